@@ -1,0 +1,71 @@
+# The only list of commands. Plain `make` prints it; continuous integration calls the same targets.
+
+PYTHON ?= python3
+VENV := .venv
+PY := $(VENV)/bin/python
+PIP := $(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt
+PYTEST := $(PY) -m pytest
+JOBS ?= 2
+
+# A stamp is younger than what it was installed from, so a second call installs nothing.
+CORE := $(VENV)/.installed-core
+DEV := $(VENV)/.installed-dev
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check test-all fault e2e bench bench-engine docs changelog clean
+
+help: ## print this list
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+$(PY):
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "gristmill: expected Python 3.11 or newer; got " + sys.version.split()[0] + " (set PYTHON=...)")'
+	$(PYTHON) -m venv $(VENV)
+
+$(CORE): pyproject.toml constraints.txt | $(PY)
+	$(PIP) -e .
+	@touch $@
+
+$(DEV): pyproject.toml constraints.txt | $(PY)
+	$(PIP) -e '.[dev]'
+	@touch $(CORE) $@
+
+setup: $(DEV) ## create .venv with everything needed to work on gristmill
+
+demo: $(CORE) ## curate a small corpus and say where to look next (installs the core only)
+	@$(PY) examples/demo/run_demo.py
+
+test: $(DEV) ## run every test, those that kill processes included
+	$(PYTEST) -n $(JOBS) -m "not bench" tests
+
+check: $(DEV) ## lint, formatting, types, architecture tests, changelog fragments
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+	$(PY) tools/changelog.py --check
+	$(PYTEST) -q tests/architecture
+
+test-all: $(DEV) ## run the tests and the benchmarks written as tests
+	$(PYTEST) -n $(JOBS) tests
+
+fault: $(DEV) ## run only the tests that kill processes and cut files
+	$(PYTEST) -n $(JOBS) -m fault tests
+
+e2e: $(DEV) ## run only the tests of the installed command and the examples
+	$(PYTEST) -n $(JOBS) -m e2e tests
+
+bench: $(DEV) ## measure throughput, memory and start-up; prints, asserts nothing
+	$(PY) benchmarks/run_all.py
+
+bench-engine: $(DEV) ## run the scheduler suite
+	$(PY) benchmarks/engine/run_all.py
+
+docs: $(DEV) ## rewrite the public API list and run every snippet of README and guide
+	$(PY) tests/architecture/test_public_api.py --write
+	$(PYTEST) -q tests/architecture/test_snippets.py tests/architecture/test_architecture_md.py
+
+changelog: $(DEV) ## move the fragments of changelog.d into CHANGELOG.md under the current version
+	$(PY) tools/changelog.py
+
+clean: ## remove the environment, caches and what the demo wrote
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis examples/demo/out
+	find src tests tools examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
