@@ -1,0 +1,36 @@
+"""`import gristmill` is light: it loads no heavy library and costs little beside pyarrow, which every run needs."""
+
+import re
+import statistics
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = ("pandas", "ray", "torch", "rich", "typer", "fsspec")
+REPEATS = 5
+LINE = re.compile(r"import time:\s+\d+ \|\s+(\d+) \| (\s*)(\S+)")
+
+
+def import_costs(module: str) -> dict[str, int]:
+    """Return microseconds, children included, for each module loaded by importing one in a new interpreter."""
+    command = [sys.executable, "-X", "importtime", "-c", f"import {module}"]
+    report = subprocess.run(command, check=True, capture_output=True, text=True).stderr
+    return {match[3]: int(match[1]) for match in map(LINE.match, report.splitlines()) if match}
+
+
+@pytest.mark.slow
+def test_importing_gristmill_loads_no_heavy_library():
+    loaded = {name.partition(".")[0] for name in import_costs("gristmill")}
+
+    assert "gristmill" in loaded
+    assert loaded.isdisjoint(HEAVY)
+
+
+@pytest.mark.slow
+def test_importing_gristmill_costs_less_than_twice_pyarrow():
+    # A ratio of medians taken in turns: a busy machine slows both sides alike.
+    pairs = [(import_costs("gristmill")["gristmill"], import_costs("pyarrow")["pyarrow"]) for _ in range(REPEATS)]
+    ours, theirs = (statistics.median(side) for side in zip(*pairs, strict=True))
+
+    assert ours < 2 * theirs

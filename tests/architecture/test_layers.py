@@ -1,0 +1,166 @@
+"""Imports run downhill only. The tables here are the architecture; the code obeys them.
+
+Everything is read from the syntax tree: no module of gristmill is imported, so a broken one is judged too.
+An import inside a function counts like any other, except where a test says "at the top".
+"""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2] / "src" / "gristmill"
+FILES = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py"))
+
+# Highest first. A module may import from lower rows and from its own package, never from a neighbour in its row.
+ROWS = (
+    {"cli", "dashboard"},
+    {"config"},
+    {"workflows"},
+    {"pipeline"},
+    {"backends", "core"},
+    {"engine"},
+    {"stages"},
+    {"models"},
+    {"kernels", "tasks", "storage", "metrics"},
+    {"errors"},
+)
+LEVEL = {name: len(ROWS) - i for i, row in enumerate(ROWS) for name in row}
+UNREACHABLE = len(ROWS) + 1  # testing/ and whatever has no row: it may import anything and nobody may import it
+FREE = {"gristmill", "gristmill.__version__"}  # the root package holds the version and nothing that acts
+
+# Folder → what it may not import although the rows would allow it, or that is not ours.
+MODALITIES = {"text", "image", "audio", "video", "interleaved"}
+FORBIDDEN = {
+    "kernels/": {"ray", "pandas", "threading", "time", "os"},
+    "stages/": {"ray"},
+    "engine/": {"ray", "threading", "multiprocessing", "asyncio", "socket", "subprocess", "time", "random", "os"}
+    | {"gristmill.storage", "gristmill.models"},
+    "dashboard/": {f"gristmill.{package}" for package in LEVEL.keys() - {"dashboard", "metrics", "storage", "errors"}},
+}
+FORBIDDEN |= {f"stages/{mine}/": {f"gristmill.stages.{other}" for other in MODALITIES - {mine}} for mine in MODALITIES}
+
+# The scheduler knows what a stage needs, never what it does.
+ENGINE_SEES_OF_STAGES = {"gristmill.stages.base", "gristmill.stages.resources"}
+
+# Users know workflows from beside the stages; these files re-export ours and hold nothing else.
+SHIMS = {f"stages/deduplication/{method}/workflow.py" for method in ("exact", "fuzzy", "semantic")} | {
+    f"stages/text/deduplication/{name}.py" for name in ("removal_workflow", "semantic")
+}
+
+# Library → the folders that may import it at the top of a module. Elsewhere it is imported where it is used,
+# so that `import gristmill` and the start of a worker stay light and an optional library stays optional.
+HEAVY = {
+    "fsspec": ("storage/",),
+    "pandas": (),
+    "ray": (),
+    "rich": ("cli/", "metrics/"),
+    "torch": (),
+    "typer": ("cli/",),
+}
+CONFINED = {"fsspec", "rich", "typer"}  # not even inside a function elsewhere: each has one kind of place
+
+
+def imported_names(nodes: Iterator[ast.AST], package: list[str]) -> Iterator[str]:
+    """Yield absolute dotted names; `from a import b` yields `a.b`, since b may be a module."""
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            above = package[: len(package) - node.level + 1] if node.level else []
+            origin = ".".join([*above, *filter(None, [node.module])])
+            yield from (f"{origin}.{alias.name}" for alias in node.names)
+
+
+def executed_at_import(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the nodes that run when the module is imported: no function bodies, no `if TYPE_CHECKING:`."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            continue
+        if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
+            continue
+        yield child
+        yield from executed_at_import(child)
+
+
+def imports_of(file: str, *, at_the_top: bool = False) -> list[str]:
+    tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
+    package = ["gristmill", *Path(file).parent.parts]
+    return sorted(imported_names(executed_at_import(tree) if at_the_top else ast.walk(tree), package))
+
+
+def is_within(name: str, prefix: str) -> bool:
+    return f"{name}.".startswith(f"{prefix}.")
+
+
+def row_of(name: str) -> int:
+    """Return the level of a dotted name of ours."""
+    return LEVEL.get(name.split(".")[1], UNREACHABLE)
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_a_module_imports_only_from_below(file):
+    package = file.partition("/")[0].removesuffix(".py")
+    if package not in LEVEL or file in SHIMS:
+        return
+    ours = [name for name in imports_of(file) if is_within(name, "gristmill") and name not in FREE]
+    uphill = [n for n in ours if not is_within(n, f"gristmill.{package}") and row_of(n) >= LEVEL[package]]
+
+    assert uphill == []
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_a_folder_does_not_import_what_it_must_not_know(file):
+    banned = {name for folder, names in FORBIDDEN.items() if file.startswith(folder) for name in names}
+
+    assert [name for name in imports_of(file) if any(is_within(name, ban) for ban in banned)] == []
+
+
+def test_the_engine_sees_of_stages_only_their_needs():
+    of_stages = {
+        (file, name)
+        for file in FILES
+        if file.startswith("engine/")
+        for name in imports_of(file)
+        if is_within(name, "gristmill.stages")
+    }
+
+    assert {pair for pair in of_stages if not any(is_within(pair[1], seen) for seen in ENGINE_SEES_OF_STAGES)} == set()
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_heavy_libraries_are_not_imported_at_the_top(file):
+    elsewhere = {library for library, folders in HEAVY.items() if not file.startswith(folders)}
+
+    assert [name for name in imports_of(file, at_the_top=True) if name.partition(".")[0] in elsewhere] == []
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_each_confined_library_is_imported_in_its_own_place_only(file):
+    elsewhere = {library for library in CONFINED if not file.startswith(HEAVY[library])}
+
+    assert [name for name in imports_of(file) if name.partition(".")[0] in elsewhere] == []
+
+
+def test_a_shim_holds_nothing_but_a_docstring_and_imports():
+    allowed = ast.Expr | ast.ImportFrom | ast.Assign  # the assignment is __all__
+    bodies = {file: ast.parse((ROOT / file).read_text(encoding="utf-8")).body for file in SHIMS & set(FILES)}
+
+    assert {file for file, body in bodies.items() if not all(isinstance(node, allowed) for node in body)} == set()
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("import os.path", ["os.path"]),
+        ("from gristmill import stages", ["gristmill.stages"]),
+        ("from .. import errors", ["gristmill.errors"]),
+        ("from .base import X", ["gristmill.stages.base.X"]),
+        ("def f():\n    import ray", []),
+        ("if TYPE_CHECKING:\n    import pandas", []),
+        ("try:\n    import torch\nexcept ImportError:\n    torch = None", ["torch"]),
+    ],
+)
+def test_the_reading_of_imports_misses_nothing_that_runs(source, expected):
+    assert list(imported_names(executed_at_import(ast.parse(source)), ["gristmill", "stages"])) == expected
