@@ -1,0 +1,312 @@
+"""`DocumentBatch`: documents as an Arrow table, with the JSON lines they came from where there are any.
+
+Columns of a batch read from JSONL are parsed when they are first asked for, and rows can be dropped, taken and joined
+without parsing anything. Batches are values: every method returns a new batch and leaves the old one as it was. How a
+new table finds the rows of an old batch again is in `row_matching`; no file is read or written here.
+"""
+
+import copy
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Union
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gristmill.errors import StageError, nearest
+from gristmill.tasks.frames import is_frame, row_labels, table_from_frame, table_to_frame
+from gristmill.tasks.json_lines import JsonLines
+from gristmill.tasks.joining import concat_tables, join_lines
+from gristmill.tasks.row_matching import match_rows
+from gristmill.tasks.task import StagePerfStats, Task
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Rows = Union[pa.Array, pa.ChunkedArray, Sequence[int], Sequence[bool]]
+
+
+class DocumentBatch(Task[pa.Table]):
+    """A batch of documents.
+
+    `data` may be given as a pandas frame and is kept as an Arrow table. A field missing in a JSON line is a null in
+    its column.
+    """
+
+    def __init__(
+        self,
+        dataset_name: str,
+        data: Union[pa.Table, "pd.DataFrame"],
+        _stage_perf: list[StagePerfStats] | None = None,
+        _metadata: dict[str, object] | None = None,
+    ) -> None:
+        self.dataset_name = dataset_name
+        self._stage_perf = [] if _stage_perf is None else _stage_perf
+        self._metadata = {} if _metadata is None else _metadata
+        self.task_id = ""
+        self._set_table(_as_table(data))
+        self._labels = row_labels(data)
+        if is_frame(data):
+            self._num_rows = len(data)
+
+    @classmethod
+    def from_lines(cls, dataset_name: str, lines: JsonLines, *, fields: Sequence[str] | None = None) -> "DocumentBatch":
+        """Make a batch of JSON lines; with `fields` it has these columns only, null where no line has them."""
+        batch = cls(dataset_name, pa.table({}))
+        batch._lines = lines
+        batch._num_rows = len(lines)
+        batch._complete = False
+        return batch if fields is None else batch.select(fields)
+
+    def _set_table(self, table: pa.Table, num_rows: int | None = None) -> None:
+        self._table = table  # own columns and the parsed ones
+        self._num_rows: int = table.num_rows if num_rows is None else num_rows
+        self._lines: JsonLines | None = None
+        self._complete = True  # every live field of the lines is in the table
+        self._order: tuple[str, ...] | None = None  # None: as in the lines, then as in the table
+        self._labels: pa.Array | None = None  # a frame's index, which may say which rows of an older batch these are
+
+    # What it holds
+
+    @property
+    def data(self) -> pa.Table:  # type: ignore[override]
+        """All columns."""
+        return self.to_pyarrow()
+
+    @data.setter
+    def data(self, data: Union[pa.Table, "pd.DataFrame"]) -> None:
+        changed = self.with_data(data)
+        self.__dict__.update(changed.__dict__)
+
+    @property
+    def lines(self) -> JsonLines | None:
+        """The lines the rows were read from, and which columns they still speak for."""
+        return self._lines
+
+    @property
+    def num_items(self) -> int:
+        return self._num_rows
+
+    @property
+    def nbytes(self) -> int:
+        return int(self._table.nbytes) + (self._lines.nbytes if self._lines is not None else 0)
+
+    def to_pyarrow(self) -> pa.Table:
+        """Return all columns as a table."""
+        if not self._complete and self._lines is not None:
+            names, parsed = self._lines.parse_all(but=self._table.column_names)
+            for field, column in parsed:
+                self._table = _append(self._table, field, column)
+            self._order = self._order or tuple(self._ordered(names))
+            self._complete = True
+        if self._order is not None and tuple(self._table.column_names) != self._order:
+            for name in set(self._order).difference(self._table.column_names):
+                self._table = _append(self._table, pa.field(name, pa.string()), _null_strings(self._num_rows))
+            self._table = self._table.select(self._order)
+        return self._table
+
+    def to_pandas(self) -> "pd.DataFrame":
+        """Return all columns as a pandas frame; nested and JSON values are Python objects."""
+        return table_to_frame(self.to_pyarrow(), self._num_rows)
+
+    def get_columns(self) -> list[str]:
+        """Return the names of all columns."""
+        if self._order is not None:
+            return list(self._order)
+        if self._complete or self._lines is None:
+            return list(self._table.column_names)
+        return self._ordered(self._lines.all_names())
+
+    def _ordered(self, first: Iterable[str]) -> list[str]:
+        """Names as the lines have them, then what was added."""
+        own = dict.fromkeys(self._table.column_names)
+        live = self._lines.is_live if self._lines is not None else own.__contains__
+        return list(dict.fromkeys([*(name for name in first if name in own or live(name)), *own]))
+
+    def has_column(self, name: str) -> bool:
+        """Whether some document has this field, or the table this column."""
+        if name in self._table.column_names:
+            return True
+        if self._lines is None or self._complete or not self._lines.is_live(name):
+            return False
+        return self._lines.has_any([name])
+
+    def column(self, name: str) -> pa.ChunkedArray:
+        """Return one column, parsing no other.
+
+        In a batch of JSON lines every field exists: it is null where no document has it.
+        """
+        if name in self._table.column_names:
+            return self._table.column(name)
+        if self._lines is None or not self._lines.is_live(name):
+            raise self._no_column(name)
+        parsed = None if self._complete else self._lines.parse(name)
+        if parsed is None:
+            return _null_strings(self._num_rows)
+        self._table = _append(self._table, *parsed)
+        return parsed[1]
+
+    def _no_column(self, name: str) -> StageError:
+        columns = self.get_columns()
+        who = f"DocumentBatch {self.task_id or self.dataset_name!r}"
+        return StageError(f"{who}: expected a column {name!r}; got {columns}{nearest(name, columns)}")
+
+    # Other columns
+
+    def with_data(self, data: Union[pa.Table, "pd.DataFrame"]) -> "DocumentBatch":
+        """Return a batch of the same origin with other data; columns that did not change keep their JSON text."""
+        return self._descendant(relink(self, DocumentBatch(self.dataset_name, data)))
+
+    def with_column(self, name: str, values: pa.Array | pa.ChunkedArray, field: pa.Field | None = None) -> "DocumentBatch":
+        """Return a batch with one column added or replaced."""
+        if len(values) != self._num_rows:
+            raise StageError(f"DocumentBatch.with_column {name!r}: expected {self._num_rows} values; got {len(values)}")
+        new = self._copy()
+        field = pa.field(name, values.type) if field is None else field.with_name(name)
+        if name in self._table.column_names:
+            new._table = self._table.set_column(self._table.column_names.index(name), field, values)
+        else:
+            new._table = _append(self._table, field, values)
+            new._order = None if self._order is None else (*self._order, name)
+        if self._lines is not None:
+            new._lines = self._lines.without([name])
+        return new
+
+    def drop_columns(self, names: Sequence[str]) -> "DocumentBatch":
+        """Return a batch without these columns; names it does not have are ignored."""
+        new = self._copy()
+        new._table = self._table.drop_columns([name for name in self._table.column_names if name in names])
+        new._order = None if self._order is None else tuple(name for name in self._order if name not in names)
+        if self._lines is not None:
+            new._lines = self._lines.without(names)
+        return new
+
+    def select(self, columns: Sequence[str]) -> "DocumentBatch":
+        """Return a batch with these columns, in this order; in a batch of JSON lines a missing one is null."""
+        for name in columns:
+            if name not in self._table.column_names and (self._lines is None or not self._lines.is_live(name)):
+                raise self._no_column(name)
+        new = self._copy()
+        new._table = self._table.select([name for name in columns if name in self._table.column_names])
+        new._order = tuple(columns)
+        if self._lines is not None:
+            new._lines = self._lines.only(columns)
+        return new
+
+    # Other rows
+
+    def filter(self, mask: Rows) -> "DocumentBatch":
+        """Return the rows where the mask is true."""
+        mask = _array(mask, pa.bool_())
+        return self._with_rows(self._table.filter(mask), pc.sum(mask).as_py() or 0, lambda v: v.filter(mask))
+
+    def take(self, indices: Rows) -> "DocumentBatch":
+        """Return the rows at these positions, in their order."""
+        indices = _array(indices, pa.int64())
+        return self._with_rows(self._table.take(indices), len(indices), lambda v: v.take(indices))
+
+    def slice(self, offset: int = 0, length: int | None = None) -> "DocumentBatch":
+        """Return consecutive rows, without copying."""
+        num_rows = max(0, self._num_rows - offset)
+        num_rows = num_rows if length is None else min(num_rows, length)
+        return self._with_rows(self._table.slice(offset, num_rows), num_rows, lambda v: v.slice(offset, num_rows))
+
+    @staticmethod
+    def concat(batches: Sequence["DocumentBatch"]) -> "DocumentBatch":
+        """Join batches end to end. The first one gives the name and the history."""
+        if not batches:
+            raise StageError("DocumentBatch.concat: expected at least one batch; got none")
+        first = batches[0]
+        if len(batches) == 1:
+            return first._copy()
+        num_rows = sum(batch._num_rows for batch in batches)
+        lines = join_lines([batch._lines for batch in batches])
+        if lines is None:
+            new = DocumentBatch(first.dataset_name, concat_tables([batch.to_pyarrow() for batch in batches]))
+            new._num_rows = num_rows
+            return first._descendant(new)
+        # A column parsed in one part must be parsed in all, or its type would depend on who asked for what.
+        wanted = list(dict.fromkeys(name for batch in batches for name in batch._table.column_names))
+        new = DocumentBatch.from_lines(first.dataset_name, lines)
+        new._table = concat_tables([_columns(batch, wanted) for batch in batches])
+        new._order, new._complete = first._order, all(batch._complete for batch in batches)
+        return first._descendant(new)
+
+    def _with_rows(self, table: pa.Table, num_rows: int, pick: Callable[[pa.Array], pa.Array]) -> "DocumentBatch":
+        new = self._copy()
+        new._table, new._num_rows = table, num_rows
+        if self._lines is not None:
+            new._lines = self._lines.with_values(pick(self._lines.values))
+        return new
+
+    def _copy(self) -> "DocumentBatch":
+        return self._descendant(copy.copy(self))
+
+    def _descendant(self, new: "DocumentBatch") -> "DocumentBatch":
+        """Give a batch this one's name and history, in containers of its own."""
+        new.dataset_name, new.task_id = self.dataset_name, self.task_id
+        new._stage_perf, new._metadata = list(self._stage_perf), dict(self._metadata)
+        return new
+
+    def __repr__(self) -> str:
+        return f"DocumentBatch(dataset_name={self.dataset_name!r}, task_id={self.task_id!r}, num_items={self._num_rows})"
+
+
+def relink(old: DocumentBatch, new: DocumentBatch) -> DocumentBatch:
+    """Give `new` the JSON lines of `old` for every column that did not change; return `new` itself if none is left.
+
+    For a stage that made its result from scratch: `DocumentBatch(dataset_name=..., data=frame)`.
+    """
+    lines, table = old._lines, new._table
+    if lines is None or new._lines is not None or not len(lines):
+        return new
+    shared = [name for name in table.column_names if lines.is_live(name) and old.has_column(name)]
+    match = match_rows(_columns(old, shared), table.select(shared), new._labels) if shared else None
+    if match is None:
+        return new
+    linked = new._copy()
+    for name, column in match.unchanged.items():
+        # The old type: pandas may have made doubles of integers on the way.
+        linked._table = linked._table.set_column(table.column_names.index(name), old._table.schema.field(name), column)
+    if match.rows is not None:
+        lines = lines.with_values(lines.values.take(match.rows))
+    if all(name in match.unchanged for name in old.get_columns() if lines.is_live(name)):
+        lines = lines.without(name for name in table.column_names if name not in match.unchanged)
+    else:
+        lines = lines.only(match.unchanged)
+    linked._lines, linked._order = lines, tuple(table.column_names)
+    return linked
+
+
+def _columns(batch: DocumentBatch, names: Sequence[str]) -> pa.Table:
+    columns = [batch.column(name) for name in names]
+    table = batch._table
+    fields = [
+        table.schema.field(name) if name in table.column_names else pa.field(name, column.type)
+        for name, column in zip(names, columns, strict=True)
+    ]
+    return pa.Table.from_arrays(columns, schema=pa.schema(fields, metadata=table.schema.metadata))
+
+
+def _as_table(data: Union[pa.Table, "pd.DataFrame"]) -> pa.Table:
+    if isinstance(data, pa.Table):
+        return data
+    if is_frame(data):
+        return table_from_frame(data)
+    if isinstance(data, pa.RecordBatch):
+        return pa.Table.from_batches([data])
+    raise StageError(f"DocumentBatch: expected a pyarrow.Table or a pandas.DataFrame; got {type(data).__name__}")
+
+
+def _append(table: pa.Table, field: pa.Field, column: pa.Array | pa.ChunkedArray) -> pa.Table:
+    """Arrow takes a table without columns for a table without rows."""
+    if table.num_columns:
+        return table.append_column(field, column)
+    return pa.Table.from_arrays([column], schema=pa.schema([field], metadata=table.schema.metadata))
+
+
+def _null_strings(num_rows: int) -> pa.ChunkedArray:
+    return pa.chunked_array([pa.nulls(num_rows, pa.string())])
+
+
+def _array(values: Rows, kind: pa.DataType) -> pa.Array | pa.ChunkedArray:
+    return values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values, kind)

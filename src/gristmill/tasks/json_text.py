@@ -1,0 +1,167 @@
+"""JSON text to Arrow values, without guessing.
+
+Arrow types follow JSON's own: a string is never read as a date or a number, an integer stays exact. What has no honest
+Arrow type (mixed types, integers beyond 64 bits, objects with hundreds of keys) becomes a *JSON column*: a string
+column whose field carries `JSON_MARK` and whose values are JSON text. Nothing here knows about lines, rows or files.
+
+Strings are `pa.string()` everywhere: its offsets are 32 bits, and columns are chunked long before 2 GiB.
+"""
+
+import json
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+JsonValue: TypeAlias = "str | int | float | bool | None | list[JsonValue] | dict[str, JsonValue]"
+
+JSON_MARK = {b"gristmill.type": b"json"}
+MAX_STRUCT_FIELDS = 64  # an object used as a map would become a struct with a column for each key it ever had
+_EXACT_IN_DOUBLE = 2**53
+_NOT_ARROW = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, UnicodeEncodeError)
+
+_decode_any = msgspec.json.Decoder().decode
+_decode_strings = msgspec.json.Decoder(list[str | None]).decode
+
+# What each character after a backslash stands for; 0 marks those that take more than a table.
+_ESCAPES = np.zeros(256, np.uint8)
+for _name, _meaning in zip(b'"\\/bfnrt', b'"\\/\b\f\n\r\t', strict=True):
+    _ESCAPES[_name] = _meaning
+
+
+def is_json(field: pa.Field) -> bool:
+    """Whether a column holds JSON text standing for values of any kind."""
+    return bool(field.metadata) and JSON_MARK.items() <= field.metadata.items()
+
+
+def loads(text: bytes | str) -> JsonValue:
+    """Parse one JSON value; where msgspec refuses what Python's json takes (NaN, lone surrogates), as Python does."""
+    try:
+        return _decode_any(text)  # type: ignore[no-any-return]
+    except msgspec.DecodeError:
+        value: JsonValue = json.loads(text if isinstance(text, str) else text.decode())
+        return _without_surrogates(value)
+
+
+def _without_surrogates(value: JsonValue) -> JsonValue:
+    if isinstance(value, str):
+        return replace_surrogates(value)
+    if isinstance(value, list):
+        return [_without_surrogates(item) for item in value]
+    if isinstance(value, dict):
+        return {replace_surrogates(key): _without_surrogates(item) for key, item in value.items()}
+    return value
+
+
+def replace_surrogates(text: str) -> str:
+    """Put U+FFFD for what UTF-8 cannot hold: half of a surrogate pair, written as an escape."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def parse_column(name: str, texts: Sequence[bytes | None]) -> tuple[pa.Field, pa.ChunkedArray]:
+    """Make a column of JSON texts; None stands for a missing value."""
+    strings = _parse_strings(texts)
+    if strings is not None:
+        return pa.field(name, strings.type), pa.chunked_array([strings])
+    array = infer(_parse_values(texts))
+    if array is not None:
+        return pa.field(name, array.type), _chunked(array)
+    array = pa.array([None if t is None or bytes(t) == b"null" else bytes(t).decode() for t in texts], pa.string())
+    return pa.field(name, pa.string(), metadata=JSON_MARK), _chunked(array)
+
+
+def infer(values: list[JsonValue]) -> pa.Array | pa.ChunkedArray | None:
+    """Return an Arrow array that says exactly what the values say, or None if there is none."""
+    kinds = set(map(type, values)) - {type(None)}
+    try:
+        if not kinds:
+            return pa.nulls(len(values))
+        if kinds == {str}:
+            return pa.array(values, pa.string())
+        if kinds == {bool}:
+            return pa.array(values, pa.bool_())
+        if kinds == {int}:
+            return pa.array(values, pa.int64())
+        if kinds <= {int, float}:
+            exact = all(abs(v) <= _EXACT_IN_DOUBLE for v in values if type(v) is int)
+            return pa.array(values, pa.float64()) if exact else None
+        if kinds == {dict} and len({key for value in values if value for key in value}) > MAX_STRUCT_FIELDS:  # type: ignore[union-attr]
+            return None
+        if kinds in ({dict}, {list}):
+            array = pa.array(values)
+            return None if _has_empty_struct(array.type) else array
+    except _NOT_ARROW:
+        return None
+    return None
+
+
+def _has_empty_struct(kind: pa.DataType) -> bool:
+    """Parquet cannot hold an object without fields."""
+    if pa.types.is_struct(kind) and not kind.num_fields:
+        return True
+    return any(_has_empty_struct(kind.field(i).type) for i in range(kind.num_fields))
+
+
+def _parse_values(texts: Sequence[bytes | None]) -> list[JsonValue]:
+    joined = b"[" + b",".join([b"null" if t is None else t for t in texts]) + b"]"
+    try:
+        return _decode_any(joined)  # type: ignore[no-any-return]
+    except (msgspec.DecodeError, RecursionError):
+        return [None if t is None else loads(bytes(t)) for t in texts]
+
+
+def _parse_strings(texts: Sequence[bytes | None]) -> pa.Array | None:
+    """Parse texts that are all strings or null, in one pass over their bytes; None if some are something else."""
+    if not any(texts):
+        return None
+    joined = b"".join([b"null" if t is None else t for t in texts])
+    if joined[:1] not in (b'"', b"n"):
+        return None
+    if not joined.isascii():
+        found = _unescape(joined, texts)
+        if found is not None:
+            return found
+    # In ASCII text msgspec copies and pyarrow copies: faster than anything numpy can do about the escapes.
+    try:
+        values = _decode_strings(b"[" + b",".join([b"null" if t is None else t for t in texts]) + b"]")
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    array = pa.array(values, pa.string())
+    # A list of nulls only has no type of its own. More than 2 GiB of text come as several chunks.
+    return None if array.null_count == len(array) or isinstance(array, pa.ChunkedArray) else array
+
+
+def _unescape(joined: bytes, texts: Sequence[bytes | None]) -> pa.Array | None:
+    r"""Parse strings by deleting their quotes and backslashes; None where that is not enough (`\uXXXX`, nulls, numbers).
+
+    Making Python strings of non-ASCII text and UTF-8 of those costs 2 to 3 times as much (docs/log/2026-11-15-jsonl.md).
+    """
+    source = np.frombuffer(joined, np.uint8)
+    ends = np.cumsum(np.fromiter((0 if t is None else len(t) for t in texts), np.int64, len(texts)))
+    if None in texts or ends[-1] > np.iinfo(np.int32).max:
+        return None
+    starts = ends - np.diff(ends, prepend=0)
+    if (source[starts] != ord('"')).any():
+        return None
+    slashes = np.flatnonzero(source == ord("\\"))
+    # In a run of backslashes every second one is itself escaped.
+    first = np.diff(slashes, prepend=-2) != 1
+    run_start = np.maximum.accumulate(np.where(first, np.arange(len(slashes)), 0))
+    escapes = slashes[(np.arange(len(slashes)) - run_start) % 2 == 0]
+    meanings = _ESCAPES[source[escapes + 1]]
+    if not meanings.all():
+        return None
+    text = source.copy()
+    text[escapes + 1] = meanings
+    keep = np.ones(len(text), bool)
+    keep[escapes] = keep[starts] = keep[ends - 1] = False
+    lengths = ends - starts - 2 - np.diff(np.searchsorted(escapes, ends), prepend=0)
+    offsets = np.zeros(len(texts) + 1, np.int32)
+    np.cumsum(lengths, out=offsets[1:])
+    return pa.StringArray.from_buffers(len(texts), pa.py_buffer(offsets), pa.py_buffer(text[keep]))
+
+
+def _chunked(array: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
+    return array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])

@@ -1,0 +1,118 @@
+"""Which rows of an old table the rows of a new one are, and which columns did not change on the way.
+
+Where a row was is a guess (the frame's index, the same number of rows, a column of ids). The guess cannot do harm: a
+column counts as unchanged only if its values at the guessed rows equal the old ones. Tables only; lines are not known
+here.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gristmill.tasks.json_text import is_json, loads
+
+_MAX_KEY_COLUMNS = 3  # how many columns are tried as ids, most distinct values first
+_CANNOT_COMPARE = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError)
+
+
+@dataclass(frozen=True)
+class RowMatch:
+    """`rows[i]` is the old position of new row i (None: the same rows); `unchanged` maps names to columns of old type."""
+
+    rows: pa.Array | None
+    unchanged: dict[str, pa.ChunkedArray]
+
+
+def match_rows(old: pa.Table, new: pa.Table, labels: pa.Array | None) -> RowMatch | None:
+    """Return the guess under which most columns of `new` are unchanged, or None if none is.
+
+    Both tables have the same columns; `labels` is the index of the frame `new` was made from.
+    """
+    best: RowMatch | None = None
+    for rows in _guesses(old, new, labels):
+        unchanged = _unchanged(old if rows is None else old.take(rows), new)
+        if unchanged and (best is None or len(unchanged) > len(best.unchanged)):
+            best = RowMatch(rows, unchanged)
+        if len(unchanged) == len(new.column_names):
+            break
+    return best
+
+
+def _guesses(old: pa.Table, new: pa.Table, labels: pa.Array | None) -> Iterator[pa.Array | None]:
+    if labels is not None and len(labels) == len(new):
+        limits = pc.min_max(labels).as_py()
+        if limits["min"] is not None and limits["min"] >= 0 and limits["max"] < len(old):
+            yield labels
+    if len(old) == len(new):
+        yield None
+    for name in _key_columns(old, new):
+        try:
+            values = old.column(name).combine_chunks()
+            rows = pc.index_in(new.column(name).cast(values.type), value_set=values)
+        except _CANNOT_COMPARE:
+            continue
+        if not rows.null_count:
+            yield rows.combine_chunks() if isinstance(rows, pa.ChunkedArray) else rows
+
+
+def _key_columns(old: pa.Table, new: pa.Table) -> list[str]:
+    """Columns that may tell rows apart: the most distinct values first."""
+
+    def is_key(name: str) -> bool:
+        kind = old.schema.field(name).type
+        return (pa.types.is_string(kind) or pa.types.is_integer(kind)) and _is_detour(kind, new.schema.field(name).type)
+
+    counted = [(-pc.count_distinct(old.column(name)).as_py(), name) for name in new.column_names if is_key(name)]
+    return [name for _, name in sorted(counted)[:_MAX_KEY_COLUMNS]]
+
+
+def _unchanged(old: pa.Table, new: pa.Table) -> dict[str, pa.ChunkedArray]:
+    return {name: old.column(name) for name in new.column_names if _is_same(old.select([name]), new.select([name]))}
+
+
+def _is_same(old: pa.Table, new: pa.Table) -> bool:
+    before, after = old.column(0), new.column(0)
+    if after.null_count == len(after):
+        return bool(before.null_count == len(before))
+    if is_json(old.schema.field(0)) or is_json(new.schema.field(0)):
+        return is_json(old.schema.field(0)) and is_json(new.schema.field(0)) and _same_json(before, after)
+    if before.type != after.type:
+        if not _is_detour(before.type, after.type):
+            return False
+        try:
+            after = after.cast(before.type)
+        except _CANNOT_COMPARE:
+            return False
+    if pa.types.is_floating(before.type):
+        # NaN is not equal to itself; its bits are.
+        bits = pa.int64() if before.type == pa.float64() else pa.int32()
+        if before.type.bit_width != bits.bit_width:
+            return False
+        before, after = _view(before, bits), _view(after, bits)
+    return bool(before.equals(after))
+
+
+def _view(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    return pa.chunked_array([chunk.view(kind) for chunk in column.chunks], kind)
+
+
+def _is_detour(before: pa.DataType, after: pa.DataType) -> bool:
+    """Whether pandas may have turned the one type into the other without meaning to."""
+    texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    numbers = (pa.types.is_integer, pa.types.is_floating)
+    if pa.types.is_nested(before) and pa.types.is_nested(after):
+        return before.id == after.id
+    return any(any(is_kind(before) for is_kind in kinds) and any(is_kind(after) for is_kind in kinds) for kinds in (texts, numbers))
+
+
+def _same_json(before: pa.ChunkedArray, after: pa.ChunkedArray) -> bool:
+    """Equal as text or, pandas having parsed and written them, as values of the same kind."""
+    return all(a == b or (a is not None and b is not None and _same_value(loads(a), loads(b)))
+               for a, b in zip(before.to_pylist(), after.to_pylist(), strict=True))
+
+
+def _same_value(a: object, b: object) -> bool:
+    """1, 1.0 and true are equal in Python and three things in JSON; repr tells them apart."""
+    return repr(a) == repr(b)

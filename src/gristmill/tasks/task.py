@@ -1,0 +1,64 @@
+"""`Task`, the unit that flows through a pipeline: some data, where it came from, and what happened to it.
+
+A task's id is given by the engine and derives from the source partition it descends from, so the same input has the
+same ids in every run, on every executor. Nothing here does I/O.
+"""
+
+from dataclasses import dataclass, field
+from typing import ClassVar, Generic, TypeVar
+
+T = TypeVar("T")
+
+
+@dataclass
+class StagePerfStats:
+    """What one stage did to one task."""
+
+    stage_name: str
+    process_time: float = 0.0
+    actor_idle_time: float = 0.0
+    input_data_size_mb: float = 0.0
+    num_items_processed: int = 0
+    custom_metrics: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass
+class Task(Generic[T]):
+    """A small batch of data with a history.
+
+    Subclass it for a new kind of data: give `data` its type and say how many items it holds. `counts_documents` is
+    False for tasks that only steer the work (paths to read, files written): their items are not in the books.
+    """
+
+    counts_documents: ClassVar[bool] = True
+
+    dataset_name: str
+    data: T
+    _stage_perf: list[StagePerfStats] = field(default_factory=list)
+    _metadata: dict[str, object] = field(default_factory=dict)
+    task_id: str = field(default="", init=False)
+
+    @property
+    def num_items(self) -> int:
+        """How many documents (images, clips, ...) the task holds."""
+        raise NotImplementedError(f"{type(self).__name__}: a Task must say its num_items")
+
+    @property
+    def nbytes(self) -> int:
+        """About how much memory the data takes; 0 where nobody knows."""
+        return 0
+
+    def validate(self) -> bool:
+        """Return False if the data is not what the type promises."""
+        return True
+
+    def add_stage_perf(self, perf: StagePerfStats) -> None:
+        """Append what a stage did to the history."""
+        self._stage_perf.append(perf)
+
+    def inherit(self, parent: "Task[object]") -> None:
+        """Take over a parent's history where the task has none of its own."""
+        if not self._stage_perf and parent._stage_perf:
+            self._stage_perf = list(parent._stage_perf)
+        if not self._metadata and parent._metadata:
+            self._metadata = dict(parent._metadata)
