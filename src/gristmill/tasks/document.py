@@ -145,6 +145,16 @@ class DocumentBatch(Task[pa.Table]):
         self._table = _append(self._table, *parsed)
         return parsed[1]
 
+    def field(self, name: str) -> pa.Field:
+        """Return a column's name, type and metadata; parses the column."""
+        column = self.column(name)
+        known = name in self._table.column_names
+        return self._table.schema.field(name) if known else pa.field(name, column.type)
+
+    def parsed_columns(self) -> list[str]:
+        """Return the columns that are there as Arrow data already; the others are still JSON text."""
+        return list(self._table.column_names)
+
     def _no_column(self, name: str) -> StageError:
         columns = self.get_columns()
         who = f"DocumentBatch {self.task_id or self.dataset_name!r}"
@@ -278,13 +288,8 @@ def relink(old: DocumentBatch, new: DocumentBatch) -> DocumentBatch:
 
 
 def _columns(batch: DocumentBatch, names: Sequence[str]) -> pa.Table:
-    columns = [batch.column(name) for name in names]
-    table = batch._table
-    fields = [
-        table.schema.field(name) if name in table.column_names else pa.field(name, column.type)
-        for name, column in zip(names, columns, strict=True)
-    ]
-    return pa.Table.from_arrays(columns, schema=pa.schema(fields, metadata=table.schema.metadata))
+    schema = pa.schema([batch.field(name) for name in names], metadata=batch._table.schema.metadata)
+    return pa.Table.from_arrays([batch.column(name) for name in names], schema=schema)
 
 
 def _as_table(data: Union[pa.Table, "pd.DataFrame"]) -> pa.Table:

@@ -1,0 +1,161 @@
+"""`FilePartitioningStage`: which files, or parts of files, each task reads.
+
+The partitions are the units of resuming and of output naming, so they depend on the files and the parameters only,
+never on the machine.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from gristmill.errors import ConfigError
+from gristmill.stages.base import ProcessingStage
+from gristmill.stages.partition_names import partition_names
+from gristmill.storage.file_system import FileStatus
+from gristmill.storage.open_read import open_stream
+from gristmill.storage.paths import is_compressed, list_files
+from gristmill.storage.sizes import parse_size
+from gristmill.tasks import EmptyTask, FileGroupTask, FileSlice
+
+DEFAULT_BLOCK_BYTES = 32 * 1024**2
+"""A larger file is split where its format allows. A constant: partitions must be the same on every machine."""
+
+COMPRESSION_RATIO = 4  # what gzip and zstd typically make of text; for scheduling only
+
+Split = Literal["none", "lines", "row_groups"]
+
+
+@dataclass(eq=False)
+class FilePartitioningStage(ProcessingStage[EmptyTask, FileGroupTask]):
+    """List files and group or split them.
+
+    By default each file is one partition, and a file of more than 32 MiB is several if `split` says how. With
+    `files_per_partition` that many neighbours form one, unsplit. With `blocksize` larger files are split at it and
+    smaller neighbours are grouped up to it. Compressed files are never split. `limit` keeps the first partitions only.
+    """
+
+    file_paths: str | list[str]
+    files_per_partition: int | None = None
+    blocksize: int | str | None = None
+    file_extensions: list[str] | None = None
+    storage_options: Mapping[str, object] | None = None
+    limit: int | None = None
+    split: Split = field(default="none", kw_only=True)
+    name: str = field(default="file_partitioning", kw_only=True)
+
+    def __post_init__(self) -> None:
+        for option in ("files_per_partition", "limit"):
+            value = getattr(self, option)
+            if value is not None and (not isinstance(value, int) or value < 1):
+                raise ConfigError(f"{self.name}: expected {option} to be a whole number ≥ 1; got {value!r}")
+        if self.files_per_partition is not None and self.blocksize is not None:
+            raise ConfigError(
+                f"{self.name}: expected files_per_partition or blocksize, not both; "
+                f"got {self.files_per_partition!r} and {self.blocksize!r}"
+            )
+        if self.blocksize is not None:
+            parse_size(self.blocksize, who=f"{self.name}: blocksize")
+
+    def outputs(self) -> tuple[list[str], list[str]]:
+        return ["data"], []
+
+    def process(self, task: EmptyTask) -> list[FileGroupTask]:
+        return self.partitions()
+
+    def partitions(self) -> list[FileGroupTask]:
+        """List the files now, and return one task for each partition."""
+        files = self._files()
+        groups = list(self._groups(files))
+        suffixes = [_suffix(slices, position) for slices, position in groups]
+        names = partition_names([slices[0].path for slices, _ in groups], [f.path for f in files], suffixes)
+        tasks = [self._task(slices, name) for (slices, _), name in zip(groups, names, strict=True)]
+        return tasks[: self.limit]
+
+    def first_file(self) -> str:
+        """The file a reader may look at to say which columns there are."""
+        first = self.__dict__.get("_first_file")
+        return self._files()[0].path if first is None else str(first)
+
+    def _files(self) -> list[FileStatus]:
+        paths = self.file_paths if isinstance(self.file_paths, str) else [str(path) for path in self.file_paths]
+        options = self.storage_options
+        files = list_files(paths, extensions=self.file_extensions, storage_options=options, who=self.name)
+        self.__dict__["_first_file"] = files[0].path
+        return files
+
+    def _task(self, slices: tuple[FileSlice, ...], name: str) -> FileGroupTask:
+        data = list(dict.fromkeys(part.path for part in slices))
+        config: dict[str, object] = {"storage_options": dict(self.storage_options)} if self.storage_options else {}
+        return FileGroupTask(self.name, data, reader_config=config, slices=slices, partition_name=name)
+
+    def _groups(self, files: Sequence[FileStatus]) -> Iterator[tuple[tuple[FileSlice, ...], int | None]]:
+        """Yield each partition's slices, and its number where it is one part of a split file."""
+        if self.files_per_partition is not None:
+            for i in range(0, len(files), self.files_per_partition):
+                yield tuple(map(_whole, files[i : i + self.files_per_partition])), None
+            return
+        block = DEFAULT_BLOCK_BYTES if self.blocksize is None else parse_size(self.blocksize)
+        group: list[FileSlice] = []
+        for file in files:
+            whole = _whole(file)
+            parts = self._parts(file, block)
+            grown = sum(part.num_bytes for part in group) + whole.num_bytes
+            if group and (self.blocksize is None or len(parts) > 1 or grown > block):
+                yield tuple(group), None
+                group = []
+            if len(parts) > 1:
+                yield from (((part,), i) for i, part in enumerate(parts))
+            else:
+                group.append(whole)
+        if group:
+            yield tuple(group), None
+
+    def _parts(self, file: FileStatus, block: int) -> list[FileSlice]:
+        if self.split == "none" or file.size <= block or is_compressed(file.path):
+            return [_whole(file)]
+        if self.split == "row_groups":
+            return _row_group_parts(file, block, self.storage_options)
+        bounds = [*range(0, file.size, block), file.size]
+        return [
+            FileSlice(file.path, start, end, file_size=file.size, version=file.version, num_bytes=end - start)
+            for start, end in zip(bounds, bounds[1:], strict=False)
+        ]
+
+
+def _whole(file: FileStatus) -> FileSlice:
+    expected = file.size * COMPRESSION_RATIO if is_compressed(file.path) else file.size
+    return FileSlice(file.path, file_size=file.size, version=file.version, num_bytes=expected)
+
+
+def _row_group_parts(file: FileStatus, block: int, options: Mapping[str, object] | None) -> list[FileSlice]:
+    """Runs of row groups of at most one block as stored; a row group is never divided."""
+    import pyarrow.parquet as pq
+
+    with open_stream(file.path, storage_options=options) as stream:
+        metadata = pq.read_metadata(stream)
+    runs: list[list[int]] = []
+    stored = 0
+    for i in range(metadata.num_row_groups):
+        group = metadata.row_group(i)
+        size = sum(group.column(c).total_compressed_size for c in range(group.num_columns))
+        if not runs or stored + size > block:
+            runs.append([])
+            stored = 0
+        runs[-1].append(i)
+        stored += size
+    return [
+        FileSlice(
+            file.path,
+            row_groups=tuple(run),
+            file_size=file.size,
+            version=file.version,
+            num_bytes=sum(metadata.row_group(i).total_byte_size for i in run),
+        )
+        for run in runs
+    ]
+
+
+def _suffix(slices: tuple[FileSlice, ...], position: int | None) -> str:
+    if position is not None:
+        return f"-{position:05d}"
+    return f"+{len(slices) - 1}" if len(slices) > 1 else ""

@@ -1,0 +1,5 @@
+"""Readers of documents."""
+
+from gristmill.stages.text.io.reader.jsonl import JsonlReader, JsonlReaderStage
+
+__all__ = ["JsonlReader", "JsonlReaderStage"]

@@ -1,0 +1,144 @@
+"""`JsonlReader`: one JSON object a line.
+
+Lines are found and checked here; fields are parsed when a stage first asks for them (`DocumentBatch.column`). A line
+that is no JSON object goes to quarantine with its file and line number; it never ends a run.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import pyarrow as pa
+
+from gristmill.errors import GristmillError, ReadError
+from gristmill.stages.base import ProcessingStage
+from gristmill.stages.context import Quarantined
+from gristmill.stages.file_partitioning import COMPRESSION_RATIO, DEFAULT_BLOCK_BYTES, FilePartitioningStage, Split
+from gristmill.stages.text.io.kwargs import storage_options
+from gristmill.stages.text.io.reader.file_reader import _FileReader
+from gristmill.stages.text.io.reader.json_checks import check_lines
+from gristmill.stages.text.io.reader.line_blocks import BOM, line_bounds, read_owned_lines, stream_blocks
+from gristmill.storage.file_system import StorageOptions
+from gristmill.storage.open_read import file_size, read_blocks
+from gristmill.storage.paths import is_compressed
+from gristmill.tasks import DocumentBatch, FileGroupTask, FileSlice, Task
+from gristmill.tasks.json_lines import JsonLines
+
+_SAMPLE_BYTES = 1_000_000
+_SAMPLE_LINES = 1_000
+
+
+@dataclass(eq=False)
+class JsonlReader(_FileReader):
+    """Read JSONL files, plain or compressed (.gz, .zst, .bz2), as batches of documents.
+
+    `fields` are the columns the batches have, null where a document lacks them; by default all fields are there.
+    Files of more than 32 MiB, or of more than `blocksize`, are read in parts. `read_kwargs` takes `storage_options`.
+    """
+
+    split: ClassVar[Split] = "lines"
+
+    file_extensions: list[str] = field(default_factory=lambda: [".jsonl", ".json"])
+    name: str = "jsonl_reader"
+
+    def _reading(self, partitioning: FilePartitioningStage) -> ProcessingStage[Task[object], Task[object]]:
+        stage = JsonlReaderStage(self.fields, self.read_kwargs, block_bytes=self.block_bytes, name=self.name)
+        stage._partitioning = partitioning
+        return stage  # type: ignore[return-value]
+
+
+@dataclass(eq=False)
+class JsonlReaderStage(ProcessingStage[FileGroupTask, DocumentBatch]):
+    """Read the lines of files, or of parts of files."""
+
+    fields: list[str] | None = None
+    read_kwargs: Mapping[str, object] | None = None
+    block_bytes: int = field(default=DEFAULT_BLOCK_BYTES, kw_only=True)
+    name: str = field(default="jsonl_reader", kw_only=True)
+
+    _partitioning: FilePartitioningStage | None = field(default=None, init=False, repr=False)
+
+    def outputs(self) -> tuple[list[str], list[str]]:
+        return ["data"], list(self.fields or [])
+
+    def columns(self) -> list[str] | None:
+        """The fields asked for, or those of the first documents of the first file."""
+        if self.fields is not None:
+            return list(self.fields)
+        if self._partitioning is None:
+            return None
+        try:
+            path = self._partitioning.first_file()
+            block = next(read_blocks(path, _SAMPLE_BYTES, storage_options=storage_options(self.read_kwargs)), b"")
+        except GristmillError:
+            return None
+        if len(block) < _SAMPLE_BYTES and not block.endswith(b"\n"):
+            block += b"\n"  # all of the file; a longer one is cut after its last whole line
+        block = block.removeprefix(BOM)
+        bounds = line_bounds(block)[: _SAMPLE_LINES + 1]
+        lines, _ = check_lines(block[: bounds[-1]], bounds)
+        return lines.all_names() or None
+
+    def streams(self, task: FileGroupTask) -> bool:
+        """Whether one of the files is more than a block and can only be read from its beginning."""
+        return any(self._is_stream(part, _options(task, self.read_kwargs)) for part in task.parts())
+
+    def _is_stream(self, part: FileSlice, options: StorageOptions | None) -> bool:
+        if part.start is not None:
+            return False
+        size = part.file_size or file_size(part.path, storage_options=options)
+        return (size * COMPRESSION_RATIO if is_compressed(part.path) else size) > self.block_bytes
+
+    def process(self, task: FileGroupTask) -> DocumentBatch | Iterator[DocumentBatch]:
+        """Read one batch, or a stream of batches where `streams(task)`."""
+        if self.streams(task):
+            return (self._batch(task, [lines]) for lines in self._read(task))
+        return self._batch(task, list(self._read(task)))
+
+    def _batch(self, task: FileGroupTask, parts: list[JsonLines]) -> DocumentBatch:
+        values = [part.values for part in parts]
+        joined = values[0] if len(values) == 1 else pa.concat_arrays([pa.array([], pa.large_binary()), *values])
+        batch = DocumentBatch.from_lines(task.dataset_name, JsonLines(joined), fields=self.fields)
+        batch._metadata["source_files"] = list(task.data)
+        return batch
+
+    def _read(self, task: FileGroupTask) -> Iterator[JsonLines]:
+        options = _options(task, self.read_kwargs)
+        for part in task.parts():
+            if is_compressed(part.path) or self._is_stream(part, options):
+                yield from self._stream(part.path, options)
+                continue
+            start = part.start or 0
+            end = file_size(part.path, storage_options=options) if part.end is None else part.end
+            block = read_owned_lines(part.path, start, end, storage_options=options)
+            yield self._documents(part.path, start, block)
+
+    def _stream(self, path: str, options: StorageOptions | None) -> Iterator[JsonLines]:
+        """Read a file from its beginning; what is damaged ends it early, and that is on record."""
+        position = 0
+        try:
+            for block in stream_blocks(path, self.block_bytes, storage_options=options):
+                yield self._documents(path, position, block)
+                position += len(block)
+        except ReadError as error:
+            if not is_compressed(path):
+                raise
+            record = Quarantined(error=str(error), kind="damaged_file", source=path, block_start=position)
+            self.context.quarantine(record)
+
+    def _documents(self, path: str, start: int, block: bytes) -> JsonLines:
+        if start == 0 and block.startswith(BOM):
+            block = block[len(BOM) :]
+        bounds = line_bounds(block)
+        lines, bad = check_lines(block, bounds)
+        self.context.lines_read[path, start] = len(bounds) - 1
+        for line in bad:
+            record = Quarantined(
+                error=line.error, kind=line.kind, document=line.text, source=path, line=line.number, block_start=start
+            )
+            self.context.quarantine(record)
+        return lines
+
+
+def _options(task: FileGroupTask, read_kwargs: Mapping[str, object] | None) -> StorageOptions | None:
+    return storage_options(read_kwargs) or storage_options(task.reader_config)

@@ -1,0 +1,24 @@
+"""`JsonlWriter`: one JSON object a line. Fields no stage has changed are written as they were read, byte for byte."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from gristmill.stages.text.io.writer.file_writer import _FileWriter
+from gristmill.stages.text.io.writer.json_encoding import encode_lines
+from gristmill.storage.atomic_write import Chunk
+from gristmill.tasks import DocumentBatch
+
+
+@dataclass(eq=False)
+class JsonlWriter(_FileWriter):
+    """Write each batch as `<path>/<task id>.jsonl`.
+
+    `file_extension="jsonl.gz"` (or `.zst`, `.bz2`) compresses. `fields` are the only ones written. A batch whose
+    documents were all dropped writes no file. `write_kwargs` takes `storage_options`.
+    """
+
+    file_extension: str = "jsonl"
+    name: str = "jsonl_writer"
+
+    def encode(self, batch: DocumentBatch) -> Iterable[Chunk]:
+        return encode_lines(batch)

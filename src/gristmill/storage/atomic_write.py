@@ -1,0 +1,75 @@
+"""Write files that are there whole or not at all.
+
+A file is written under a temporary name, checksummed on the way, forced to disk and renamed. Who renames, the writer or
+the ledger, is the caller's choice: `write_file` does both, `stage_file` leaves the second half to `publish`.
+"""
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import BinaryIO
+
+import xxhash
+
+from gristmill.storage.file_system import StorageOptions, file_system, is_url
+
+Chunk = bytes | memoryview
+
+
+@dataclass(frozen=True)
+class WrittenFile:
+    """What was written, and where."""
+
+    path: str
+    num_bytes: int
+    checksum: str
+
+
+def stage_file(temporary: str, chunks: Iterable[Chunk], *, storage_options: StorageOptions | None = None) -> WrittenFile:
+    """Write a file under a temporary name, forced to disk."""
+    fs = file_system(temporary, storage_options)
+    digest, size = xxhash.xxh3_128(), 0
+    with fs.open_write(temporary) as file:
+        for chunk in chunks:
+            digest.update(chunk)
+            size += len(chunk)
+            file.write(chunk)
+        _force(file, temporary)
+    return WrittenFile(temporary, size, f"xxh3:{digest.hexdigest()}")
+
+
+def write_file(path: str, chunks: Iterable[Chunk], *, storage_options: StorageOptions | None = None) -> WrittenFile:
+    """Write a file and let it appear under its name at once."""
+    directory, _, name = path.rpartition("/")
+    temporary = f"{directory}/.{name}.{os.getpid()}.tmp" if directory else f".{name}.{os.getpid()}.tmp"
+    try:
+        written = stage_file(temporary, chunks, storage_options=storage_options)
+        publish(temporary, path, storage_options=storage_options)
+    except BaseException:
+        remove(temporary, storage_options=storage_options)
+        raise
+    return WrittenFile(path, written.num_bytes, written.checksum)
+
+
+def publish(temporary: str, final: str, *, storage_options: StorageOptions | None = None) -> None:
+    """Let a staged file appear under its name. Doing it again after a crash is no error."""
+    fs = file_system(final, storage_options)
+    if fs.status(temporary) is None and fs.status(final) is not None:
+        return
+    fs.rename(temporary, final)
+
+
+def remove(path: str, *, storage_options: StorageOptions | None = None) -> None:
+    """Remove a file, if it is there."""
+    file_system(path, storage_options).remove(path)
+
+
+def make_directory(path: str, *, storage_options: StorageOptions | None = None) -> None:
+    """Make a directory and its parents, if they are not there."""
+    file_system(path, storage_options).make_directory(path)
+
+
+def _force(file: BinaryIO, path: str) -> None:
+    if not is_url(path):
+        file.flush()
+        os.fsync(file.fileno())

@@ -1,0 +1,93 @@
+"""Read bytes: part of a plain file, or a whole one as a stream that may be compressed.
+
+A file that is cut off or damaged is a `ReadError` that names it. What the bytes mean is not known here.
+"""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+
+from gristmill.errors import ReadError
+from gristmill.storage.file_system import StorageOptions, file_system, is_url, plain
+
+_CODECS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
+
+
+def read_range(path: str, start: int, end: int, *, storage_options: StorageOptions | None = None) -> bytes:
+    """Return bytes start to end of a plain file, fewer where the file ends before.
+
+    Read, not mapped: a file that shrinks while it is mapped ends the process with SIGBUS.
+    """
+    try:
+        if not is_url(path):
+            return _pread(plain(path), start, end - start)
+        with file_system(path, storage_options).open_read(path) as file:
+            file.seek(start)
+            return file.read(end - start)
+    except OSError as error:
+        raise ReadError(f"{path}: expected to read bytes {start} to {end}; got {error}") from error
+
+
+def _pread(path: str, start: int, length: int) -> bytes:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        pieces = []
+        while length > 0 and (piece := os.pread(descriptor, min(length, 1 << 30), start)):
+            pieces.append(piece)
+            start, length = start + len(piece), length - len(piece)
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+    finally:
+        os.close(descriptor)
+
+
+def open_stream(path: str, *, storage_options: StorageOptions | None = None) -> pa.NativeFile:
+    """Open a file for sequential reading, decompressed if its name says it is compressed."""
+    codec = next((name for suffix, name in _CODECS.items() if path.endswith(suffix)), None)
+    try:
+        raw: object = plain(path) if not is_url(path) else file_system(path, storage_options).open_read(path)
+        if codec is None:
+            return pa.PythonFile(raw) if is_url(path) else pa.OSFile(raw)
+        return pa.CompressedInputStream(raw if is_url(path) else pa.OSFile(raw), codec)
+    except OSError as error:
+        raise ReadError(f"{path}: expected a readable file; got {error}") from error
+
+
+def read_blocks(path: str, block_bytes: int, *, storage_options: StorageOptions | None = None) -> Iterator[bytes]:
+    """Yield the (decompressed) content in blocks; a damaged file yields what is before the damage, then raises."""
+    size = 0
+    with open_stream(path, storage_options=storage_options) as stream:
+        while True:
+            pieces, missing = [], block_bytes
+            try:
+                # Small reads: what was decompressed before the damage is kept, up to one piece.
+                while missing > 0 and (piece := stream.read(min(missing, 1 << 20))):
+                    pieces.append(piece)
+                    missing -= len(piece)
+            except OSError as error:
+                yield b"".join(pieces)
+                at = f"after {size + sum(map(len, pieces))} bytes of content"
+                raise ReadError(f"{path}: expected a whole compressed file; got an error {at}: {error}") from error
+            if not pieces:
+                return
+            size += block_bytes - missing
+            yield pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+def read_all(path: str, *, storage_options: StorageOptions | None = None) -> bytes:
+    """Return the whole content, decompressed."""
+    return b"".join(read_blocks(path, 1 << 24, storage_options=storage_options))
+
+
+def file_size(path: str, *, storage_options: StorageOptions | None = None) -> int:
+    """Return how many bytes a file has as it is stored."""
+    if not is_url(path):
+        try:
+            return Path(plain(path)).stat().st_size
+        except OSError as error:
+            raise ReadError(f"{path}: expected a readable file; got {error}") from error
+    status = file_system(path, storage_options).status(path)
+    if status is None:
+        raise ReadError(f"{path}: expected a readable file; got none")
+    return status.size
