@@ -1,0 +1,253 @@
+"""Filters on the characters, words and lines of a text.
+
+Definitions, on Unicode code points: *words* are split at white space; *lines* are the pieces between newlines that are
+not blank, unstripped. Both ends of every range are kept. Each filter is defined on every text, the empty one included.
+The names, parameters, defaults and scores are those of NVIDIA NeMo Curator.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import pyarrow as pa
+
+from gristmill.errors import ConfigError
+from gristmill.stages.text.filters.document_filter import Bounds, DocumentFilter
+from gristmill.stages.text.filters.heuristic.split_words import split_words
+
+ELLIPSIS_MARKS = ("...", "[...]", "…", "(...)", "[…]", "-»", "read more..", "read more")
+END_MARKS = (".", "?", "!", '"', "'")
+BULLETS = tuple("•‣⁃⁌⁍∙○●◘◦⦾⦿")
+WHITE_SPACE = "\t\n\r\b "
+PARENTHESES = "{}⟨⟩[]()"
+COMMON_ENGLISH_WORDS = frozenset(("the", "be", "to", "of", "and", "that", "have", "with"))
+
+_ALPHA_NUMERIC = re.compile(r"[a-zA-Z0-9\n?!,.]+")
+# ASCII only: the scores users compare with leave "١٢٣" and "１２３" uncounted (tests/parity holds such texts).
+_DIGITS = re.compile(r"[0-9]+")
+
+
+def split_lines(text: str) -> list[str]:
+    """The lines of a text that are not blank, as they stand."""
+    return [line for line in text.split("\n") if line and not line.isspace()]
+
+
+def _share(part: int, whole: int, *, of_nothing: float) -> float:
+    return part / whole if whole else of_nothing
+
+
+@dataclass
+class NonAlphaNumericFilter(DocumentFilter[float]):
+    """Drop texts with too many characters outside a–z, A–Z, 0–9, newline and ? ! , . ."""
+
+    measure: ClassVar[str] = "share of non-alphanumeric characters"
+    score_type: ClassVar[pa.DataType] = pa.float64()
+
+    max_non_alpha_numeric_to_text_ratio: float = 0.25
+
+    def score_document(self, text: str) -> float:
+        return _share(len(_ALPHA_NUMERIC.sub("", text)), len(text), of_nothing=1.0)
+
+    def bounds(self) -> Bounds:
+        return None, self.max_non_alpha_numeric_to_text_ratio
+
+
+@dataclass
+class NumbersFilter(DocumentFilter[float]):
+    """Drop texts with too many digits 0–9; digits of other scripts do not count."""
+
+    measure: ClassVar[str] = "share of digits"
+    score_type: ClassVar[pa.DataType] = pa.float64()
+
+    max_number_to_text_ratio: float = 0.15
+
+    def score_document(self, text: str) -> float:
+        return _share(sum(map(len, _DIGITS.findall(text))), len(text), of_nothing=1.0)
+
+    def bounds(self) -> Bounds:
+        return None, self.max_number_to_text_ratio
+
+
+@dataclass
+class BulletsFilter(DocumentFilter[float]):
+    """Drop texts in which too many lines start with a bullet."""
+
+    measure: ClassVar[str] = "share of lines that start with a bullet"
+    score_type: ClassVar[pa.DataType] = pa.float64()
+
+    max_bullet_lines_ratio: float = 0.9
+
+    def score_document(self, text: str) -> float:
+        lines = split_lines(text)
+        return _share(sum(line.strip().startswith(BULLETS) for line in lines), len(lines), of_nothing=0.0)
+
+    def bounds(self) -> Bounds:
+        return None, self.max_bullet_lines_ratio
+
+
+@dataclass
+class WhiteSpaceFilter(DocumentFilter[float]):
+    """Drop texts with too much white space."""
+
+    measure: ClassVar[str] = "share of white space"
+    score_type: ClassVar[pa.DataType] = pa.float64()
+
+    max_white_space_ratio: float = 0.25
+
+    def score_document(self, text: str) -> float:
+        return _share(sum(map(text.count, WHITE_SPACE)), len(text), of_nothing=1.0)
+
+    def bounds(self) -> Bounds:
+        return None, self.max_white_space_ratio
+
+
+@dataclass
+class ParenthesesFilter(DocumentFilter[float]):
+    """Drop texts with too many brackets."""
+
+    measure: ClassVar[str] = "share of brackets"
+    score_type: ClassVar[pa.DataType] = pa.float64()
+
+    max_parentheses_ratio: float = 0.1
+
+    def score_document(self, text: str) -> float:
+        return _share(sum(map(text.count, PARENTHESES)), len(text), of_nothing=1.0)
+
+    def bounds(self) -> Bounds:
+        return None, self.max_parentheses_ratio
+
+
+@dataclass
+class LongWordFilter(DocumentFilter[int]):
+    """Drop texts with a word longer than any word is."""
+
+    measure: ClassVar[str] = "characters in the longest word"
+    score_type: ClassVar[pa.DataType] = pa.int64()
+
+    max_word_length: int = 1000
+    lang: str = "en"
+
+    def score_document(self, text: str) -> int:
+        return max(map(len, split_words(text, self.lang)), default=0)
+
+    def bounds(self) -> Bounds:
+        return None, self.max_word_length
+
+
+@dataclass
+class WordCountFilter(DocumentFilter[int]):
+    """Drop texts that are too short or too long."""
+
+    measure: ClassVar[str] = "words"
+    score_type: ClassVar[pa.DataType] = pa.int64()
+
+    min_words: int = 50
+    max_words: int = 100000
+    lang: str = "en"
+
+    def score_document(self, text: str) -> int:
+        return len(split_words(text, self.lang))
+
+    def bounds(self) -> Bounds:
+        return self.min_words, self.max_words
+
+
+@dataclass
+class MeanWordLengthFilter(DocumentFilter[float]):
+    """Drop texts whose words are, on average, too short or too long to be prose."""
+
+    measure: ClassVar[str] = "characters per word"
+    score_type: ClassVar[pa.DataType] = pa.float64()
+
+    min_mean_word_length: float = 3
+    max_mean_word_length: float = 10
+    lang: str = "en"
+
+    def score_document(self, text: str) -> float:
+        words = split_words(text, self.lang)
+        return _share(sum(map(len, words)), len(words), of_nothing=0.0)
+
+    def bounds(self) -> Bounds:
+        return self.min_mean_word_length, self.max_mean_word_length
+
+
+@dataclass
+class PunctuationFilter(DocumentFilter[float]):
+    """Drop texts in which too many lines do not end like a sentence."""
+
+    measure: ClassVar[str] = "share of lines without an end mark"
+    score_type: ClassVar[pa.DataType] = pa.float64()
+
+    max_num_sentences_without_endmark_ratio: float = 0.85
+
+    def score_document(self, text: str) -> float:
+        lines = split_lines(text)
+        return _share(sum(not line.strip().endswith(END_MARKS) for line in lines), len(lines), of_nothing=1.0)
+
+    def bounds(self) -> Bounds:
+        return None, self.max_num_sentences_without_endmark_ratio
+
+
+@dataclass
+class EllipsisFilter(DocumentFilter[float]):
+    """Drop texts in which too many lines break off with an ellipsis."""
+
+    measure: ClassVar[str] = "share of lines that end in an ellipsis"
+    score_type: ClassVar[pa.DataType] = pa.float64()
+
+    max_num_lines_ending_with_ellipsis_ratio: float = 0.3
+
+    def score_document(self, text: str) -> float:
+        lines = split_lines(text)
+        return _share(sum(line.strip().lower().endswith(ELLIPSIS_MARKS) for line in lines), len(lines), of_nothing=0.0)
+
+    def bounds(self) -> Bounds:
+        return None, self.max_num_lines_ending_with_ellipsis_ratio
+
+
+@dataclass
+class CommonEnglishWordsFilter(DocumentFilter[int]):
+    """Drop texts without the commonest English words, compared case-sensitively.
+
+    With `stop_at_false` counting ends at the minimum: enough to decide, and what the score then says.
+    """
+
+    measure: ClassVar[str] = "common English words"
+    score_type: ClassVar[pa.DataType] = pa.int64()
+
+    min_num_common_words: int = 2
+    stop_at_false: bool = True
+
+    def score_document(self, text: str) -> int:
+        count = 0
+        for word in text.split():
+            count += word in COMMON_ENGLISH_WORDS
+            if self.stop_at_false and count >= self.min_num_common_words:
+                break
+        return count
+
+    def bounds(self) -> Bounds:
+        return self.min_num_common_words, None
+
+
+@dataclass
+class SubstringFilter(DocumentFilter[int]):
+    """Keep texts that hold `substring` at their start ("prefix"), at their end ("suffix") or anywhere ("any")."""
+
+    measure: ClassVar[str] = "substring found"
+    score_type: ClassVar[pa.DataType] = pa.int64()
+
+    substring: str
+    position: Literal["prefix", "suffix", "any"]
+
+    def __post_init__(self) -> None:
+        if self.position not in ("prefix", "suffix", "any"):
+            raise ConfigError(f"SubstringFilter: expected position 'prefix', 'suffix' or 'any'; got {self.position!r}")
+
+    def score_document(self, text: str) -> int:
+        if self.position == "prefix":
+            return int(text.startswith(self.substring))
+        return int(text.endswith(self.substring) if self.position == "suffix" else self.substring in text)
+
+    def bounds(self) -> Bounds:
+        return 1, None

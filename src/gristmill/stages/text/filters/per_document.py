@@ -1,0 +1,69 @@
+"""Running user code over a column, one document after another, for `Score`, `Filter` and `ScoreFilter`."""
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gristmill.errors import ConfigError
+from gristmill.stages.text.filters.document_filter import DocumentFilter
+
+T = TypeVar("T")
+
+AnyFilter = DocumentFilter[object]
+NULL_TEXT = "null_text"  # why a document without text was dropped, whichever filter refused it
+
+
+def as_list(value: T | Sequence[T], length: int, *, who: str) -> list[T]:
+    """Return one value per filter: a single value counts for all of them."""
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        return [value] * length
+    if len(value) != length:
+        raise ConfigError(f"{who}: expected one value, or one for each of {length} filters; got {list(value)!r}")
+    return list(value)
+
+
+def score_texts(judge: AnyFilter | Callable[[str], object], texts: pa.ChunkedArray) -> pa.Array:
+    """Score every text; a null is scored as the empty text."""
+    function = judge.score_document if isinstance(judge, DocumentFilter) else judge
+    score_type = judge.score_type if isinstance(judge, DocumentFilter) else None
+    return pa.array([function("" if text is None else text) for text in texts.to_pylist()], type=score_type)
+
+
+def keep_scores(judge: AnyFilter | Callable[[object], bool], scores: pa.Array, *, invert: bool) -> pa.Array:
+    """Return the mask of rows to keep. A null score says nothing, so a filter object never keeps it."""
+    if isinstance(judge, DocumentFilter):
+        kept = [score is not None and bool(judge.keep_document(score)) != invert for score in scores.to_pylist()]
+    else:
+        kept = [bool(judge(score)) != invert for score in scores.to_pylist()]
+    return pa.array(kept, type=pa.bool_())
+
+
+def split_nulls(dropped: pa.Array, column: pa.ChunkedArray) -> tuple[pa.Array, pa.Array]:
+    """Split a mask of dropped rows into those that had a value and those that had none."""
+    null = pc.is_null(column).combine_chunks()
+    return pc.and_not(dropped, null), pc.and_(dropped, null)
+
+
+def describe(judge: object) -> object:
+    """Return a filter object as its class and parameters, for the plan's fingerprint; anything else unchanged."""
+    if isinstance(judge, DocumentFilter):
+        # The leading underscore is dropped because the fingerprint skips private names, and users write self._limit.
+        parameters = {key.lstrip("_"): value for key, value in vars(judge).items()}
+        return {"filter": f"{type(judge).__module__}.{type(judge).__qualname__}", **parameters}
+    return judge
+
+
+def name_of(judge: object) -> str:
+    """A filter's name, or a function's."""
+    if isinstance(judge, DocumentFilter):
+        return judge.name
+    name = getattr(judge, "__name__", type(judge).__name__)
+    return "function" if name == "<lambda>" else str(name)
+
+
+def join_names(judges: Sequence[object]) -> str:
+    """One name for several filters: the first one's, and how many follow."""
+    first = name_of(judges[0])
+    return first if len(judges) == 1 else f"{first}_and_{len(judges) - 1}_more"

@@ -1,0 +1,64 @@
+"""`Score`: measure documents and keep the measures as columns. Drops nothing."""
+
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
+from typing import ClassVar
+
+from gristmill.errors import ConfigError
+from gristmill.stages.base import ProcessingStage
+from gristmill.stages.text.filters.document_filter import DocumentFilter
+from gristmill.stages.text.filters.per_document import as_list, describe, join_names, score_texts
+from gristmill.tasks import DocumentBatch
+
+Scorer = Callable[[str], object] | DocumentFilter[object]
+
+
+@dataclass
+class Score(ProcessingStage[DocumentBatch, DocumentBatch]):
+    """Add a column of scores for each filter or function of a text. A null text is scored as the empty text."""
+
+    adds_only_declared_columns: ClassVar[bool] = True
+
+    score_fn: Scorer | list[Scorer]
+    score_field: str | list[str]
+    text_field: str | list[str] = "text"
+    _: KW_ONLY
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        for scorer in self._scorers():
+            if not callable(scorer) and not isinstance(scorer, DocumentFilter):
+                raise ConfigError(f"Score: expected score_fn to be a DocumentFilter or a function; got {scorer!r}")
+        fields = self._score_fields()
+        if len(fields) != len(self._scorers()) or len(set(fields)) != len(fields):
+            raise ConfigError(
+                f"Score: expected a score_field of its own for each of {len(self._scorers())} filters; "
+                f"got {self.score_field!r}"
+            )
+        self._text_fields()
+        self.name = self.name or f"score_{join_names(self._scorers())}"
+
+    def inputs(self) -> tuple[list[str], list[str]]:
+        return ["data"], list(dict.fromkeys(self._text_fields()))
+
+    def outputs(self) -> tuple[list[str], list[str]]:
+        return ["data"], self._score_fields()
+
+    def get_config(self) -> dict[str, object]:
+        return {**super().get_config(), "score_fn": [describe(scorer) for scorer in self._scorers()]}
+
+    def process(self, task: DocumentBatch) -> DocumentBatch:
+        for scorer, score_field, text_field in zip(
+            self._scorers(), self._score_fields(), self._text_fields(), strict=True
+        ):
+            task = task.with_column(score_field, score_texts(scorer, task.column(text_field)))
+        return task
+
+    def _scorers(self) -> list[Scorer]:
+        return list(self.score_fn) if isinstance(self.score_fn, list | tuple) else [self.score_fn]
+
+    def _score_fields(self) -> list[str]:
+        return [self.score_field] if isinstance(self.score_field, str) else list(self.score_field)
+
+    def _text_fields(self) -> list[str]:
+        return as_list(self.text_field, len(self._scorers()), who="Score: text_field")
