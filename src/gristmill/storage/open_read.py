@@ -15,29 +15,31 @@ from gristmill.storage.file_system import StorageOptions, file_system, is_url, p
 _CODECS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
 
 
-def read_range(path: str, start: int, end: int, *, storage_options: StorageOptions | None = None) -> bytes:
+def read_range(path: str, start: int, end: int, *, storage_options: StorageOptions | None = None) -> pa.Buffer:
     """Return bytes start to end of a plain file, fewer where the file ends before.
 
-    Read, not mapped: a file that shrinks while it is mapped ends the process with SIGBUS.
+    Read, not mapped: a file that shrinks while it is mapped ends the process with SIGBUS. Into Arrow's memory, not into
+    `bytes`: Arrow's pool hands out the same pages again, where fresh ones cost 0.7 ms a megabyte.
     """
     try:
         if not is_url(path):
             return _pread(plain(path), start, end - start)
         with file_system(path, storage_options).open_read(path) as file:
             file.seek(start)
-            return file.read(end - start)
+            return pa.py_buffer(file.read(end - start))
     except OSError as error:
         raise ReadError(f"{path}: expected to read bytes {start} to {end}; got {error}") from error
 
 
-def _pread(path: str, start: int, length: int) -> bytes:
+def _pread(path: str, start: int, length: int) -> pa.Buffer:
     descriptor = os.open(path, os.O_RDONLY)
     try:
-        pieces = []
-        while length > 0 and (piece := os.pread(descriptor, min(length, 1 << 30), start)):
-            pieces.append(piece)
-            start, length = start + len(piece), length - len(piece)
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        length = max(0, min(length, os.fstat(descriptor).st_size - start))
+        buffer = pa.allocate_buffer(length)
+        view, done = memoryview(buffer), 0
+        while done < length and (count := os.preadv(descriptor, [view[done : done + (1 << 30)]], start + done)):
+            done += count
+        return buffer.slice(0, done)
     finally:
         os.close(descriptor)
 

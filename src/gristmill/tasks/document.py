@@ -7,7 +7,7 @@ new table finds the rows of an old batch again is in `row_matching`; no file is 
 
 import copy
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Union
+from typing import TYPE_CHECKING, TypeVar, Union
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,6 +22,7 @@ from gristmill.tasks.task import StagePerfStats, Task
 if TYPE_CHECKING:
     import pandas as pd
 
+T = TypeVar("T", pa.Table, pa.Array)
 Rows = Union[pa.Array, pa.ChunkedArray, Sequence[int], Sequence[bool]]
 
 
@@ -207,18 +208,20 @@ class DocumentBatch(Task[pa.Table]):
     def filter(self, mask: Rows) -> "DocumentBatch":
         """Return the rows where the mask is true."""
         mask = _array(mask, pa.bool_())
-        return self._with_rows(self._table.filter(mask), pc.sum(mask).as_py() or 0, lambda v: v.filter(mask))
+        if len(mask) != self._num_rows:
+            raise StageError(f"DocumentBatch.filter: expected a mask of {self._num_rows} values; got {len(mask)}")
+        return self._with_rows(pc.sum(mask).as_py() or 0, lambda rows: rows.filter(mask))
 
     def take(self, indices: Rows) -> "DocumentBatch":
         """Return the rows at these positions, in their order."""
         indices = _array(indices, pa.int64())
-        return self._with_rows(self._table.take(indices), len(indices), lambda v: v.take(indices))
+        return self._with_rows(len(indices), lambda rows: rows.take(indices))
 
     def slice(self, offset: int = 0, length: int | None = None) -> "DocumentBatch":
         """Return consecutive rows, without copying."""
         num_rows = max(0, self._num_rows - offset)
         num_rows = num_rows if length is None else min(num_rows, length)
-        return self._with_rows(self._table.slice(offset, num_rows), num_rows, lambda v: v.slice(offset, num_rows))
+        return self._with_rows(num_rows, lambda rows: rows.slice(offset, num_rows))
 
     @staticmethod
     def concat(batches: Sequence["DocumentBatch"]) -> "DocumentBatch":
@@ -241,9 +244,11 @@ class DocumentBatch(Task[pa.Table]):
         new._order, new._complete = first._order, all(batch._complete for batch in batches)
         return first._descendant(new)
 
-    def _with_rows(self, table: pa.Table, num_rows: int, pick: Callable[[pa.Array], pa.Array]) -> "DocumentBatch":
+    def _with_rows(self, num_rows: int, pick: Callable[[T], T]) -> "DocumentBatch":
         new = self._copy()
-        new._table, new._num_rows = table, num_rows
+        new._num_rows = num_rows
+        if self._table.num_columns:
+            new._table = pick(self._table)
         if self._lines is not None:
             new._lines = self._lines.with_values(pick(self._lines.values))
         return new
@@ -313,5 +318,7 @@ def _null_strings(num_rows: int) -> pa.ChunkedArray:
     return pa.chunked_array([pa.nulls(num_rows, pa.string())])
 
 
-def _array(values: Rows, kind: pa.DataType) -> pa.Array | pa.ChunkedArray:
-    return values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values, kind)
+def _array(values: Rows, kind: pa.DataType) -> pa.Array:
+    if isinstance(values, pa.ChunkedArray):
+        return values.combine_chunks()  # lines picked by a chunked array would come out chunked
+    return values if isinstance(values, pa.Array) else pa.array(values, kind)

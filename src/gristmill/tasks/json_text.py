@@ -14,11 +14,15 @@ from typing import TypeAlias
 import msgspec
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
+
+from gristmill.tasks.byte_search import find_byte
 
 JsonValue: TypeAlias = "str | int | float | bool | None | list[JsonValue] | dict[str, JsonValue]"
 
 JSON_MARK = {b"gristmill.type": b"json"}
 MAX_STRUCT_FIELDS = 64  # an object used as a map would become a struct with a column for each key it ever had
+_PIECE_BYTES = 1 << 19
 _EXACT_IN_DOUBLE = 2**53
 _NOT_ARROW = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, UnicodeEncodeError)
 
@@ -113,54 +117,67 @@ def _parse_values(texts: Sequence[bytes | None]) -> list[JsonValue]:
 
 
 def _parse_strings(texts: Sequence[bytes | None]) -> pa.Array | None:
-    """Parse texts that are all strings or null, in one pass over their bytes; None if some are something else."""
-    if not any(texts):
+    """Parse texts that are all strings or null; None if some are something else, or none is a string.
+
+    In pieces that fit the cache: fresh memory costs more than parsing (docs/log/2026-11-15-jsonl.md).
+    """
+    lengths = np.fromiter((4 if text is None else len(text) for text in texts), np.int64, len(texts))
+    ends = np.cumsum(lengths)
+    if not len(ends) or ends[-1] > np.iinfo(np.int32).max:
         return None
-    joined = b"".join([b"null" if t is None else t for t in texts])
+    pieces = []
+    start = 0
+    while start < len(texts):
+        stop = max(start + 1, int(np.searchsorted(ends, ends[start] - lengths[start] + _PIECE_BYTES)))
+        piece = _parse_some_strings(texts[start:stop], lengths[start:stop])
+        if piece is None:
+            return None
+        pieces.append(piece)
+        start = stop
+    array = pieces[0] if len(pieces) == 1 else pa.concat_arrays(pieces)
+    return None if array.null_count == len(array) else array
+
+
+def _parse_some_strings(texts: Sequence[bytes | None], lengths: NDArray[np.int64]) -> pa.Array | None:
+    known = [b"null" if text is None else text for text in texts]
+    joined = bytearray().join(known)
     if joined[:1] not in (b'"', b"n"):
         return None
     if not joined.isascii():
-        found = _unescape(joined, texts)
+        found = _unescape(joined, lengths)
         if found is not None:
             return found
     # In ASCII text msgspec copies and pyarrow copies: faster than anything numpy can do about the escapes.
     try:
-        values = _decode_strings(b"[" + b",".join([b"null" if t is None else t for t in texts]) + b"]")
+        return pa.array(_decode_strings(b"[" + b",".join(known) + b"]"), pa.string())
     except (msgspec.DecodeError, RecursionError):
         return None
-    array = pa.array(values, pa.string())
-    # A list of nulls only has no type of its own. More than 2 GiB of text come as several chunks.
-    return None if array.null_count == len(array) or isinstance(array, pa.ChunkedArray) else array
 
 
-def _unescape(joined: bytes, texts: Sequence[bytes | None]) -> pa.Array | None:
-    r"""Parse strings by deleting their quotes and backslashes; None where that is not enough (`\uXXXX`, nulls, numbers).
+def _unescape(text: bytearray, lengths: NDArray[np.int64]) -> pa.Array | None:
+    r"""Parse strings by deleting their quotes and backslashes; None where that is not enough (`\uXXXX`, null, numbers).
 
-    Making Python strings of non-ASCII text and UTF-8 of those costs 2 to 3 times as much (docs/log/2026-11-15-jsonl.md).
+    Making Python strings of non-ASCII text, and UTF-8 of those, costs twice as much (docs/log/2026-11-15-jsonl.md).
     """
-    source = np.frombuffer(joined, np.uint8)
-    ends = np.cumsum(np.fromiter((0 if t is None else len(t) for t in texts), np.int64, len(texts)))
-    if None in texts or ends[-1] > np.iinfo(np.int32).max:
-        return None
-    starts = ends - np.diff(ends, prepend=0)
+    source = np.frombuffer(text, np.uint8)
+    ends = np.cumsum(lengths)
+    starts = ends - lengths
     if (source[starts] != ord('"')).any():
         return None
-    slashes = np.flatnonzero(source == ord("\\"))
+    slashes = find_byte(source, ord("\\"))
     # In a run of backslashes every second one is itself escaped.
-    first = np.diff(slashes, prepend=-2) != 1
-    run_start = np.maximum.accumulate(np.where(first, np.arange(len(slashes)), 0))
-    escapes = slashes[(np.arange(len(slashes)) - run_start) % 2 == 0]
+    counted = np.arange(len(slashes))
+    run_start = np.maximum.accumulate(np.where(np.diff(slashes, prepend=-2) != 1, counted, 0))
+    escapes = slashes[(counted - run_start) % 2 == 0]
     meanings = _ESCAPES[source[escapes + 1]]
     if not meanings.all():
         return None
-    text = source.copy()
-    text[escapes + 1] = meanings
-    keep = np.ones(len(text), bool)
-    keep[escapes] = keep[starts] = keep[ends - 1] = False
-    lengths = ends - starts - 2 - np.diff(np.searchsorted(escapes, ends), prepend=0)
-    offsets = np.zeros(len(texts) + 1, np.int32)
-    np.cumsum(lengths, out=offsets[1:])
-    return pa.StringArray.from_buffers(len(texts), pa.py_buffer(offsets), pa.py_buffer(text[keep]))
+    source[escapes + 1] = meanings
+    # A NUL is written \u0000, so there is none here yet; deleting one byte everywhere is what bytes do fastest.
+    source[escapes] = source[starts] = source[ends - 1] = 0
+    offsets = np.zeros(len(lengths) + 1, np.int32)
+    np.cumsum(lengths - 2 - np.diff(np.searchsorted(escapes, ends), prepend=0), out=offsets[1:])
+    return pa.StringArray.from_buffers(len(lengths), pa.py_buffer(offsets), pa.py_buffer(text.replace(b"\0", b"")))
 
 
 def _chunked(array: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:

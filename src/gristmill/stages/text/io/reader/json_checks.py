@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from gristmill.stages.text.io.reader.line_blocks import Block
 from gristmill.tasks.json_lines import JsonLines, split_object
 
 
@@ -33,9 +34,9 @@ class BadLine:
     text: str
 
 
-def check_lines(block: bytes, bounds: NDArray[np.int64]) -> tuple[JsonLines, list[BadLine]]:
+def check_lines(block: Block, bounds: NDArray[np.int64]) -> tuple[JsonLines, list[BadLine]]:
     """Return the documents of a block, and what is wrong with the other lines."""
-    buffers = [None, pa.py_buffer(bounds), pa.py_buffer(block)]
+    buffers = [None, pa.py_buffer(bounds), _buffer(block)]
     values = pa.Array.from_buffers(pa.large_binary(), len(bounds) - 1, buffers)
     is_utf8 = _is_utf8(block)
     if is_utf8 and _are_plain_objects(block, bounds):
@@ -56,10 +57,14 @@ def check_lines(block: bytes, bounds: NDArray[np.int64]) -> tuple[JsonLines, lis
     return JsonLines(values if keep.all() else values.filter(pa.array(keep))), bad
 
 
-def _is_utf8(block: bytes) -> bool:
+def _buffer(block: Block) -> pa.Buffer:
+    return block if isinstance(block, pa.Buffer) else pa.py_buffer(block)
+
+
+def _is_utf8(block: Block) -> bool:
     """One check for all lines: a newline is never part of another character."""
     bounds = np.array([0, len(block)], np.int64)
-    text = pa.Array.from_buffers(pa.large_string(), 1, [None, pa.py_buffer(bounds), pa.py_buffer(block)])
+    text = pa.Array.from_buffers(pa.large_string(), 1, [None, pa.py_buffer(bounds), _buffer(block)])
     try:
         text.validate(full=True)
     except pa.ArrowInvalid:
@@ -67,7 +72,7 @@ def _is_utf8(block: bytes) -> bool:
     return True
 
 
-def _are_plain_objects(block: bytes, bounds: NDArray[np.int64]) -> bool:
+def _are_plain_objects(block: Block, bounds: NDArray[np.int64]) -> bool:
     data = np.frombuffer(block, np.uint8)
     if len(bounds) < 2:
         return True

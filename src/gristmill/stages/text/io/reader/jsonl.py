@@ -17,7 +17,7 @@ from gristmill.stages.file_partitioning import COMPRESSION_RATIO, DEFAULT_BLOCK_
 from gristmill.stages.text.io.kwargs import storage_options
 from gristmill.stages.text.io.reader.file_reader import _FileReader
 from gristmill.stages.text.io.reader.json_checks import check_lines
-from gristmill.stages.text.io.reader.line_blocks import BOM, line_bounds, read_owned_lines, stream_blocks
+from gristmill.stages.text.io.reader.line_blocks import BOM, Block, line_bounds, read_owned_lines, stream_blocks
 from gristmill.storage.file_system import StorageOptions
 from gristmill.storage.open_read import file_size, read_blocks
 from gristmill.storage.paths import is_compressed
@@ -126,8 +126,8 @@ class JsonlReaderStage(ProcessingStage[FileGroupTask, DocumentBatch]):
             record = Quarantined(error=str(error), kind="damaged_file", source=path, block_start=position)
             self.context.quarantine(record)
 
-    def _documents(self, path: str, start: int, block: bytes) -> JsonLines:
-        if start == 0 and block.startswith(BOM):
+    def _documents(self, path: str, start: int, block: Block) -> JsonLines:
+        if start == 0 and bytes(block[: len(BOM)]) == BOM:
             block = block[len(BOM) :]
         bounds = line_bounds(block)
         lines, bad = check_lines(block, bounds)
