@@ -1,0 +1,1 @@
+"""Recipes: YAML to `Pipeline`, validated. Nothing here runs a pipeline."""

@@ -1,0 +1,97 @@
+"""The names recipes may use without a dotted path, and where the classes behind them are defined.
+
+The modules are imported when a name is first looked up, not before: `gristmill --help` needs none of them.
+"""
+
+import importlib
+import sys
+from functools import cache
+from pathlib import Path
+
+from gristmill.errors import ConfigError, nearest
+
+STAGE_MODULES = (
+    "gristmill.stages.file_partitioning",
+    "gristmill.stages.text.io.reader",
+    "gristmill.stages.text.io.writer",
+    "gristmill.stages.text.filters",
+)
+FILTER_MODULES = ("gristmill.stages.text.filters.heuristic",)
+EXECUTORS = {"local": "gristmill.backends.local.LocalExecutor"}
+
+
+@cache
+def stages() -> dict[str, type]:
+    """The stages shipped with gristmill that a recipe is meant to use, by class name."""
+    from gristmill.stages.base import ProcessingStage
+
+    return _public_classes(STAGE_MODULES, ProcessingStage)
+
+
+@cache
+def filters() -> dict[str, type]:
+    """The filters shipped with gristmill, by class name."""
+    from gristmill.stages.text.filters import DocumentFilter
+
+    return {
+        name: cls for name, cls in _public_classes(FILTER_MODULES, DocumentFilter).items() if cls is not DocumentFilter
+    }
+
+
+def find_class(name: str, *, who: str) -> type:
+    """Return the stage or filter of this name, or the class at this dotted path."""
+    if "." in name:
+        found = find_object(name, who=who)
+        if not isinstance(found, type):
+            raise ConfigError(f"{who}: expected {name!r} to be a class; got {found!r}")
+        return found
+    from gristmill.stages.registry import stage_classes
+
+    known = {**stage_classes(), **stages(), **filters()}
+    if name not in known:
+        offered = [*stages(), *filters()]
+        raise ConfigError(
+            f"{who}: expected the name of a stage or filter, or the dotted path of your own; "
+            f"got {name!r}{nearest(name, offered)}"
+        )
+    return known[name]
+
+
+def find_executor(name: str, *, who: str) -> type:
+    """Return the executor class of this short name, class name or dotted path."""
+    by_class = {path.rpartition(".")[2]: path for path in EXECUTORS.values()}
+    path = EXECUTORS.get(name) or by_class.get(name) or name
+    if "." not in path:
+        known = [*EXECUTORS, *by_class]
+        raise ConfigError(f"{who}: expected an executor ({', '.join(EXECUTORS)}); got {name!r}{nearest(name, known)}")
+    return find_class(path, who=who)
+
+
+def find_object(path: str, *, who: str) -> object:
+    """Return what a dotted path names, looking in the working directory too."""
+    module_name, _, attribute = path.rpartition(".")
+    # Workers unpickle the user's classes by module name, so the directory has to stay on the path for the whole run.
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        raise ConfigError(f"{who}: expected a module {module_name!r} for {path!r}; {error}") from None
+    if not hasattr(module, attribute):
+        raise ConfigError(
+            f"{who}: expected {module_name!r} to define {attribute!r}; it does not{nearest(attribute, dir(module))}"
+        )
+    return getattr(module, attribute)
+
+
+def _public_classes(modules: tuple[str, ...], base: type) -> dict[str, type]:
+    found: dict[str, type] = {}
+    for module_name in modules:
+        module = importlib.import_module(module_name)
+        names = getattr(module, "__all__", [name for name in vars(module) if not name.startswith("_")])
+        for name in names:
+            value = getattr(module, name)
+            if isinstance(value, type) and issubclass(value, base) and value is not base:
+                found[name] = value
+    return found

@@ -1,0 +1,101 @@
+"""`Recipe`: a pipeline written down, before its variables have values."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gristmill.config.load_yaml import load_yaml
+from gristmill.config.variables import names_in, substitute
+from gristmill.errors import ConfigError, nearest
+
+if TYPE_CHECKING:
+    from gristmill.pipeline import Pipeline
+
+KEYS = ("name", "description", "variables", "stages", "executor")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """`stages` and `executor` are as in the YAML; `variables` are the defaults of the variables that have one."""
+
+    name: str
+    stages: tuple[object, ...]
+    description: str = ""
+    variables: Mapping[str, object] | None = None
+    executor: object | None = None
+
+    @classmethod
+    def parse(cls, text: str, *, source: str) -> "Recipe":
+        """Read YAML text; `source` says where it is from, for messages."""
+        return cls.from_document(load_yaml(text, who=f"recipe {source}"), source=source)
+
+    @classmethod
+    def from_document(cls, document: object, *, source: str) -> "Recipe":
+        """Check the outer form of a recipe. Stages are looked up when the pipeline is built."""
+        who = f"recipe {source}"
+        if not isinstance(document, Mapping):
+            raise ConfigError(f"{who}: expected the keys {', '.join(KEYS)}; got {document!r}")
+        for key in document:
+            if key not in KEYS:
+                raise ConfigError(
+                    f"{who}: expected one of the keys {', '.join(KEYS)}; got {key!r}{nearest(str(key), KEYS)}"
+                )
+        stages = document.get("stages")
+        if not isinstance(stages, list) or not stages:
+            raise ConfigError(f"{who}: expected 'stages' to be a list of at least one stage; got {stages!r}")
+        variables = document.get("variables") or {}
+        if not isinstance(variables, Mapping):
+            raise ConfigError(f"{who}: expected 'variables' as 'name: default' lines; got {variables!r}")
+        return cls(
+            name=_text(document, "name", who) or source,
+            stages=tuple(stages),
+            description=_text(document, "description", who),
+            variables={str(name): default for name, default in variables.items()},
+            executor=document.get("executor"),
+        )
+
+    def variable_names(self) -> set[str]:
+        """All variables the recipe uses or gives a default."""
+        return names_in(list(self.stages)) | names_in(self.executor) | set(self.variables or {})
+
+    def build(self, values: Mapping[str, object] | None = None) -> "Pipeline":
+        """Make the pipeline. A value for a variable the recipe does not have is an error, as is a missing one."""
+        from gristmill.config.build import build_stage
+        from gristmill.pipeline import Pipeline
+
+        stages = self._substituted(list(self.stages), values, kind="stage")
+        built = [
+            build_stage(item, who=f"recipe {self.name!r}, stage {number}")
+            for number, item in enumerate(stages, start=1)
+        ]
+        return Pipeline(name=self.name, description=self.description or None, stages=built)
+
+    def build_executor(self, values: Mapping[str, object] | None = None) -> object:
+        """Make the executor the recipe names, or return None if it names none."""
+        from gristmill.config.build import build_executor
+
+        if self.executor is None:
+            return None
+        [item] = self._substituted([self.executor], values, kind="executor")
+        return build_executor(item, who=f"recipe {self.name!r}, executor")
+
+    def _substituted(self, items: list[object], values: Mapping[str, object] | None, *, kind: str) -> list[object]:
+        known = self.variable_names()
+        for name in values or {}:
+            if name not in known:
+                uses = ", ".join(sorted(known)) or "none"
+                raise ConfigError(
+                    f"recipe {self.name!r}: expected one of its variables ({uses}); got {name!r}{nearest(name, known)}"
+                )
+        given = {**(self.variables or {}), **(values or {})}
+        return [
+            substitute(item, given, who=f"recipe {self.name!r}, {kind} {number}")
+            for number, item in enumerate(items, start=1)
+        ]
+
+
+def _text(document: Mapping[object, object], key: str, who: str) -> str:
+    value = document.get(key)
+    if value is not None and not isinstance(value, str):
+        raise ConfigError(f"{who}: expected {key!r} to be text; got {value!r}")
+    return value or ""

@@ -1,0 +1,38 @@
+"""Pipelines and executors straight from YAML, for scripts.
+
+The documents may use either form of a stage, `Name: {parameters}` or `_target_: dotted.path`.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gristmill.config.recipe import Recipe
+from gristmill.config.shipped import find_recipe
+
+if TYPE_CHECKING:
+    from gristmill.pipeline import Pipeline
+
+RecipeLike = str | Path | Mapping[str, object]
+
+
+def create_pipeline_from_yaml(config: RecipeLike, **variables: object) -> "Pipeline":
+    """Build a pipeline from a recipe's path or shipped name, or from the mapping YAML would give.
+
+    >>> create_pipeline_from_yaml("basic-english", input="raw/", output="clean/").run()
+    """
+    return _recipe(config).build(variables)
+
+
+def create_executor_from_yaml(config: RecipeLike, **variables: object) -> object:
+    """Build the executor the document's `executor:` names, or the default one."""
+    from gristmill.backends.local import LocalExecutor
+
+    executor = _recipe(config).build_executor(variables)
+    return LocalExecutor() if executor is None else executor
+
+
+def _recipe(config: RecipeLike) -> Recipe:
+    if isinstance(config, Mapping):
+        return Recipe.from_document(dict(config), source="given as a mapping")
+    return find_recipe(str(config))

@@ -1,0 +1,36 @@
+"""The recipes that come with the package, and how a recipe is found by name or path."""
+
+from pathlib import Path
+
+from gristmill.config.recipe import Recipe
+from gristmill.errors import ConfigError, nearest
+
+_DIRECTORY = Path(__file__).parent / "recipes"
+
+
+def shipped_recipes() -> dict[str, Path]:
+    """Return the file of each shipped recipe, by name."""
+    return {path.stem: path for path in sorted(_DIRECTORY.glob("*.yaml"))}
+
+
+def recipe_path(reference: str) -> Path:
+    """Return the file meant by a path or by the name of a shipped recipe. An existing file wins."""
+    path = Path(reference)
+    if path.is_file():
+        return path
+    known = shipped_recipes()
+    if reference in known:
+        return known[reference]
+    beside = [str(other) for pattern in ("*.yaml", "*.yml") for other in path.parent.glob(pattern)]
+    close = nearest(reference, [*beside, *known])
+    raise ConfigError(f"recipe: expected a file, or one of {', '.join(known)}; got {reference!r}{close}")
+
+
+def find_recipe(reference: str) -> Recipe:
+    """Read the recipe at a path, or the shipped one of this name."""
+    path = recipe_path(reference)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise ConfigError(f"recipe {reference}: expected UTF-8 text; got other bytes") from None
+    return Recipe.parse(text, source=reference)

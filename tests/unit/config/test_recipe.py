@@ -1,0 +1,153 @@
+"""A recipe becomes a pipeline, or an error that names recipe, stage, parameter and the nearest right name."""
+
+import sys
+
+import pytest
+
+from gristmill.config.recipe import Recipe
+from gristmill.errors import ConfigError
+from gristmill.stages.text.filters import Filter, Score, ScoreFilter
+from gristmill.stages.text.filters.heuristic import BulletsFilter, MeanWordLengthFilter, WordCountFilter
+
+HEAD = "name: test\nstages:\n"
+
+
+def build(stages, **values):
+    return Recipe.parse(HEAD + stages, source="test.yaml").build(values).stages
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "- ScoreFilter: {filter_obj: {WordCountFilter: {min_words: 5}}}",
+        "- ScoreFilter: {filter_obj: {WordCountFilter: {min_words: '${n}'}}}",
+        f"- ScoreFilter: {{filter_obj: {{_target_: {WordCountFilter.__module__}.WordCountFilter, min_words: 5}}}}",
+        "- _target_: gristmill.stages.text.filters.ScoreFilter\n  filter_obj: {WordCountFilter: {min_words: 5}}",
+        "- gristmill.stages.text.filters.ScoreFilter: {filter_obj: {WordCountFilter: {min_words: 5}}}",
+    ],
+)
+def test_every_way_to_write_a_stage_gives_the_same_stage(text):
+    values = {"n": 5} if "${n}" in text else {}
+    [stage] = build(text, **values)
+
+    assert isinstance(stage, ScoreFilter)
+    assert stage.filter_obj == WordCountFilter(min_words=5)
+
+
+def test_a_list_of_filters_may_mix_names_and_parameters():
+    [stage] = build("- ScoreFilter: {filter_obj: [BulletsFilter, {MeanWordLengthFilter: {min_mean_word_length: 2}}]}")
+
+    assert stage.filter_obj == [BulletsFilter(), MeanWordLengthFilter(min_mean_word_length=2)]
+
+
+def test_a_function_is_named_by_its_path():
+    score, keep = build(
+        "- Score: {score_fn: builtins.len, score_field: chars}\n"
+        "- Filter: {filter_fn: builtins.bool, filter_field: chars}"
+    )
+
+    assert isinstance(score, Score)
+    assert isinstance(keep, Filter)
+    assert (score.score_fn, keep.filter_fn) == (len, bool)
+
+
+def test_with_changes_what_surrounds_a_stage():
+    [stage] = build("- ScoreFilter: {filter_obj: BulletsFilter, with_: {name: first, resources: {cpus: 2}}}")
+
+    assert (stage.name, stage.resources.cpus) == ("first", 2)
+
+
+def test_defaults_of_variables_give_way_to_values():
+    text = "name: t\nvariables: {n: 3}\nstages:\n- ScoreFilter: {filter_obj: {WordCountFilter: {min_words: '${n}'}}}"
+    recipe = Recipe.parse(text, source="t")
+    least = [recipe.build(values).stages[0].filter_obj.min_words for values in ({}, {"n": 9})]
+
+    assert least == [3, 9]
+
+
+def test_a_stage_of_the_users_own_module_is_found_in_the_working_directory(tmp_path, monkeypatch):
+    (tmp_path / "my_own_stages.py").write_text(
+        "from gristmill.stages.base import ProcessingStage\n"
+        "class Shout(ProcessingStage):\n"
+        "    def __init__(self, mark='!'):\n        self.mark = mark\n"
+        "    def process(self, task):\n        return task\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    [stage] = build("- my_own_stages.Shout: {mark: '?'}")
+
+    assert stage.mark == "?"
+
+
+STAGE = "- ScoreFilter: {filter_obj: {WordCountFilter: {%s}}}"
+MISTAKES = {
+    "an unknown key": (
+        "stagse: []",
+        r"recipe r\.yaml: expected one of the keys name.*; got 'stagse'; did you mean 'stages'\?",
+    ),
+    "no stages": ("name: x", r"recipe r\.yaml: expected 'stages' to be a list of at least one stage; got None"),
+    "no mapping": ("- a", r"recipe r\.yaml: expected the keys name"),
+    "no yaml": ("name: [", r"recipe r\.yaml: expected YAML; got a mistake in line 1"),
+    "a key twice": ("name: a\nname: b", r"recipe r\.yaml: expected each key once; got 'name' again in line 2"),
+    "an unknown stage": (
+        HEAD + "- ScoreFiltr: {}",
+        r"^recipe 'test', stage 1 ScoreFiltr: expected .*; got 'ScoreFiltr'; did you mean 'ScoreFilter'\?$",
+    ),
+    "an unknown parameter": (
+        HEAD + "- ScoreFilter: {filter_ob: BulletsFilter}",
+        r"^recipe 'test', stage 1 ScoreFilter: .*parameters \(.*\); got 'filter_ob'; did you mean 'filter_obj'\?$",
+    ),
+    "an unknown parameter of a filter": (
+        HEAD + STAGE % "min_word: 5",
+        r"stage 1 ScoreFilter: filter_obj WordCountFilter: .*got 'min_word'; did you mean 'min_words'\?$",
+    ),
+    "an unknown filter": (
+        HEAD + "- ScoreFilter: {filter_obj: {WordCuontFilter: {}}}",
+        r"stage 1 ScoreFilter: filter_obj: .* got 'WordCuontFilter'; did you mean 'WordCountFilter'\?$",
+    ),
+    "a wrong type": (
+        HEAD + STAGE % "min_words: fifty",
+        r"stage 1 ScoreFilter: filter_obj WordCountFilter: min_words: expected int; got 'fifty'$",
+    ),
+    "a missing parameter": (
+        HEAD + "- ScoreFilter: {}",
+        r"stage 1 ScoreFilter: expected a value for filter_obj; got none$",
+    ),
+    "an unset variable": (
+        HEAD + STAGE % "min_words: '${least}'",
+        r"recipe 'test', stage 1: expected a value for \$\{least\}; it is not set \(--set least=VALUE\)",
+    ),
+    "parameters beside the name": (
+        HEAD + "- ScoreFilter:\n  filter_obj: BulletsFilter",
+        r"got the keys \['ScoreFilter', 'filter_obj'\] \(indent the parameters below the stage's name\)",
+    ),
+    "an unknown module": (HEAD + "- nowhere.Stage", r"expected a module 'nowhere' for 'nowhere\.Stage'"),
+    "an unknown attribute": (
+        HEAD + "- gristmill.stages.text.filters.ScorFilter",
+        r"to define 'ScorFilter'; it does not; did you mean 'ScoreFilter'\?",
+    ),
+    "a filter as a stage": (HEAD + "- BulletsFilter", r"expected a ProcessingStage; got .*BulletsFilter"),
+    "an unknown property": (
+        HEAD + "- ScoreFilter: {filter_obj: BulletsFilter, with_: {resource: {}}}",
+        r"with_: expected one of name, .*; got 'resource'; did you mean 'resources'\?",
+    ),
+    "what the constructor refuses": (
+        HEAD + "- ScoreFilter: {filter_obj: {SubstringFilter: {substring: a, position: middle}}}",
+        r"position: expected 'prefix' or 'suffix' or 'any'; got 'middle'",
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "message"), MISTAKES.values(), ids=MISTAKES)
+def test_a_mistake_is_said_in_full(text, message):
+    with pytest.raises(ConfigError, match=message):
+        Recipe.parse(text, source="r.yaml").build()
+
+
+def test_a_value_for_no_variable_of_the_recipe_is_refused():
+    recipe = Recipe.parse(HEAD + STAGE % "min_words: '${least}'", source="t")
+
+    with pytest.raises(
+        ConfigError, match=r"expected one of its variables \(least\); got 'leest'; did you mean 'least'\?"
+    ):
+        recipe.build({"leest": 1, "least": 2})
