@@ -1,0 +1,93 @@
+"""The entry point of the command `gristmill`: registers the commands and turns exceptions into exit codes.
+
+    0    done, and the books balance
+    1    the run failed
+    2    a mistake in the command, the recipe or the paths; nothing was started
+    3    done, but more documents were quarantined than --max-quarantined allows
+    130  stopped with Ctrl-C; the same command continues
+
+This is the only place of the command line that may catch everything. No command is implemented here.
+"""
+
+import json
+import sys
+import traceback
+from typing import Annotated
+
+import typer
+
+from gristmill.cli import doctor, plan, recipes, run, stages, status
+from gristmill.cli.options import Debug
+from gristmill.errors import ConfigError, GristmillError, Interrupted, MissingDependency, TooManyQuarantined
+
+FAILED = 1
+USER_MISTAKE = 2
+TOO_MANY_QUARANTINED = 3
+INTERRUPTED = 130  # 128 + SIGINT, what shells report for a program ended by Ctrl-C
+
+app = typer.Typer(
+    name="gristmill",
+    help="Stream raw data through curation stages until it is fit to train on.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,  # plain help needs no rich, which halves the time to the first line
+    pretty_exceptions_enable=False,
+)
+app.command("run")(run.run)
+app.command("plan")(plan.plan)
+app.command("status")(status.status)
+app.command("stages")(stages.stages)
+app.add_typer(recipes.app, name="recipes")
+app.command("doctor")(doctor.doctor)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from gristmill import __version__
+
+        typer.echo(f"gristmill {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _global_options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+    debug: Debug = False,
+) -> None:
+    """Take the options that come before a command; --debug is looked up in `main`, where exceptions arrive."""
+
+
+def exit_code(error: BaseException) -> int:
+    """Return what the process should exit with after this exception."""
+    if isinstance(error, Interrupted | KeyboardInterrupt):
+        return INTERRUPTED
+    if isinstance(error, TooManyQuarantined):
+        return TOO_MANY_QUARANTINED
+    return USER_MISTAKE if isinstance(error, ConfigError | MissingDependency) else FAILED
+
+
+def main() -> None:
+    """Run the command line and exit."""
+    arguments = sys.argv[1:]
+    try:
+        app(args=arguments, prog_name="gristmill")
+    except (Exception, KeyboardInterrupt) as error:
+        _report(error, debug="--debug" in arguments)
+        code = exit_code(error)
+        # A script that asked for JSON gets an object in any case; a run that has a result has printed it already.
+        if "--json" in arguments and not isinstance(error, TooManyQuarantined):
+            typer.echo(json.dumps({"error": str(error), "exit_code": code}))
+        sys.exit(code)
+
+
+def _report(error: BaseException, *, debug: bool) -> None:
+    if debug:
+        traceback.print_exception(error)
+    elif isinstance(error, GristmillError):
+        typer.echo(f"gristmill: {error}", err=True)
+    elif isinstance(error, KeyboardInterrupt):
+        typer.echo("gristmill: stopped", err=True)
+    else:
+        typer.echo(f"gristmill: {type(error).__name__}: {error} (--debug shows where)", err=True)

@@ -1,0 +1,29 @@
+"""Options that several commands share, declared once so that they read and behave the same everywhere."""
+
+from typing import Annotated
+
+import typer
+
+RecipeArgument = Annotated[
+    str, typer.Argument(metavar="RECIPE", help="A recipe file, or the name of a shipped recipe.")
+]
+Inputs = Annotated[
+    list[str] | None,
+    typer.Option("--input", "-i", metavar="PATH", help="File, directory or glob; may be repeated.", show_default=False),
+]
+Output = Annotated[str | None, typer.Option("--output", "-o", metavar="DIR", help="Directory to write to.")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="Set a variable of the recipe.", show_default=False),
+]
+Workers = Annotated[
+    int | None, typer.Option("--workers", metavar="N", min=0, help="Worker processes; 0 uses this one.")
+]
+MemoryLimit = Annotated[
+    str | None, typer.Option("--memory-limit", metavar="SIZE", help="For the whole run, such as 1GB.")
+]
+ExecutorName = Annotated[
+    str | None, typer.Option("--executor", metavar="NAME", help="Where to run: local, or a dotted path.")
+]
+# Read in `main`, where exceptions arrive; declared here so that it may stand behind the command too.
+Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks.")]

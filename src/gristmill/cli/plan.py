@@ -1,0 +1,43 @@
+"""`gristmill plan`: what would run. Starts nothing and writes nothing."""
+
+import json
+from typing import Annotated
+
+import typer
+
+from gristmill.cli.options import Debug, ExecutorName, Inputs, MemoryLimit, Output, RecipeArgument, Settings, Workers
+
+
+def plan(
+    recipe: RecipeArgument,
+    inputs: Inputs = None,
+    output: Output = None,
+    settings: Settings = None,
+    workers: Workers = None,
+    memory_limit: MemoryLimit = None,
+    executor: ExecutorName = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the plan as one line of JSON.")] = False,
+    debug: Debug = False,
+) -> None:
+    """Show what a recipe would do: stages, fused groups, inputs."""
+    from gristmill.cli.choose_executor import choose_executor
+    from gristmill.cli.recipe_values import recipe_values
+    from gristmill.config.shipped import find_recipe
+
+    found = find_recipe(recipe)
+    values = recipe_values(inputs or [], output, settings or [])
+    chosen = choose_executor(found, values, name=executor, workers=workers, memory_limit=memory_limit)
+    made = found.build(values).plan(executor=chosen)
+    if not as_json:
+        typer.echo(made.describe())
+        return
+    document = {
+        "name": made.name,
+        "groups": [list(group.names) for group in made.groups],
+        "partitions": len(made.sources),
+        "input_bytes": made.input_bytes,
+        "input_files": [path for path, _, _ in made.inputs],
+        "output_directories": list(made.output_directories),
+        "fingerprint": made.fingerprint,
+    }
+    typer.echo(json.dumps(document, ensure_ascii=False))

@@ -1,0 +1,34 @@
+"""`gristmill recipes`: the recipes that come with the package."""
+
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(help="List the shipped recipes, or show one.", invoke_without_command=True, rich_markup_mode=None)
+
+
+@app.callback()
+def recipes(context: typer.Context) -> None:
+    """List the shipped recipes, or show one."""
+    if context.invoked_subcommand is None:
+        list_recipes()
+
+
+@app.command("list")
+def list_recipes() -> None:
+    """List the shipped recipes."""
+    from gristmill.config.shipped import find_recipe, shipped_recipes
+
+    names = list(shipped_recipes())
+    width = max(map(len, names))
+    for name in names:
+        typer.echo(f"{name:{width}}  {find_recipe(name).description}")
+
+
+@app.command("show")
+def show(name: Annotated[str, typer.Argument(help="The name of a shipped recipe, or a file.")]) -> None:
+    """Print a recipe: save it to a file to make it your own."""
+    from gristmill.config.shipped import find_recipe, recipe_path
+
+    find_recipe(name)  # a file that is no recipe is refused
+    typer.echo(recipe_path(name).read_text(encoding="utf-8"), nl=False)

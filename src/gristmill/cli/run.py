@@ -1,0 +1,104 @@
+"""`gristmill run`: build a recipe's pipeline, run it with live progress, say in words what happened."""
+
+import json
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+
+from gristmill.cli.options import Debug, ExecutorName, Inputs, MemoryLimit, Output, RecipeArgument, Settings, Workers
+from gristmill.errors import ConfigError, TooManyQuarantined
+
+if TYPE_CHECKING:
+    from gristmill.backends.run_result import RunResult
+
+
+def run(
+    recipe: RecipeArgument,
+    inputs: Inputs = None,
+    output: Output = None,
+    settings: Settings = None,
+    workers: Workers = None,
+    memory_limit: MemoryLimit = None,
+    executor: ExecutorName = None,
+    sample: Annotated[int | None, typer.Option(metavar="N", min=1, help="Run on the first N documents only.")] = None,
+    rejects: Annotated[str | None, typer.Option(metavar="DIR", help="Keep dropped documents here.")] = None,
+    run_dir: Annotated[
+        str | None, typer.Option(metavar="DIR", help="Ledger, state, quarantine. Default: OUTPUT/.gristmill")
+    ] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Start over instead of continuing.")] = False,
+    max_quarantined: Annotated[
+        str | None, typer.Option(metavar="X", help="Documents (100) or share (0.01, 1%) that may fail.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON, last line of stdout.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary.")] = False,
+    debug: Debug = False,
+) -> None:
+    """Run a recipe. The same command again continues a run that was stopped."""
+    from gristmill.cli.choose_executor import choose_executor
+    from gristmill.cli.progress import Progress
+    from gristmill.cli.recipe_values import recipe_values
+    from gristmill.config.sample import first_documents
+    from gristmill.config.shipped import find_recipe
+
+    found = find_recipe(recipe)
+    values = recipe_values(inputs or [], output, settings or [])
+    pipeline, tasks = found.build(values), None
+    limit = parse_limit(max_quarantined)
+    chosen = choose_executor(found, values, name=executor, workers=workers, memory_limit=memory_limit)
+    if sample is not None:
+        pipeline, tasks = first_documents(pipeline, sample)
+    with Progress(quiet=quiet) as progress:
+        try:
+            result = pipeline.run(
+                executor=chosen,
+                initial_tasks=tasks,
+                checkpoint_path=run_dir or default_run_dir(output),
+                rejects_path=rejects,
+                max_quarantined=limit,
+                # A sample is a trial: yesterday's must not be continued with today's thresholds.
+                fresh=fresh or sample is not None,
+                observer=progress,
+            )
+        except TooManyQuarantined as error:
+            progress.close()
+            _tell(cast("RunResult", error.result), progress.messages, rejects, as_json=as_json, quiet=quiet)
+            raise
+    _tell(result, progress.messages, rejects, as_json=as_json, quiet=quiet)
+    if not result.balanced:
+        raise typer.Exit(1)
+
+
+def default_run_dir(output: str | None) -> str | None:
+    """Where the ledger goes: with the output, so that the two move and vanish together."""
+    return None if output is None else f"{output.rstrip('/')}/.gristmill"
+
+
+def parse_limit(text: str | None) -> int | float | None:
+    """Return a number of documents, or a share of those read.
+
+    >>> parse_limit("100"), parse_limit("0.5"), parse_limit("1%")
+    (100, 0.5, 0.01)
+    """
+    if text is None:
+        return None
+    try:
+        if text.isdecimal():
+            return int(text)
+        share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        share = -1.0
+    if not 0 < share <= 1:
+        raise ConfigError(
+            f"--max-quarantined: expected a number of documents (100) or a share (0.01 or 1%); got {text!r}"
+        )
+    return share
+
+
+def _tell(result: "RunResult", told: list[str], rejects: str | None, *, as_json: bool, quiet: bool) -> None:
+    from gristmill.cli.summary import summarise
+
+    if not quiet:
+        news = [message for message in result.messages if message not in told]
+        typer.echo("\n".join([*news, summarise(result, rejects=rejects)]), err=True)
+    if as_json:
+        typer.echo(json.dumps(result.to_json(), ensure_ascii=False))

@@ -1,0 +1,96 @@
+"""A `RunSnapshot` as people see it: a table, or one line. Both fit in 80 columns."""
+
+from collections.abc import Iterator
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from gristmill.cli.amounts import count, duration, share, size
+from gristmill.cli.rates import Rates
+from gristmill.metrics.snapshot import RunSnapshot, StageSnapshot
+
+BAR_WIDTH = 24
+NAME_WIDTH = 22  # what the eight numbers leave of 80 columns
+
+
+def one_line(snapshot: RunSnapshot, rates: Rates) -> str:
+    """The state of a run for a log file."""
+    parts = [
+        f"[{duration(snapshot.elapsed_s)}] {snapshot.state}",
+        f"{snapshot.partitions_done}/{snapshot.partitions_total} parts",
+        f"read {snapshot.read:,}",
+        f"kept {snapshot.written:,}",
+        f"dropped {snapshot.dropped:,} ({share(snapshot.dropped, snapshot.read + snapshot.created)})",
+    ]
+    if snapshot.quarantined:
+        parts.append(f"quarantined {snapshot.quarantined:,}")
+    parts.append(f"{size(rates.bytes_per_s())}/s")
+    if snapshot.eta_s is not None and snapshot.state == "running":
+        parts.append(f"about {duration(snapshot.eta_s)} left")
+    return ", ".join(parts)
+
+
+def full_view(snapshot: RunSnapshot, rates: Rates) -> RenderableType:
+    """The state of a run for a terminal: totals, then a row for each stage."""
+    return Group(_headline(snapshot, rates), _totals(snapshot), _table(snapshot, rates))
+
+
+def _headline(snapshot: RunSnapshot, rates: Rates) -> Text:
+    done, total = snapshot.input_bytes_done, snapshot.input_bytes_total
+    if not total:
+        done, total = snapshot.partitions_done, snapshot.partitions_total
+    filled = round(BAR_WIDTH * done / total) if total else 0
+    line = Text(no_wrap=True, overflow="ellipsis")
+    line.append(snapshot.name, style="bold")
+    line.append(f" {snapshot.state} {duration(snapshot.elapsed_s)} ")
+    line.append("━" * filled, style="green").append("━" * (BAR_WIDTH - filled), style="dim")
+    line.append(f" {share(done, total)} {size(rates.bytes_per_s())}/s")
+    if snapshot.eta_s is not None and snapshot.state == "running":
+        line.append(f", {duration(snapshot.eta_s)} left", style="bold")
+    return line
+
+
+def _totals(snapshot: RunSnapshot) -> Text:
+    memory = size(snapshot.memory_bytes)
+    if snapshot.memory_limit:
+        memory += f" of {size(snapshot.memory_limit)}"
+    line = Text(no_wrap=True, overflow="ellipsis", style="dim")
+    line.append(f"read {count(snapshot.read)}, kept {count(snapshot.written)}, dropped {count(snapshot.dropped)}")
+    if snapshot.quarantined:
+        line.append(f", quarantined {count(snapshot.quarantined)}", style="yellow not dim")
+    parts = f"{snapshot.partitions_done}/{snapshot.partitions_total} parts"
+    return line.append(f" · {parts} · memory {memory}")
+
+
+def _table(snapshot: RunSnapshot, rates: Rates) -> Table:
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim")
+    table.add_column("stage", no_wrap=True, overflow="ellipsis", max_width=NAME_WIDTH)
+    for heading in ("in", "out", "drop", "docs/s", "MB/s", "busy", "queue", "mem"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for row in _rows(snapshot, rates):
+        table.add_row(*row)
+    return table
+
+
+def _rows(snapshot: RunSnapshot, rates: Rates) -> Iterator[tuple[str, ...]]:
+    group: int | None = None
+    for number, stage in enumerate(snapshot.stages):
+        yield (
+            stage.name,
+            count(stage.documents_in),
+            count(stage.documents_out),
+            share(stage.dropped, stage.documents_in).replace(" ", ""),
+            count(rates.documents_per_s(number)),
+            f"{rates.bytes_per_s(number) / 1e6:.1f}",
+            *_group_cells(stage, repeated=stage.group == group),
+        )
+        group = stage.group
+
+
+def _group_cells(stage: StageSnapshot, *, repeated: bool) -> tuple[str, str, str]:
+    # Fused stages share workers, queue and memory: said once, and a mark below it.
+    if repeated:
+        return "↑", "", ""
+    queue = f"{stage.queue_s:.1f}s" if stage.queue_s < 100 else duration(stage.queue_s)
+    return f"{stage.busy_workers}/{stage.workers}", queue, count(stage.memory_bytes) if stage.memory_bytes else "–"

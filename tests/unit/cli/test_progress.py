@@ -1,0 +1,127 @@
+"""Progress shows what snapshots say: a table within 80 columns on a terminal, a line now and then elsewhere."""
+
+import io
+
+import pytest
+from rich.console import Console
+
+from gristmill.cli.progress import Progress
+from gristmill.cli.rates import Rates
+from gristmill.cli.snapshot_view import full_view, one_line
+from gristmill.metrics.snapshot import RunSnapshot, StageSnapshot
+
+
+def snapshot(elapsed_s, *, read=0, state="running", messages=(), stages=None):
+    return RunSnapshot(
+        name="demo",
+        state=state,
+        elapsed_s=elapsed_s,
+        partitions_done=3,
+        partitions_total=12,
+        read=read,
+        written=read // 2,
+        dropped=read - read // 2,
+        quarantined=1,
+        created=0,
+        input_bytes_done=read * 1000,
+        input_bytes_total=10_000_000,
+        memory_bytes=312_000_000,
+        memory_limit=1_000_000_000,
+        eta_s=75.0,
+        stages=stages
+        or (StageSnapshot("jsonl_reader", 0, read, read, bytes_in=read * 1000, workers=2, busy_workers=1),),
+        messages=messages,
+    )
+
+
+def console(*, terminal):
+    return Console(file=io.StringIO(), force_terminal=terminal, width=80, color_system=None, highlight=False)
+
+
+def shown(target):
+    return target.file.getvalue()
+
+
+def rates_of(*snapshots):
+    rates = Rates()
+    for each in snapshots:
+        rates.add(each)
+    return rates
+
+
+def test_elsewhere_than_on_a_terminal_a_line_appears_every_few_seconds():
+    target = console(terminal=False)
+    with Progress(console=target) as progress:
+        for elapsed_s in (0.2, 4.9, 5.1, 6.0, 10.2):
+            progress(snapshot(elapsed_s, read=100))
+
+    assert [line.partition("]")[0] for line in shown(target).splitlines()] == ["[0:05", "[0:10"]
+
+
+def test_messages_appear_at_once_and_in_order():
+    target = console(terminal=False)
+    with Progress(console=target) as progress:
+        progress(snapshot(0.1, messages=("worker 2 was killed [for memory]", "stage x is slow")))
+
+    assert shown(target) == "worker 2 was killed [for memory]\nstage x is slow\n"
+
+
+def test_quiet_shows_nothing():
+    target = console(terminal=True)
+    with Progress(quiet=True, console=target) as progress:
+        progress(snapshot(60, read=100, messages=("hello",)))
+
+    assert shown(target) == ""
+
+
+def test_a_terminal_gets_the_table():
+    target = console(terminal=True)
+    with Progress(console=target) as progress:
+        progress(snapshot(1.0, read=1000))
+
+    assert "jsonl_reader" in shown(target)
+    assert "1:15 left" in shown(target)
+
+
+def test_the_table_fits_in_80_columns_whatever_the_numbers():
+    big = StageSnapshot(
+        "a_stage_with_quite_a_long_name_indeed", 0, 99_999_999, 99_999_999, dropped=12_345_678, bytes_in=10**12,
+        workers=128, busy_workers=128, queue_s=99.9, memory_bytes=999 * 10**9,
+    )  # fmt: skip
+    now = snapshot(1000.0, read=99_999_999, stages=(big, big))
+    target = console(terminal=False)
+    target.print(full_view(now, rates_of(now)))
+
+    lines = shown(target).splitlines()
+    assert len(lines) == 5
+    assert max(map(len, lines)) <= 80
+    assert "128/128" in lines[3]
+
+
+def test_fused_stages_show_their_workers_once():
+    stages = (StageSnapshot("a", 0, workers=2, busy_workers=1), StageSnapshot("b", 0, workers=2, busy_workers=1))
+    now = snapshot(1.0, stages=stages)
+    target = console(terminal=False)
+    target.print(full_view(now, rates_of(now)))
+
+    assert shown(target).count("1/2") == 1
+
+
+def test_a_rate_is_that_of_the_last_seconds():
+    rates = rates_of(*(snapshot(float(t), read=min(t, 50) * 100) for t in range(100)))
+
+    assert rates.documents_per_s(0) == 0.0
+
+
+def test_the_rate_of_a_finished_run_is_its_average():
+    rates = rates_of(snapshot(10.0, read=1000), snapshot(20.0, read=1000, state="finished"))
+
+    assert rates.documents_per_s(0) == pytest.approx(50.0)
+
+
+def test_a_line_says_everything_that_matters():
+    now = snapshot(10.0, read=1000)
+
+    assert one_line(now, rates_of(now)) == (
+        "[0:10] running, 3/12 parts, read 1,000, kept 500, dropped 500 (50 %), quarantined 1, 100 kB/s, about 1:15 left"
+    )

@@ -1,0 +1,51 @@
+"""Status reads a run directory, or says that it is none."""
+
+import json
+from dataclasses import asdict
+
+import pytest
+
+from gristmill.cli.status import find_run_dir, read_documents, read_snapshot
+from gristmill.errors import ConfigError
+from gristmill.metrics.snapshot import RunSnapshot, StageSnapshot
+
+SNAPSHOT = RunSnapshot(
+    "demo", "finished", 1.5, 1, 1, 10, 8, 1, 1, 0, 100, 100, 0, 0, None, (StageSnapshot("a", 0, 10, 9),), ("done",)
+)
+
+
+@pytest.fixture
+def output(tmp_path):
+    (tmp_path / ".gristmill").mkdir()
+    (tmp_path / ".gristmill" / "status.json").write_text(json.dumps(asdict(SNAPSHOT)))
+    return tmp_path
+
+
+def test_a_snapshot_is_read_as_it_was_written(output):
+    assert read_snapshot(output / ".gristmill") == SNAPSHOT
+
+
+def test_the_output_directory_is_as_good_as_the_run_directory_in_it(output):
+    assert find_run_dir(str(output)) == find_run_dir(str(output / ".gristmill"))
+
+
+def test_the_report_is_part_of_the_documents_once_it_is_there(output):
+    (output / ".gristmill" / "report.json").write_text('{"read": 10}')
+    documents = read_documents(output / ".gristmill")
+
+    assert documents["report"] == {"read": 10}
+    assert documents["status"]["written"] == 8
+
+
+def test_a_directory_that_is_no_run_is_refused(tmp_path):
+    with pytest.raises(
+        ConfigError, match=r"^status: expected the directory of a run \(with status\.json in it\); got "
+    ):
+        find_run_dir(str(tmp_path))
+
+
+def test_a_file_of_another_shape_is_refused(output):
+    (output / ".gristmill" / "status.json").write_text('{"state": 5}')
+
+    with pytest.raises(ConfigError, match="to be written by this version of gristmill"):
+        read_snapshot(output / ".gristmill")
