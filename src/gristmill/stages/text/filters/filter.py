@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from gristmill.errors import ConfigError
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.text.filters.document_filter import DocumentFilter
-from gristmill.stages.text.filters.per_document import as_list, describe, keep_scores, name_of, split_nulls
+from gristmill.stages.text.filters.per_document import as_list, keep_scores, name_of, split_nulls
 from gristmill.tasks import DocumentBatch
 
 Judge = Callable[[object], bool] | DocumentFilter[object]
@@ -46,9 +46,6 @@ class Filter(ProcessingStage[DocumentBatch, DocumentBatch]):
 
     def outputs(self) -> tuple[list[str], list[str]]:
         return ["data"], []
-
-    def get_config(self) -> dict[str, object]:
-        return {**super().get_config(), "filter_fn": [describe(judge) for judge in self._judges()]}
 
     def process(self, task: DocumentBatch) -> DocumentBatch:
         for judge, field, invert in zip(self._judges(), self._fields(), self._inverts(), strict=True):

@@ -46,15 +46,6 @@ def split_nulls(dropped: pa.Array, column: pa.ChunkedArray) -> tuple[pa.Array, p
     return pc.and_not(dropped, null), pc.and_(dropped, null)
 
 
-def describe(judge: object) -> object:
-    """Return a filter object as its class and parameters, for the plan's fingerprint; anything else unchanged."""
-    if isinstance(judge, DocumentFilter):
-        # The leading underscore is dropped because the fingerprint skips private names, and users write self._limit.
-        parameters = {key.lstrip("_"): value for key, value in vars(judge).items()}
-        return {"filter": f"{type(judge).__module__}.{type(judge).__qualname__}", **parameters}
-    return judge
-
-
 def name_of(judge: object) -> str:
     """A filter's name, or a function's."""
     if isinstance(judge, DocumentFilter):

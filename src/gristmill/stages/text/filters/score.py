@@ -7,7 +7,7 @@ from typing import ClassVar
 from gristmill.errors import ConfigError
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.text.filters.document_filter import DocumentFilter
-from gristmill.stages.text.filters.per_document import as_list, describe, join_names, score_texts
+from gristmill.stages.text.filters.per_document import as_list, join_names, score_texts
 from gristmill.tasks import DocumentBatch
 
 Scorer = Callable[[str], object] | DocumentFilter[object]
@@ -43,9 +43,6 @@ class Score(ProcessingStage[DocumentBatch, DocumentBatch]):
 
     def outputs(self) -> tuple[list[str], list[str]]:
         return ["data"], self._score_fields()
-
-    def get_config(self) -> dict[str, object]:
-        return {**super().get_config(), "score_fn": [describe(scorer) for scorer in self._scorers()]}
 
     def process(self, task: DocumentBatch) -> DocumentBatch:
         for scorer, score_field, text_field in zip(

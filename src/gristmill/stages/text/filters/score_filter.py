@@ -12,7 +12,6 @@ from gristmill.stages.text.filters.per_document import (
     NULL_TEXT,
     AnyFilter,
     as_list,
-    describe,
     join_names,
     keep_scores,
     score_texts,
@@ -58,9 +57,6 @@ class ScoreFilter(ProcessingStage[DocumentBatch, DocumentBatch]):
 
     def outputs(self) -> tuple[list[str], list[str]]:
         return ["data"], [field for field in self._score_fields() if field is not None]
-
-    def get_config(self) -> dict[str, object]:
-        return {**super().get_config(), "filter_obj": [describe(judge) for judge in self._filters()]}
 
     def process(self, task: DocumentBatch) -> DocumentBatch:
         steps = zip(self._filters(), self._text_fields(), self._score_fields(), self._inverts(), strict=True)

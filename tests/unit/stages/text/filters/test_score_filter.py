@@ -4,6 +4,7 @@ import pyarrow as pa
 import pytest
 
 from gristmill.errors import ConfigError
+from gristmill.pipeline.fingerprint import stage_config
 from gristmill.stages.text.filters import DocumentFilter, ScoreFilter
 from gristmill.stages.text.filters.heuristic import MeanWordLengthFilter, RepeatedLinesFilter, WordCountFilter
 from gristmill.tasks import DocumentBatch
@@ -115,8 +116,18 @@ def test_a_wrong_combination_is_refused_when_the_stage_is_made(arguments, messag
         ScoreFilter(**arguments)
 
 
-def test_a_changed_threshold_changes_the_configuration():
-    assert ScoreFilter(WordCountFilter(1)).get_config() != ScoreFilter(WordCountFilter(2)).get_config()
+def test_a_changed_threshold_changes_the_fingerprint():
+    configs = [stage_config(ScoreFilter(WordCountFilter(least))) for least in (1, 2, 1)]
+
+    assert configs[0] == configs[2] != configs[1]
+
+
+def test_a_changed_limit_of_a_users_filter_changes_the_fingerprint():
+    class Limited(DocumentFilter[int]):
+        def __init__(self, limit):
+            self._limit = limit
+
+    assert stage_config(ScoreFilter(Limited(1))) != stage_config(ScoreFilter(Limited(2)))
 
 
 def test_a_stage_is_named_after_its_filters():
