@@ -38,7 +38,7 @@ def read_owned_lines(path: str, start: int, end: int, *, storage_options: Storag
     first = _after_newline(view, 0) if start else 0
     if first is None or first >= end - begin:
         return buffer.slice(0, 0)
-    if len(view) <= end - begin and len(view) and view[-1] == _NEWLINE:
+    if len(view) <= end - begin and view and view[-1] == _NEWLINE:
         return buffer.slice(first)
     last = _after_newline(view, min(end - begin, len(view)) - 1) if len(view) > first else first
     if last is not None:

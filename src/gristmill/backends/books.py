@@ -1,0 +1,79 @@
+"""The books of a run: what is committed, here or in an earlier session, and the result made of it."""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+from gristmill.backends.run_result import RunResult
+from gristmill.engine.ledger import CommitRecord
+from gristmill.engine.plan import AnyTask, Plan
+from gristmill.metrics.stage_counts import StageCounts
+from gristmill.tasks import FileGroupTask
+
+
+class Books:
+    """Committed partitions by number."""
+
+    def __init__(self, plan: Plan, records: dict[int, CommitRecord]) -> None:
+        self.plan = plan
+        self.records = dict(records)
+        self.resumed = len(records)
+        self.tasks: dict[int, list[AnyTask]] = {}  # final tasks of a pipeline that does not end in a writer
+
+    def totals(self) -> dict[str, StageCounts]:
+        """Counts of every stage over everything committed."""
+        totals = {name: StageCounts() for name in self.plan.stage_names}
+        for record in self.records.values():
+            for name, counts in record.counts:
+                totals[name].add(counts)
+        return totals
+
+    def result(self, *, run_dir: Path | None, rejects_path: str | None) -> RunResult:
+        """Return the result, tasks and files in the order of the source partitions."""
+        ordered = [self.records[root] for root in sorted(self.records)]
+        files = [file.final for record in ordered for file in record.files]
+        side = [file.final for record in ordered for file in record.side_files]
+        rejects = [path for path in side if rejects_path and path.startswith(rejects_path.rstrip("/") + "/")]
+        if self.plan.ends_in_writer:
+            tasks: list[AnyTask] = [_written(record) for record in ordered if record.files]
+        else:
+            tasks = [task for root in sorted(self.tasks) for task in self.tasks[root]]
+        return RunResult(
+            tasks=tasks,
+            counts=self.totals(),
+            output_files=files,
+            rejects_files=rejects,
+            quarantine_files=[path for path in side if path not in set(rejects)],
+            run_dir=None if run_dir is None else str(run_dir),
+            resumed=self.resumed > 0,
+        )
+
+
+def _written(record: CommitRecord) -> AnyTask:
+    task = FileGroupTask(record.name, [file.final for file in record.files], partition_name=record.name)
+    task.task_id = record.name
+    return task  # type: ignore[return-value]  # Task is invariant; a FileGroupTask is as good a Task as any
+
+
+def number_lines(records: Iterable[CommitRecord], quarantine_files: Iterable[str]) -> None:
+    """Turn the line numbers in quarantine files from a block's into the file's.
+
+    A reader knows how many lines it met in its own block only; once all blocks of a file are done, the lines before a
+    block are the sum over the blocks before it. Doing it twice changes nothing: `block_start` becomes null.
+    """
+    starts: dict[str, dict[int, int]] = {}
+    for record in records:
+        for path, start, count in record.lines_read:
+            starts.setdefault(path, {})[start] = count
+    for name in quarantine_files:
+        path = Path(name)
+        entries = [json.loads(line) for line in path.read_text().splitlines()]
+        for entry in entries:
+            blocks, start = starts.get(entry["source"], {}), entry["block_start"]
+            if entry["line"] is not None and start is not None and blocks:
+                entry["line"] += sum(count for first, count in blocks.items() if first < start)
+                entry["block_start"] = None
+        text = "".join(json.dumps(entry, separators=(",", ":")) + "\n" for entry in entries)
+        temporary = path.with_name(f".{path.name}.tmp")
+        temporary.write_text(text)
+        temporary.replace(path)

@@ -1,0 +1,183 @@
+"""The driver of a local run: feeds the scheduler what happens and does what it says. It decides nothing.
+
+sockets, clock ─▶ events ─▶ scheduler.handle ─▶ commands ─▶ processes, ledger, renames
+"""
+
+import time
+from collections.abc import Callable
+
+from gristmill.backends.books import Books
+from gristmill.backends.local.pool import ProcessPool
+from gristmill.backends.run_directory import RunDirectory
+from gristmill.backends.snapshots import SnapshotMaker
+from gristmill.engine import commands as c
+from gristmill.engine import events as e
+from gristmill.engine.ledger import CommitRecord
+from gristmill.engine.plan import Plan
+from gristmill.engine.scheduler import Scheduler
+from gristmill.metrics.snapshot import RunSnapshot
+from gristmill.storage.atomic_write import publish
+from gristmill.tasks import FileGroupTask
+
+TICK_S = 0.1
+COMMIT_S = 0.05  # ledger lines of this long are forced to disk together
+SNAPSHOT_S = 0.25
+STATUS_S = 1.0
+
+
+class Driver:
+    """One run."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        scheduler: Scheduler,
+        pool: ProcessPool,
+        books: Books,
+        directory: RunDirectory | None,
+        observer: Callable[[RunSnapshot], None] | None,
+        *,
+        node: e.NodeJoined,
+    ) -> None:
+        self.plan = plan
+        self.scheduler = scheduler
+        self.pool = pool
+        self.books = books
+        self.directory = directory
+        self.observer = observer
+        self.node = node
+        self.snapshots = SnapshotMaker(plan, scheduler, books)
+        self.finish: c.Finish | None = None
+        self.messages: list[str] = []
+        self._events: list[e.Event] = []
+        self._source = iter([i for i in range(len(plan.sources)) if i not in books.records])
+        self._uncommitted: list[tuple[int, CommitRecord]] = []
+        self._last_commit = 0.0
+        self._last_snapshot = 0.0
+        self._last_status = 0.0
+        self._do: dict[type, Callable[..., None]] = {
+            c.StartWorker: self._start_worker,
+            c.DrainWorker: lambda command: pool.drain(command.worker),
+            c.KillWorker: lambda command: pool.kill(command.worker, command.reason),
+            c.SendTask: self._send_task,
+            c.GrantEmit: lambda command: pool.grant(command.worker, command.task),
+            c.PullSource: self._pull_source,
+            c.Release: lambda command: command.payload.release(),
+            c.Commit: self._commit,
+            c.Publish: lambda command: None,
+            c.Warn: self._warn,
+            c.Finish: self._finish,
+        }
+
+    def run(self) -> c.Finish:
+        """Drive the run to its end."""
+        self._handle(e.Ticked(time.monotonic()), self.node)
+        while self.finish is None:
+            events = self.pool.poll(self._timeout())
+            events += self._take_events()
+            self._handle(e.Ticked(time.monotonic()), *events)
+            self.messages += self.pool.take_messages()
+            self._force_ledger()
+            self._tell()
+        self._force_ledger(at_once=True)
+        return self.finish
+
+    def cancel(self, reason: str) -> None:
+        """Stop at once; what is committed stays."""
+        self._handle(e.Ticked(time.monotonic()), e.Cancelled(reason))
+        self._force_ledger(at_once=True)
+
+    def _handle(self, *events: e.Event) -> None:
+        for command in self.scheduler.handle(*events):
+            self._do[type(command)](command)
+        self.pool.flush()
+
+    def _take_events(self) -> list[e.Event]:
+        events, self._events = self._events, []
+        return events
+
+    def _timeout(self) -> float:
+        if self._events:
+            return 0.0
+        wait = TICK_S
+        if self._uncommitted:
+            wait = COMMIT_S
+        wakeup = self.scheduler.next_wakeup()
+        return wait if wakeup is None else max(0.0, min(wait, wakeup - time.monotonic()))
+
+    # Commands
+
+    def _start_worker(self, command: c.StartWorker) -> None:
+        self.pool.start(command.worker, command.group, command.gpus)
+
+    def _send_task(self, command: c.SendTask) -> None:
+        self.pool.send(command.worker, command.assignments)
+
+    def _pull_source(self, command: c.PullSource) -> None:
+        items = []
+        for index in self._source:
+            task = self.plan.sources[index]
+            items.append(e.SourceItem(index, self.plan.source_names[index], task.nbytes, self.pool.pack(task)))
+            if len(items) == command.count:
+                break
+        self._events.append(e.SourceListed(tuple(items)))
+        if len(items) < command.count:
+            self._events.append(e.SourceExhausted())
+
+    def _commit(self, command: c.Commit) -> None:
+        tasks = [self.pool.unpack(output.payload) for output in command.outputs]
+        files = tuple(file for task in tasks if isinstance(task, FileGroupTask) for file in task.staged)
+        counts = tuple(zip(self.plan.stage_names, command.counts, strict=True))
+        record = CommitRecord(command.root, command.name, files, command.side_files, counts, command.lines_read)
+        if not self.plan.ends_in_writer:
+            self.books.tasks[command.root] = tasks
+        self._uncommitted.append((command.root, record))
+
+    def _force_ledger(self, *, at_once: bool = False) -> None:
+        """Make commits durable, then let their files appear. Ledger lines that wait are written together."""
+        if not self._uncommitted:
+            return
+        now = time.monotonic()
+        if self.directory is not None:
+            # Waiting for company pays only while there is other work to do.
+            if not at_once and now - self._last_commit < COMMIT_S and self.scheduler.tasks:
+                return
+            self.directory.append(record for _, record in self._uncommitted)
+        self._last_commit = now
+        for root, record in self._uncommitted:
+            for file in (*record.files, *record.side_files):
+                publish(file.temporary, file.final)
+            self.books.records[root] = record
+            self._events.append(e.Committed(root))
+        self._uncommitted.clear()
+
+    def _warn(self, command: c.Warn) -> None:
+        self.messages.append(
+            f"{self.pool.describe(command.worker)} has been busy with {command.item_id} for {command.running_s:.0f} s"
+            f"{self.pool.where(command.worker)}"
+        )
+
+    def _finish(self, command: c.Finish) -> None:
+        self.finish = command
+
+    # Observation
+
+    def _tell(self, *, state: str = "running", at_once: bool = False) -> None:
+        now = time.monotonic()
+        if not at_once and now - self._last_snapshot < SNAPSHOT_S:
+            return
+        self._last_snapshot = now
+        if self.observer is None and self.directory is None:
+            return
+        fresh = self.messages[self.snapshots.messages_told :]
+        snapshot = self.snapshots.make(state, self.pool.memory_bytes(), fresh)
+        self.snapshots.messages_told = len(self.messages)
+        if self.observer is not None:
+            self.observer(snapshot)
+        if self.directory is not None and (at_once or now - self._last_status >= STATUS_S):
+            self._last_status = now
+            self.directory.write_status(snapshot)
+
+    def tell_end(self, state: str) -> None:
+        """Give the observer and the status file the last word."""
+        self._tell(state=state, at_once=True)

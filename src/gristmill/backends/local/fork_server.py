@@ -1,0 +1,122 @@
+"""The fork server: a small clean process that imports everything once and forks a worker in a few milliseconds.
+
+It has no threads, so forking it is safe whatever the user's program has running. It holds no decisions: it starts
+workers, reports their ends, and when the driver is gone, however that happened, it kills them all and ends itself.
+
+Driver to server: ("plan", bytes) once, then ("start", worker, group, gpus) with [socket, crumb block] each.
+Server to driver: ("loaded", error), ("started", worker, pid), ("exited", worker, wait status).
+"""
+
+import ctypes
+import os
+import pickle
+import select
+import signal
+import socket
+import sys
+import traceback
+from dataclasses import dataclass
+
+from gristmill.backends.local.channel import Channel, ChannelClosed
+
+PR_SET_PDEATHSIG = 1
+
+
+@dataclass(frozen=True)
+class ServerPlan:
+    """What the server needs to know; the groups are pickled once more, to be opened when the path is set."""
+
+    path: list[str]
+    directory: str
+    groups: bytes
+    settings: bytes
+
+
+def main() -> None:
+    """Serve until the driver's end of the socket closes."""
+    channel = Channel(socket.socket(fileno=int(sys.argv[1])))
+    _die_with_parent()
+    wake_read, wake_write = os.pipe()
+    os.set_blocking(wake_write, False)
+    signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    workers: dict[int, int] = {}  # pid -> worker
+    loaded: tuple[object, object] | None = None
+    try:
+        while True:
+            readable, _, _ = select.select([channel.sock, wake_read], [], [])
+            if wake_read in readable:
+                os.read(wake_read, 4096)
+                _report_ended(channel, workers)
+            if channel.sock not in readable:
+                continue
+            for message, fds in channel.receive():
+                if message[0] == "plan":  # type: ignore[index]
+                    loaded = _load(channel, message[1])  # type: ignore[index]
+                else:
+                    _, worker, group, gpus = message  # type: ignore[misc]
+                    _start(channel, workers, loaded, (worker, group, gpus), fds)
+    except ChannelClosed:
+        pass
+    finally:
+        for pid in workers:
+            os.kill(pid, signal.SIGKILL)
+
+
+def _load(channel: Channel, plan: ServerPlan) -> tuple[object, object] | None:
+    sys.path[:] = plan.path
+    try:
+        os.chdir(plan.directory)
+        loaded = pickle.loads(plan.groups), pickle.loads(plan.settings)
+        import gristmill.backends.local.worker_process  # noqa: F401  # paid once here, not in every worker
+    except Exception:  # a user's module may raise anything when imported
+        channel.send(("loaded", traceback.format_exc()))
+        return None
+    channel.send(("loaded", ""))
+    return loaded
+
+
+def _start(
+    channel: Channel,
+    workers: dict[int, int],
+    loaded: tuple[object, object] | None,
+    which: tuple[int, int, tuple[str, ...]],
+    fds: list[int],
+) -> None:
+    pid = os.fork()
+    if pid == 0:
+        status = 1
+        try:
+            channel.sock.close()
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            _die_with_parent()
+            from gristmill.backends.local.worker_process import work
+
+            work(loaded, which, socket.socket(fileno=fds[0]), fds[1])
+            status = 0
+        except BaseException:  # the last frame of this process: nothing may run on into the server's own loop
+            traceback.print_exc()
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(status)
+    workers[pid] = which[0]
+    for fd in fds:
+        os.close(fd)
+    channel.send(("started", which[0], pid))
+
+
+def _report_ended(channel: Channel, workers: dict[int, int]) -> None:
+    while workers:
+        pid, status = os.waitpid(-1, os.WNOHANG)
+        if pid == 0:
+            return
+        channel.send(("exited", workers.pop(pid), status))
+
+
+def _die_with_parent() -> None:
+    """Ask the kernel to kill this process when its parent dies. Elsewhere the closed socket has to do."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -1,0 +1,130 @@
+"""`InlinePool`: the same interface as `ProcessPool`, in the driver's own process (`num_workers=0`).
+
+Tasks run one at a time when the driver polls, so a debugger stops in the user's code and an exception in a worker that
+never ends is not possible. Nothing is packed: what a stage returns is what the next one gets.
+"""
+
+import os
+import time
+import traceback
+from collections import deque
+from dataclasses import dataclass, field
+
+from gristmill.backends.local.memory import resident_bytes
+from gristmill.backends.worker import GroupRunner, Job, JobFailure, JobResult, RunSettings
+from gristmill.engine import events as e
+from gristmill.engine.commands import Assignment
+from gristmill.engine.plan import AnyTask, Group
+from gristmill.stages.worker_info import WorkerMetadata
+
+
+@dataclass(frozen=True)
+class Held:
+    """A task that stays where it is."""
+
+    task: AnyTask
+
+    def release(self) -> None:
+        """Nothing to do: the garbage collector sees it."""
+
+
+@dataclass
+class InlinePool:
+    """Workers that are objects."""
+
+    groups: tuple[Group, ...]
+    settings: RunSettings
+    _runners: dict[int, GroupRunner] = field(default_factory=dict)
+    _pending: deque[tuple[int, tuple[Assignment, ...]]] = field(default_factory=deque)
+    _events: list[e.Event] = field(default_factory=list)
+
+    @staticmethod
+    def pack(task: AnyTask) -> Held:
+        return Held(task)
+
+    @staticmethod
+    def unpack(held: Held) -> AnyTask:
+        return held.task
+
+    def open(self) -> None:
+        """Nothing to start."""
+
+    def close(self) -> None:
+        for runner in self._runners.values():
+            runner.teardown()
+        self._runners.clear()
+
+    def start(self, number: int, group: int, gpus: tuple[int, ...]) -> None:
+        plan = self.groups[group]
+        runner = GroupRunner(plan, last=group + 1 == len(self.groups), settings=self.settings)
+        started = time.perf_counter()
+        try:
+            runner.setup(WorkerMetadata(worker_id=f"{plan.name}-{number}", gpu_ids=tuple(map(str, gpus))))
+        except Exception:
+            self._events.append(e.WorkerSetupFailed(number, traceback.format_exc()))
+            return
+        self._runners[number] = runner
+        self._events.append(e.WorkerReady(number, time.perf_counter() - started))
+
+    def drain(self, number: int) -> None:
+        self._runners.pop(number).teardown()
+        self._events.append(e.WorkerExited(number))
+
+    def kill(self, number: int, reason: str) -> None:
+        del reason
+        self._runners.pop(number, None)
+        self._pending = deque(entry for entry in self._pending if entry[0] != number)
+
+    def send(self, number: int, assignments: tuple[Assignment, ...]) -> None:
+        self._pending.append((number, assignments))
+
+    def grant(self, number: int, task: int) -> None:
+        """Emission is not held back here: nothing else runs that could catch up."""
+
+    def flush(self) -> None:
+        """Nothing is buffered."""
+
+    def poll(self, timeout: float) -> list[e.Event]:
+        if self._pending:
+            self._run(*self._pending.popleft())
+        elif not self._events and timeout > 0:
+            time.sleep(min(timeout, 0.01))
+        events, self._events = self._events, []
+        return events
+
+    def _run(self, number: int, assignments: tuple[Assignment, ...]) -> None:
+        emitted = [0] * len(assignments)
+
+        def emit(which: int, item_id: str, task: AnyTask) -> None:
+            output = e.Output(emitted[which], item_id, task.nbytes, Held(task))
+            emitted[which] += 1
+            if output.index >= assignments[which].skip:
+                self._events.append(e.TaskEmitted(number, assignments[which].task, output))
+
+        jobs = [Job(a.item_id, a.payload.task, a.care, a.attempt, a.condemned, a.cause) for a in assignments]  # type: ignore[attr-defined]
+        outcomes = self._runners[number].run(jobs, emit)
+        for assignment, outcome, first in zip(assignments, outcomes, emitted, strict=True):
+            self._events.append(_event(number, assignment.task, outcome, first))
+
+    def describe(self, number: int) -> str:
+        return f"worker {number} (in this process)"
+
+    def where(self, number: int) -> str:
+        del number
+        return ""
+
+    def take_messages(self) -> list[str]:
+        return []
+
+    def memory_bytes(self) -> int:
+        return resident_bytes([os.getpid()])
+
+
+def _event(number: int, task: int, outcome: JobResult | JobFailure, first: int) -> e.Event:
+    if isinstance(outcome, JobFailure):
+        return e.TaskRaised(number, task, outcome.stage, outcome.error, outcome.transient)
+    outputs = tuple(
+        e.Output(first + n, item_id, made.nbytes, Held(made)) for n, (item_id, made) in enumerate(outcome.outputs)
+    )
+    counts, side, lines = outcome.counts, tuple(outcome.side_files), tuple(outcome.lines_read)
+    return e.TaskFinished(number, task, outputs, outcome.useful_s, counts, side, lines)

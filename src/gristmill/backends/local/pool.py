@@ -1,0 +1,317 @@
+"""The processes of a local run, seen from the driver: start, send, receive, notice deaths.
+
+It turns reality into events and decides nothing. Its twin for debuggers is in `inline_pool.py`.
+"""
+
+import contextlib
+import os
+import pickle
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import cloudpickle
+
+from gristmill.backends.local import shared_memory
+from gristmill.backends.local.channel import BufferedChannel, ChannelClosed
+from gristmill.backends.local.fork_server import ServerPlan
+from gristmill.backends.local.memory import oom_kills, resident_bytes
+from gristmill.backends.local.wire import Parcel, counts_from_wire, pack, to_wire, unpack
+from gristmill.backends.local.worker_process import CRUMB
+from gristmill.backends.worker import RunSettings
+from gristmill.engine import events as e
+from gristmill.engine.commands import Assignment
+from gristmill.engine.plan import Group
+from gristmill.errors import ConfigError, RunFailed
+
+SERVER_CODE = "from gristmill.backends.local.fork_server import main; main()"
+KILL_WAIT_S = 1.0
+
+
+@dataclass
+class _Worker:
+    group: Group
+    channel: BufferedChannel
+    crumbs: memoryview
+    pid: int | None = None
+    kill_reason: str | None = None
+    drained: bool = False
+    failed_setup: bool = False
+    closed: bool = False
+    status: int | None = None
+
+
+@dataclass
+class ProcessPool:
+    """Worker processes forked by a fork server."""
+
+    groups: tuple[Group, ...]
+    settings: RunSettings
+    gpu_names: Sequence[str] = ()
+    _selector: selectors.BaseSelector = field(default_factory=selectors.DefaultSelector)
+    _workers: dict[int, _Worker] = field(default_factory=dict)
+    _dirty: dict[int, None] = field(default_factory=dict)
+    _messages: list[str] = field(default_factory=list)
+    _server: subprocess.Popen[bytes] | None = None
+    _control: BufferedChannel | None = None
+    _loaded: bool = False
+    _oom_kills: int = 0
+
+    pack = staticmethod(pack)
+    unpack = staticmethod(unpack)
+
+    # Starting and ending
+
+    def open(self) -> None:
+        """Start the fork server; it imports while the driver goes on."""
+        self._oom_kills = oom_kills()
+        ours, theirs = socket.socketpair()
+        # numpy's BLAS starts a thread per core when imported, and a process with threads must not be forked.
+        environment = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", **os.environ}
+        with theirs:
+            self._server = subprocess.Popen(
+                [sys.executable, "-c", SERVER_CODE, str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,  # Ctrl-C in the terminal is the driver's to handle
+                env=environment,
+            )
+        self._control = BufferedChannel(ours)
+        self._selector.register(ours, selectors.EVENT_READ, None)
+        groups = _pickled(self.groups)
+        plan = ServerPlan(list(sys.path), os.getcwd(), groups, pickle.dumps(self.settings))  # noqa: PTH109
+        self._control.send(("plan", plan))
+        self._flush_control()
+
+    def close(self) -> None:
+        """End every process; none is left when this returns."""
+        for number in list(self._workers):
+            self.kill(number, "the run is over")
+        for worker in self._workers.values():
+            worker.channel.close()
+        if self._control is not None:
+            self._control.close()  # the server kills its children when it sees this
+        if self._server is not None:
+            try:
+                self._server.wait(KILL_WAIT_S)
+            except subprocess.TimeoutExpired:
+                self._server.kill()
+                self._server.wait()
+        self._selector.close()
+
+    def start(self, number: int, group: int, gpus: tuple[int, ...]) -> None:
+        ours, theirs = socket.socketpair()
+        crumb_fd = shared_memory.create(CRUMB.size, lambda view: CRUMB.pack_into(view, 0, -1, -1, 0, 0))
+        mapped = memoryview(shared_memory.map_read_only(os.dup(crumb_fd), CRUMB.size))
+        self._workers[number] = _Worker(self.groups[group], BufferedChannel(ours), mapped)
+        self._selector.register(ours, selectors.EVENT_READ, number)
+        assert self._control is not None
+        names = tuple(self.gpu_names[gpu] for gpu in gpus)
+        with theirs:
+            self._control.send(("start", number, group, names), [theirs.fileno(), crumb_fd])
+            self._flush_control(wait=True)
+        os.close(crumb_fd)
+
+    def drain(self, number: int) -> None:
+        self._post(number, ("drain", None))
+
+    def kill(self, number: int, reason: str) -> None:
+        worker = self._workers.get(number)
+        if worker is not None and worker.pid is not None and worker.status is None:
+            worker.kill_reason = reason
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(worker.pid, signal.SIGKILL)
+
+    # Sending
+
+    def send(self, number: int, assignments: tuple[Assignment, ...]) -> None:
+        parcels: list[Parcel] = [assignment.payload for assignment in assignments]  # type: ignore[misc]
+        wire = [to_wire(assignment, parcel) for assignment, parcel in zip(assignments, parcels, strict=True)]
+        self._post(number, ("call", wire), [parcel.fd for parcel in parcels if parcel.fd >= 0])
+
+    def grant(self, number: int, task: int) -> None:
+        self._post(number, ("grant", task))
+
+    def _post(self, number: int, message: object, fds: Sequence[int] = ()) -> None:
+        worker = self._workers.get(number)
+        if worker is not None and not worker.closed:
+            worker.channel.send(message, fds)
+            self._dirty[number] = None
+
+    def flush(self) -> None:
+        """Send what has been posted, as far as the sockets take it."""
+        for number in list(self._dirty):
+            worker = self._workers.get(number)
+            if worker is None or worker.closed:
+                del self._dirty[number]
+                continue
+            with contextlib.suppress(ChannelClosed):
+                worker.channel.flush()
+            events = selectors.EVENT_READ | (selectors.EVENT_WRITE if worker.channel.wants_write else 0)
+            self._selector.modify(worker.channel.sock, events, number)
+            if not worker.channel.wants_write:
+                del self._dirty[number]
+
+    def _flush_control(self, *, wait: bool = False) -> None:
+        assert self._control is not None
+        try:
+            self._control.flush()
+            while wait and self._control.wants_write:
+                # Descriptors about to be closed here must be out first.
+                with selectors.DefaultSelector() as writable:
+                    writable.register(self._control.sock, selectors.EVENT_WRITE)
+                    writable.select()
+                self._control.flush()
+        except ChannelClosed:
+            raise RunFailed("the process that starts workers has ended unexpectedly; run again to resume") from None
+
+    # Receiving
+
+    def poll(self, timeout: float) -> list[e.Event]:
+        """Wait for news and return it as events."""
+        events: list[e.Event] = []
+        for key, mask in self._selector.select(timeout):
+            if key.data is None:
+                events += self._hear_server()
+            elif mask & selectors.EVENT_READ:
+                events += self._hear_worker(key.data)
+        if self._dirty:
+            self.flush()
+        return events
+
+    def _hear_worker(self, number: int) -> list[e.Event]:
+        worker = self._workers[number]
+        messages, closed = worker.channel.receive()
+        events: list[e.Event] = []
+        for batch, fds in messages:
+            queue = iter(fds)
+            for message in batch:  # type: ignore[attr-defined]
+                events.append(self._event(number, worker, message, queue))
+                if message[0] == "done":
+                    events.append(e.MemorySampled(number, message[7]))
+        if closed:
+            worker.closed = True
+            self._selector.unregister(worker.channel.sock)
+            events += self._ended(number)
+        return [event for event in events if event is not None]
+
+    def _event(self, number: int, worker: _Worker, message: tuple, fds: "Sequence[int]") -> e.Event | None:  # type: ignore[type-arg]
+        kind = message[0]
+        if kind == "done":
+            _, task, outputs, useful_s, counts, side_files, lines, _ = message
+            made = tuple(_output(output, fds) for output in outputs)
+            per_stage = tuple(counts_from_wire(wire) for wire in counts)
+            return e.TaskFinished(number, task, made, useful_s, per_stage, tuple(side_files), tuple(lines))
+        if kind == "emitted":
+            return e.TaskEmitted(number, message[1], _output(message[2], fds))
+        if kind == "raised":
+            return e.TaskRaised(number, *message[1:])
+        if kind == "ready":
+            return e.WorkerReady(number, message[1])
+        if kind == "setup_failed":
+            worker.failed_setup = True
+            return e.WorkerSetupFailed(number, message[1])
+        worker.drained = True
+        return None
+
+    def _hear_server(self) -> list[e.Event]:
+        assert self._control is not None
+        messages, closed = self._control.receive()
+        events: list[e.Event] = []
+        for message, _ in messages:
+            kind, *rest = message  # type: ignore[misc]
+            if kind == "loaded" and rest[0]:
+                raise ConfigError(f"the pipeline's stages cannot be loaded in a new process:\n{rest[0]}")
+            if kind == "started":
+                self._workers[rest[0]].pid = rest[1]
+            elif kind == "exited":
+                self._workers[rest[0]].status = rest[1]
+                events += self._ended(rest[0])
+        if closed:
+            raise RunFailed("the process that starts workers has ended unexpectedly; run again to resume")
+        return events
+
+    def _ended(self, number: int) -> list[e.Event]:
+        """A worker has ended once its socket is closed, so that nothing it said is lost, and its status is known."""
+        worker = self._workers[number]
+        if not worker.closed or worker.status is None:
+            return []
+        crumb = self._crumb(worker)
+        where = self.where(number)
+        del self._workers[number]
+        worker.channel.close()
+        if worker.drained:
+            return [e.WorkerExited(number)]
+        if worker.failed_setup:
+            return []
+        cause = self._cause(worker)
+        self._messages.append(f"a worker of {worker.group.name} ended: {cause}{where}")
+        return [e.WorkerLost(number, cause, crumb)]
+
+    def _cause(self, worker: _Worker) -> str:
+        assert worker.status is not None
+        if worker.kill_reason is not None:
+            return worker.kill_reason
+        if os.WIFSIGNALED(worker.status):
+            name = signal.Signals(os.WTERMSIG(worker.status)).name
+            killed = oom_kills()
+            if name == "SIGKILL" and killed > self._oom_kills:
+                self._oom_kills = killed
+                return "killed by the system because memory ran out"
+            hint = ", as the system does when memory runs out" if name == "SIGKILL" else ""
+            return f"killed by {name}{hint}"
+        return f"ended with exit code {os.WEXITSTATUS(worker.status)}"
+
+    def _crumb(self, worker: _Worker) -> e.Crumb | None:
+        _, stage, first, end = CRUMB.unpack_from(worker.crumbs, 0)
+        return None if stage < 0 else e.Crumb(stage, first, end)
+
+    # Words
+
+    def describe(self, number: int) -> str:
+        worker = self._workers[number]
+        return f"worker {number} (process {worker.pid}) of {worker.group.name}"
+
+    def where(self, number: int) -> str:
+        """In which stage and document a worker is, or was, for a message."""
+        worker = self._workers[number]
+        crumb = self._crumb(worker)
+        if crumb is None:
+            return ""
+        stage = worker.group.names[crumb.stage]
+        rows = crumb.end_row - crumb.first_row
+        document = f"document {crumb.first_row}" if rows == 1 else f"one of {rows} documents"
+        return f" (in stage {stage}, {document})"
+
+    def take_messages(self) -> list[str]:
+        messages, self._messages = self._messages, []
+        return messages
+
+    def memory_bytes(self) -> int:
+        """Resident memory of the driver and all its processes; what they share is counted once."""
+        pids = [worker.pid for worker in self._workers.values() if worker.pid is not None]
+        if self._server is not None:
+            pids.append(self._server.pid)
+        return resident_bytes([os.getpid(), *pids])
+
+
+def _output(wire: tuple, fds: "Sequence[int]") -> e.Output:  # type: ignore[type-arg]
+    index, item_id, num_bytes, header, body, size = wire
+    return e.Output(index, item_id, num_bytes, Parcel(header, body, size, -1 if body is not None else next(fds)))  # type: ignore[call-overload]
+
+
+def _pickled(groups: tuple[Group, ...]) -> bytes:
+    for group in groups:
+        for stage in group.stages:
+            try:
+                cloudpickle.dumps(stage)
+            except (pickle.PicklingError, TypeError, AttributeError) as error:
+                raise ConfigError(
+                    f"{stage.stage_name()}: expected a stage that can be sent to another process; {error}. "
+                    "Make what cannot be pickled (clients, locks, open files) in setup()."
+                ) from error
+    return cloudpickle.dumps(groups)

@@ -1,0 +1,41 @@
+"""Memory without a name, handed from process to process as a file descriptor.
+
+A block is a memfd (on Linux) or a file unlinked at birth (elsewhere). No name means nothing to clean up: when the last
+process that holds it is gone, by whatever death, the kernel frees it. A reader that still maps a block keeps it alive
+after everybody else has let go of it, so a stage may keep a reference to its input without seeing it change.
+"""
+
+import mmap
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+
+
+def create(size: int, fill: Callable[[memoryview], None]) -> int:
+    """Return the descriptor of a new block of `size` bytes, written by `fill`."""
+    fd = _nameless_file()
+    try:
+        os.ftruncate(fd, size)
+        with mmap.mmap(fd, size) as mapped, memoryview(mapped) as view:
+            fill(view)
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
+
+
+def map_read_only(fd: int, size: int) -> mmap.mmap:
+    """Map a block and close the descriptor: the mapping alone keeps the memory."""
+    try:
+        return mmap.mmap(fd, size, prot=mmap.PROT_READ)
+    finally:
+        os.close(fd)
+
+
+def _nameless_file() -> int:
+    if sys.platform == "linux":
+        return os.memfd_create("gristmill", os.MFD_CLOEXEC)
+    fd, path = tempfile.mkstemp(prefix="gristmill-")
+    os.unlink(path)
+    return fd

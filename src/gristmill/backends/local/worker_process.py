@@ -1,0 +1,193 @@
+"""The loop of one worker process: take calls in order, run them, send results.
+
+Results of quick tasks are held back for a few milliseconds and sent together; nothing is held back while the worker
+would otherwise wait. Crumbs are written to a shared block that outlives the process.
+"""
+
+import mmap
+import os
+import resource
+import socket
+import struct
+import sys
+import time
+import traceback
+from collections import deque
+
+from gristmill.backends.local.channel import MAX_FDS, Channel, ChannelClosed
+from gristmill.backends.local.wire import Parcel, counts_to_wire, pack, unpack
+from gristmill.backends.worker import GroupRunner, Job, JobFailure, JobResult, RunSettings
+from gristmill.engine.commands import Care
+from gristmill.engine.events import Crumb
+from gristmill.engine.plan import AnyTask, Group
+from gristmill.engine.scheduler import EMIT_CREDITS
+from gristmill.stages.worker_info import WorkerMetadata
+
+CRUMB = struct.Struct("=qiii")  # task, stage, first row, end row
+HOLD_S = 0.002
+FAN_OUT = 100  # outputs in one message
+RSS_UNIT = 1 if sys.platform == "darwin" else 1024  # ru_maxrss is in bytes there and in KiB elsewhere
+
+
+def work(
+    loaded: tuple[object, object] | None, which: tuple[int, int, tuple[str, ...]], sock: socket.socket, crumb_fd: int
+) -> None:
+    """Run one worker until it is told to drain or the driver is gone."""
+    worker, group_index, gpus = which
+    assert loaded is not None
+    groups, settings = loaded
+    if gpus:
+        os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(gpus)
+    assert isinstance(groups, tuple)
+    assert isinstance(settings, RunSettings)
+    group: Group = groups[group_index]
+    _limit_threads(group)
+    crumbs = mmap.mmap(crumb_fd, CRUMB.size)
+    os.close(crumb_fd)
+    process = WorkerProcess(Channel(sock), group, settings, crumbs, last=group_index + 1 == len(groups))
+    metadata = WorkerMetadata(worker_id=f"{group.name}-{worker}", gpu_ids=gpus)
+    try:
+        if process.set_up(metadata):
+            process.run()
+    except ChannelClosed:
+        return
+
+
+def _limit_threads(group: Group) -> None:
+    """One worker of many: its libraries must not each start a thread per core."""
+    import pyarrow as pa
+
+    pa.set_cpu_count(max(1, int(group.resources.cpus)))
+
+
+class WorkerProcess:
+    """The state of the loop."""
+
+    def __init__(self, channel: Channel, group: Group, settings: RunSettings, crumbs: mmap.mmap, *, last: bool) -> None:
+        self.channel = channel
+        self.crumbs = crumbs
+        self.runner = GroupRunner(group, last=last, settings=settings, leave_crumb=self._leave_crumb)
+        self.calls: deque[list[tuple[tuple[object, ...], Parcel]]] = deque()
+        self.draining = False
+        self.credits: dict[int, int] = {}
+        self.running = -1
+        self._results: list[tuple[object, ...]] = []
+        self._fds: list[int] = []
+        self._sent_at = 0.0
+
+    def set_up(self, metadata: WorkerMetadata) -> bool:
+        started = time.perf_counter()
+        try:
+            self.runner.setup(metadata)
+        except Exception:
+            self.channel.send([("setup_failed", traceback.format_exc())])
+            return False
+        self.channel.send([("ready", time.perf_counter() - started)])
+        return True
+
+    def run(self) -> None:
+        while True:
+            if not self.calls:
+                self._flush()
+                if self.draining:
+                    self.runner.teardown()
+                    self.channel.send([("drained",)])
+                    return
+                self._take(self.channel.receive())
+                continue
+            self._run_call(self.calls.popleft())
+            if self._fds or time.perf_counter() - self._sent_at > HOLD_S:
+                self._flush()
+
+    def _take(self, messages: list[tuple[object, list[int]]]) -> None:
+        for message, fds in messages:
+            kind, payload = message  # type: ignore[misc]
+            if kind == "call":
+                self.calls.append(_with_parcels(payload, fds))
+            elif kind == "grant":
+                self.credits[payload] = self.credits.get(payload, 0) + 1
+            else:
+                self.draining = True
+
+    def _leave_crumb(self, stage: int, first_row: int, end_row: int) -> None:
+        CRUMB.pack_into(self.crumbs, 0, self.running, stage, first_row, end_row)
+
+    # One call
+
+    def _run_call(self, call: list[tuple[tuple[object, ...], Parcel]]) -> None:
+        self.running = call[0][0][0]  # type: ignore[assignment]
+        CRUMB.pack_into(self.crumbs, 0, self.running, -1, 0, 0)
+        jobs = [_job(wire, parcel) for wire, parcel in call]
+        emitted = [0] * len(jobs)
+
+        def emit(number: int, item_id: str, task: AnyTask) -> None:
+            self._emit(call[number][0], emitted[number], item_id, task)
+            emitted[number] += 1
+
+        outcomes = self.runner.run(jobs, emit)
+        for (wire, _), outcome, index in zip(call, outcomes, emitted, strict=True):
+            self._results.append(self._outcome(wire[0], outcome, index))
+        self.running = -1
+
+    def _outcome(self, task: object, outcome: JobResult | JobFailure, first_index: int) -> tuple[object, ...]:
+        if isinstance(outcome, JobFailure):
+            return ("raised", task, outcome.stage, outcome.error, outcome.transient)
+        numbered = list(enumerate(outcome.outputs, first_index))
+        # A message carries so many descriptors and no more: the first outputs of a large fan-out go ahead.
+        while len(numbered) > FAN_OUT:
+            ahead, numbered = numbered[:FAN_OUT], numbered[FAN_OUT:]
+            self._flush()
+            self._results += [("emitted", task, self._output(n, item_id, made)) for n, (item_id, made) in ahead]
+        self._flush_if_full()
+        outputs = [self._output(n, item_id, made) for n, (item_id, made) in numbered]
+        counts = [counts_to_wire(stage) for stage in outcome.counts]
+        rss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * RSS_UNIT
+        return ("done", task, outputs, outcome.useful_s, counts, outcome.side_files, outcome.lines_read, rss)
+
+    def _output(self, index: int, item_id: str, task: AnyTask) -> tuple[object, ...]:
+        parcel = pack(task)
+        if parcel.fd >= 0:
+            self._fds.append(parcel.fd)
+        return (index, item_id, task.nbytes, parcel.header, parcel.body, parcel.size)
+
+    def _emit(self, wire: tuple[object, ...], index: int, item_id: str, task: AnyTask) -> None:
+        """Send one output of a task that goes on, waiting while the driver has too many of them."""
+        number: int = wire[0]  # type: ignore[assignment]
+        skip: int = wire[-1]  # type: ignore[assignment]
+        if index < skip:
+            return  # an earlier attempt delivered it
+        credits = self.credits.setdefault(number, EMIT_CREDITS)
+        while credits == 0:
+            self._flush()
+            self._take(self.channel.receive())
+            credits = self.credits[number]
+        self.credits[number] = credits - 1
+        self._results.append(("emitted", number, self._output(index, item_id, task)))
+        self._flush()
+
+    def _flush_if_full(self) -> None:
+        if len(self._fds) > MAX_FDS - FAN_OUT:
+            self._flush()
+
+    def _flush(self) -> None:
+        self._sent_at = time.perf_counter()
+        if self._results:
+            self.channel.send(self._results, self._fds)
+            for fd in self._fds:
+                os.close(fd)
+            self._results, self._fds = [], []
+
+
+def _with_parcels(assignments: list[tuple[object, ...]], fds: list[int]) -> list[tuple[tuple[object, ...], Parcel]]:
+    queue = iter(fds)
+    call = []
+    for wire in assignments:
+        header, body, size = wire[2]  # type: ignore[misc]
+        call.append((wire, Parcel(header, body, size, -1 if body is not None else next(queue))))
+    return call
+
+
+def _job(wire: tuple[object, ...], parcel: Parcel) -> Job:
+    _, item_id, _, care, attempt, condemned, cause, _ = wire
+    crumbs = tuple(Crumb(*crumb) for crumb in condemned)  # type: ignore[attr-defined]
+    return Job(item_id, unpack(parcel), Care(care), attempt, crumbs, cause)  # type: ignore[arg-type]

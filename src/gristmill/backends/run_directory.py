@@ -1,0 +1,219 @@
+"""The run directory: what a run is, what it has committed, what it looks like now.
+
+    header.json    the plan's fingerprint, the stages' configurations, the input files: what a resumed run must equal
+    ledger.jsonl   one line a committed source partition (engine/ledger.py); append-only, one writer
+    lock           held by the driver for as long as it lives
+    status.json    the latest snapshot, for `gristmill status`
+    quarantine/    documents that could not be processed
+    report.json    the books, when the run has ended
+
+Publication order is the guarantee: a writer writes a temporary file, the ledger line is forced to disk, then the file is
+renamed. A crash before the line leaves an orphan that the next run deletes; a crash after it leaves a rename that the
+next run does.
+"""
+
+import contextlib
+import dataclasses
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from gristmill import __version__
+from gristmill.engine import ledger
+from gristmill.engine.ledger import CommitRecord
+from gristmill.engine.plan import Plan
+from gristmill.errors import ConfigError, ResumeRefused
+from gristmill.metrics.snapshot import RunSnapshot
+from gristmill.stages.context import STAGING_DIR
+from gristmill.storage.atomic_write import publish
+from gristmill.storage.file_system import file_system, is_url
+from gristmill.tasks import StagedFile
+
+SHOWN = 5  # differences named in a message
+
+
+class RunDirectory:
+    """One run directory, held by one driver."""
+
+    def __init__(self, path: Path, *, session: str) -> None:
+        self.path = path
+        self.session = session
+        self.quarantine = path / "quarantine"
+        self._lock_fd: int | None = None
+        self._ledger_fd: int | None = None
+        self._staging: list[str] = []
+
+    # Opening
+
+    def acquire(self) -> None:
+        """Make the directory and take its lock, or say who holds it."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        fd = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.pread(fd, 100, 0).decode(errors="replace").strip()
+            os.close(fd)
+            raise ConfigError(f"{self.path}: expected no other run here; process {holder} is running in it") from None
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, str(os.getpid()).encode(), 0)
+        self._lock_fd = fd
+
+    def clear(self) -> None:
+        """Forget an earlier run: its ledger, header, status and quarantine."""
+        for name in ("ledger.jsonl", "header.json", "status.json", "report.json", "metrics.jsonl"):
+            (self.path / name).unlink(missing_ok=True)
+        shutil.rmtree(self.quarantine, ignore_errors=True)
+
+    def resume(self, plan: Plan, *, rejects_path: str | None) -> dict[int, CommitRecord]:
+        """Return what an earlier run of the same plan has committed; refuse another plan's directory."""
+        header = self._header(plan, rejects_path)
+        try:
+            before = json.loads((self.path / "header.json").read_text())
+        except FileNotFoundError:
+            self._write("header.json", json.dumps(header, indent=1))
+            before = header
+        if before != header:
+            raise ResumeRefused(_refusal(self.path, before, header))
+        records = ledger.replay(self._ledger_lines())
+        self._ledger_fd = os.open(self.path / "ledger.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        self._cut_torn_line()
+        return records
+
+    def _header(self, plan: Plan, rejects_path: str | None) -> dict[str, object]:
+        return {
+            "version": __version__.rpartition(".")[0],
+            "pipeline": plan.name,
+            "fingerprint": plan.fingerprint,
+            "stages": [list(stage) for stage in plan.stage_configs],
+            "inputs": [list(file) for file in plan.inputs],
+            "partitions": len(plan.sources),
+            "rejects_path": rejects_path,
+        }
+
+    def _ledger_lines(self) -> Iterator[str]:
+        with contextlib.suppress(FileNotFoundError), (self.path / "ledger.jsonl").open(encoding="utf-8") as file:
+            yield from file
+
+    def _cut_torn_line(self) -> None:
+        assert self._ledger_fd is not None
+        text = (self.path / "ledger.jsonl").read_bytes()
+        if text and not text.endswith(b"\n"):
+            os.ftruncate(self._ledger_fd, text.rfind(b"\n") + 1)
+
+    # Files
+
+    def make_staging(self, directories: Iterable[str]) -> None:
+        """Make the temporary directories of this session and delete those of earlier ones."""
+        for directory in dict.fromkeys(directories):
+            root = f"{directory.rstrip('/')}/{STAGING_DIR}"
+            if not is_url(root):
+                shutil.rmtree(root, ignore_errors=True)
+            self._staging.append(root)
+            file_system(root).make_directory(f"{root}/{self.session}")
+
+    def finish_publication(self, records: dict[int, CommitRecord]) -> dict[int, CommitRecord]:
+        """Do the renames a crash has prevented. Return the records whose files are really there."""
+        sound = {}
+        for root, record in records.items():
+            outputs = [_publish_late(file) == file.num_bytes for file in record.files]
+            # Line numbers in quarantine files are filled in at the end of a run, which changes their size.
+            side = [_publish_late(file) is not None for file in record.side_files]
+            if all(outputs) and all(side):
+                sound[root] = record
+        return sound
+
+    def append(self, records: Iterable[CommitRecord]) -> None:
+        """Write ledger lines and force them to disk, all at once."""
+        assert self._ledger_fd is not None
+        text = "".join(ledger.encode(record) for record in records).encode()
+        view = memoryview(text)
+        while view:
+            view = view[os.write(self._ledger_fd, view) :]
+        os.fsync(self._ledger_fd)
+
+    def write_status(self, snapshot: RunSnapshot) -> None:
+        self._write("status.json", json.dumps({"pid": os.getpid(), **dataclasses.asdict(snapshot)}))
+
+    def write_report(self, report: dict[str, object]) -> None:
+        self._write("report.json", json.dumps(report, indent=1))
+
+    def _write(self, name: str, text: str) -> None:
+        temporary = self.path / f".{name}.tmp"
+        temporary.write_text(text)
+        temporary.replace(self.path / name)
+
+    def close(self) -> None:
+        """Remove what is temporary and let the directory go."""
+        for root in self._staging:
+            if is_url(root):
+                continue
+            shutil.rmtree(root, ignore_errors=True)
+            with contextlib.suppress(OSError):  # the parent may hold the run directory itself
+                os.rmdir(os.path.dirname(root))  # noqa: PTH106, PTH120
+        for fd in (self._ledger_fd, self._lock_fd):
+            if fd is not None:
+                os.close(fd)
+        self._ledger_fd = self._lock_fd = None
+
+
+def _publish_late(file: StagedFile) -> int | None:
+    """Rename the file if that is still to be done; return its size, or None if it is nowhere."""
+    fs = file_system(file.final)
+    if fs.status(file.temporary) is not None:
+        publish(file.temporary, file.final)
+    found = fs.status(file.final)
+    return None if found is None else found.size
+
+
+def _refusal(path: Path, before: dict[str, object], now: dict[str, object]) -> str:
+    """Say what differs, and how to go on."""
+    differences = [*_stage_differences(before, now), *_input_differences(before, now)]
+    for key in ("pipeline", "partitions", "rejects_path", "version"):
+        if before.get(key) != now[key]:
+            differences.append(f"{key}: {before.get(key)!r} then, {now[key]!r} now")
+    if not differences:
+        differences = ["the code of a stage has changed"]
+    shown = "\n  ".join(differences[:SHOWN])
+    more = f"\n  and {len(differences) - SHOWN} more" if len(differences) > SHOWN else ""
+    return (
+        f"{path}: expected the run that was started here; this one differs:\n  {shown}{more}\n"
+        "Run the earlier pipeline to continue it, choose another directory, or start over with fresh=True (--fresh)."
+    )
+
+
+def _stage_differences(before: dict[str, object], now: dict[str, object]) -> Iterator[str]:
+    old: dict[str, str] = dict(before.get("stages") or [])  # type: ignore[call-overload]
+    new: dict[str, str] = dict(now["stages"])  # type: ignore[call-overload]
+    for name in dict.fromkeys([*old, *new]):
+        if name not in new:
+            yield f"stage {name}: was there, is gone"
+        elif name not in old:
+            yield f"stage {name}: is new"
+        elif old[name] != new[name]:
+            yield f"stage {name}: {_changed_part(old[name], new[name])}"
+
+
+def _changed_part(old: str, new: str) -> str:
+    """The parameters that differ, if the configurations are objects of parameters."""
+    try:
+        a, b = json.loads(old), json.loads(new)
+        parts = [f"{k} {a.get(k)!r} then, {b.get(k)!r} now" for k in dict.fromkeys([*a, *b]) if a.get(k) != b.get(k)]
+    except (ValueError, AttributeError):
+        parts = []
+    return ", ".join(parts)[:300] or "its code has changed"
+
+
+def _input_differences(before: dict[str, object], now: dict[str, object]) -> Iterator[str]:
+    old = {path: tuple(rest) for path, *rest in before.get("inputs") or []}  # type: ignore[attr-defined]
+    new = {path: tuple(rest) for path, *rest in now["inputs"]}  # type: ignore[attr-defined]
+    for path in dict.fromkeys([*old, *new]):
+        if path not in new:
+            yield f"input {path}: was there, is gone"
+        elif path not in old:
+            yield f"input {path}: is new"
+        elif old[path] != new[path]:
+            yield f"input {path}: has changed (size or modification time)"

@@ -1,0 +1,105 @@
+"""`RunResult`: what `Pipeline.run` returns. A sequence of the final tasks, with the books of the run."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import overload
+
+from gristmill.engine.plan import AnyTask
+from gristmill.metrics.stage_counts import StageCounts, balance
+
+
+@dataclass
+class RunResult(Sequence[AnyTask]):
+    """The final tasks (the files written, if the pipeline ends in a writer) and what became of every document."""
+
+    tasks: list[AnyTask]
+    counts: dict[str, StageCounts]
+    output_files: list[str] = field(default_factory=list)
+    rejects_files: list[str] = field(default_factory=list)
+    quarantine_files: list[str] = field(default_factory=list)
+    run_dir: str | None = None
+    wall_s: float = 0.0
+    resumed: bool = False
+    already_finished: bool = False
+    messages: list[str] = field(default_factory=list)
+    peak_memory_bytes: int = 0
+
+    @overload
+    def __getitem__(self, index: int) -> AnyTask: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[AnyTask]: ...
+    def __getitem__(self, index: int | slice) -> AnyTask | list[AnyTask]:
+        return self.tasks[index]
+
+    def __len__(self) -> int:
+        return len(self.tasks)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, list) and self.tasks == other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def read(self) -> int:
+        """Documents the readers met, the malformed ones included."""
+        return sum(c.read for c in self.counts.values())
+
+    @property
+    def created(self) -> int:
+        """Documents made out of others."""
+        return sum(c.created for c in self.counts.values())
+
+    @property
+    def written(self) -> int:
+        """Documents that came out at the end."""
+        return sum(c.written for c in self.counts.values())
+
+    @property
+    def quarantined(self) -> int:
+        """Documents that could not be processed."""
+        return sum(c.quarantined for c in self.counts.values())
+
+    @property
+    def dropped(self) -> dict[str, dict[str, int]]:
+        """Documents a stage left out: stage -> reason -> number."""
+        return {name: dict(c.dropped) for name, c in self.counts.items() if c.dropped}
+
+    @property
+    def dropped_total(self) -> int:
+        return sum(c.dropped_total for c in self.counts.values())
+
+    @property
+    def balanced(self) -> bool:
+        """Whether read + created = written + dropped + quarantined."""
+        return balance(list(self.counts.values())) == 0
+
+    @property
+    def stage_metrics(self) -> dict[str, dict[str, float]]:
+        """Documents, bytes and seconds of each stage."""
+        return {
+            name: {
+                "documents_in": c.documents_in,
+                "documents_out": c.documents_out,
+                "dropped": c.dropped_total,
+                "quarantined": c.quarantined,
+                "bytes_in": c.bytes_in,
+                "process_s": round(c.process_s, 6),
+            }
+            for name, c in self.counts.items()
+        }
+
+    def to_json(self) -> dict[str, object]:
+        """The books as one JSON object."""
+        return {
+            "read": self.read,
+            "created": self.created,
+            "written": self.written,
+            "dropped": self.dropped,
+            "quarantined": self.quarantined,
+            "output_files": self.output_files,
+            "run_dir": self.run_dir,
+            "wall_s": round(self.wall_s, 3),
+            "resumed": self.resumed,
+            "already_finished": self.already_finished,
+            "balanced": self.balanced,
+        }

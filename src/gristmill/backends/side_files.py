@@ -1,0 +1,95 @@
+"""Rejected and quarantined documents leave a worker as files beside the output, published with it."""
+
+import json
+from collections.abc import Iterable
+
+import pyarrow as pa
+
+from gristmill.engine.plan import Group
+from gristmill.stages.context import Quarantined, Rejected, StageContext
+from gristmill.stages.text.io.writer.json_encoding import encode_lines
+from gristmill.storage.atomic_write import remove, stage_file
+from gristmill.tasks import DocumentBatch, StagedFile
+
+MAX_DOCUMENT_CHARS = 1 << 20  # of a quarantined document; the record says where the whole of it is
+
+
+class SideFiles:
+    """Writes what the stages of one group reject and quarantine."""
+
+    def __init__(self, group: Group, rejects_path: str | None, quarantine_path: str | None) -> None:
+        self._names = group.names
+        self._first_stage = group.first_stage
+        self._rejects_path = rejects_path
+        self._quarantine_path = quarantine_path
+
+    def write(self, index: int, name: str, item_id: str, context: StageContext) -> list[StagedFile]:
+        """Write what one call of stage `index` reported; `name` is unique in the run and the same in every attempt."""
+        stage = self._names[index]
+        file = f"{name}-s{self._first_stage + index:02d}.jsonl"
+        staged = []
+        if context.rejects and self._rejects_path:
+            chunks = [chunk for rejected in context.rejects for chunk in _rejected_lines(stage, rejected)]
+            documents = sum(rejected.documents.num_items for rejected in context.rejects)
+            staged.append(_stage(self._rejects_path, file, chunks, documents, context))
+        if context.quarantined and self._quarantine_path:
+            chunks = [_quarantine_line(stage, item_id, record) for record in context.quarantined]
+            staged.append(_stage(self._quarantine_path, file, chunks, len(chunks), context))
+        return staged
+
+    @staticmethod
+    def discard(staged: Iterable[StagedFile]) -> None:
+        """Remove files of a trial."""
+        for file in staged:
+            remove(file.temporary)
+
+    @staticmethod
+    def document_text(task: DocumentBatch) -> str:
+        """A document as one JSON line, without the newline."""
+        return b"".join(bytes(chunk) for chunk in encode_lines(task)).decode("utf-8", "replace").rstrip("\n")
+
+    @staticmethod
+    def document_id(task: DocumentBatch) -> str:
+        """Its `id`, if it has one."""
+        return str(task.column("id")[0].as_py()) if task.has_column("id") else ""
+
+
+def _stage(
+    directory: str, file: str, chunks: Iterable[bytes | memoryview], documents: int, context: StageContext
+) -> StagedFile:
+    final = f"{directory.rstrip('/')}/{file}"
+    written = stage_file(context.staging_path(directory, file) or final, chunks)
+    return StagedFile(written.path, final, written.num_bytes, documents, written.checksum)
+
+
+def _rejected_lines(stage: str, rejected: Rejected) -> Iterable[bytes | memoryview]:
+    batch = rejected.documents
+    size = batch.num_items
+    values = rejected.values or (None,) * size
+    batch = batch.with_column("reject_stage", pa.array([stage] * size, pa.string()))
+    batch = batch.with_column("reject_reason", pa.array([rejected.reason] * size, pa.string()))
+    batch = batch.with_column("reject_value", pa.array([None if v is None else _value(v) for v in values]))
+    batch = batch.with_column("reject_threshold", pa.array([rejected.threshold] * size, pa.string()))
+    return encode_lines(batch)
+
+
+def _value(value: object) -> float | str:
+    return float(value) if isinstance(value, bool | int | float) else str(value)
+
+
+def _quarantine_line(stage: str, item_id: str, record: Quarantined) -> bytes:
+    fields = {
+        "stage": stage,
+        "task": item_id,
+        "error": record.error,
+        "kind": record.kind,
+        "source": record.source,
+        "line": record.line,
+        "block_start": record.block_start,
+        "row": record.row,
+        "document_id": record.document_id,
+        "num_documents": record.num_documents,
+        "traceback": record.traceback,
+        "document": record.document[:MAX_DOCUMENT_CHARS],
+    }
+    return json.dumps(fields, ensure_ascii=True, separators=(",", ":")).encode() + b"\n"

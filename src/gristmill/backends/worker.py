@@ -1,0 +1,482 @@
+"""What happens inside a worker, on every executor: run a group's stages on a task and account for every document.
+
+A stage that raises is the one thing in gristmill that is caught broadly: whatever a user's code throws is data here. How
+far a failure is followed up is said by `Care`: reported, narrowed down to single documents, or stepped through one
+document at a time with a crumb left before each, so that the driver knows which document killed the process.
+"""
+
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from gristmill.backends.side_files import SideFiles
+from gristmill.engine.commands import Care
+from gristmill.engine.events import Crumb
+from gristmill.engine.plan import AnyStage, AnyTask, Group
+from gristmill.errors import StageError
+from gristmill.metrics.stage_counts import StageCounts
+from gristmill.stages.base import ProcessingStage
+from gristmill.stages.context import Quarantined, StageContext
+from gristmill.stages.worker_info import NodeInfo, WorkerMetadata
+from gristmill.tasks import DocumentBatch, FileGroupTask, StagedFile, StagePerfStats, Task
+from gristmill.tasks.document import relink
+
+LeaveCrumb = Callable[[int, int, int], None]
+Result = AnyTask | list[AnyTask] | Iterator[AnyTask] | None
+
+
+class Job(NamedTuple):
+    """One task to run. `item_id` names what is made of it."""
+
+    item_id: str
+    task: AnyTask
+    care: Care = Care.NORMAL
+    attempt: int = 0
+    condemned: tuple[Crumb, ...] = ()
+    cause: str = ""
+
+
+@dataclass(slots=True)
+class JobResult:
+    """What became of a task."""
+
+    outputs: list[tuple[str, AnyTask]] = field(default_factory=list)
+    counts: tuple[StageCounts, ...] = ()
+    side_files: list[StagedFile] = field(default_factory=list)
+    lines_read: list[tuple[str, int, int]] = field(default_factory=list)
+    useful_s: float = 0.0
+    attempt: str = ""
+
+
+@dataclass(slots=True)
+class JobFailure:
+    """A stage raised on a task."""
+
+    stage: str
+    error: str
+    transient: bool
+
+
+class _StageRaised(Exception):  # never leaves this file: carries which stage it was
+    def __init__(self, stage: AnyStage, error: Exception) -> None:
+        super().__init__(str(error))
+        self.stage = stage
+        self.error = error
+
+
+@dataclass(slots=True)
+class _Item:
+    """A task on its way through the group, and the job it belongs to."""
+
+    job: int
+    item_id: str
+    task: AnyTask
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """What every worker of a run knows."""
+
+    session: str = ""
+    rejects_path: str | None = None
+    quarantine_path: str | None = None
+
+
+def _no_crumb(stage: int, first_row: int, end_row: int) -> None:
+    pass
+
+
+class GroupRunner:
+    """The stages of one group in one worker."""
+
+    def __init__(
+        self, group: Group, *, last: bool, settings: RunSettings | None = None, leave_crumb: LeaveCrumb = _no_crumb
+    ) -> None:
+        self.group = group
+        self.stages = group.stages
+        self.last = last
+        self.settings = settings or RunSettings()
+        self.leave_crumb = leave_crumb
+        self._side = SideFiles(group, self.settings.rejects_path, self.settings.quarantine_path)
+        # A stage with its own process_batch may do better with several; the others need not pay for a list.
+        self._own_batch = [type(s).process_batch is not ProcessingStage.process_batch for s in self.stages]
+        self._one_at_a_time = [False] * len(self.stages)
+
+    def setup_on_node(self) -> None:
+        """Run `setup_on_node` of all stages, in order."""
+        for stage in self.stages:
+            stage.setup_on_node(NodeInfo(), WorkerMetadata())
+
+    def setup(self, metadata: WorkerMetadata) -> None:
+        """Run `setup` of all stages, in order."""
+        for stage in self.stages:
+            stage.setup(metadata)
+
+    def teardown(self) -> None:
+        """Run `teardown` of all stages, in order."""
+        for stage in self.stages:
+            stage.teardown()
+
+    def run(self, jobs: Sequence[Job], emit: Callable[[int, str, AnyTask], None]) -> list[JobResult | JobFailure]:
+        """Run jobs together; if one makes the call fail, each runs on its own so that only the culprit is blamed.
+
+        `emit(job, item_id, task)` takes the outputs of a stage that streams, as they come.
+        """
+        try:
+            return list(self._run_together(jobs, emit))
+        except _StageRaised as raised:
+            if len(jobs) == 1:
+                return [_failure(raised)]
+        results: list[JobResult | JobFailure] = []
+        for number, job in enumerate(jobs):
+            try:
+                results += self._run_together([job], lambda _, item_id, task, n=number: emit(n, item_id, task))  # type: ignore[misc]
+            except _StageRaised as raised:
+                results.append(_failure(raised))
+        return results
+
+    def _run_together(self, jobs: Sequence[Job], emit: Callable[[int, str, AnyTask], None]) -> list[JobResult]:
+        started = time.perf_counter()
+        results = [
+            JobResult(counts=tuple(StageCounts() for _ in self.stages), attempt=str(job.attempt)) for job in jobs
+        ]
+        items = []
+        for number, job in enumerate(jobs):
+            job.task.task_id = job.item_id
+            items.append(_Item(number, job.item_id, job.task))
+        for item, streamed in self._wave(0, items, jobs, results):
+            if self.last and item.task.counts_documents:
+                results[item.job].counts[-1].written += item.task.num_items
+            if streamed:
+                emit(item.job, item.item_id, item.task)
+            else:
+                results[item.job].outputs.append((item.item_id, item.task))
+        elapsed = time.perf_counter() - started
+        for result in results:
+            result.useful_s = elapsed / len(results)
+        return results
+
+    def _wave(
+        self, first: int, items: list[_Item], jobs: Sequence[Job], results: list[JobResult]
+    ) -> Iterator[tuple[_Item, bool]]:
+        """Take items through the stages from `first` on, all through one before any through the next.
+
+        A stage that streams is followed one of its tasks at a time: only that one is in memory.
+        """
+        for index in range(first, len(self.stages)):
+            following: list[_Item] = []
+            for item, result in self._call(index, items, jobs, results):
+                if isinstance(result, Iterator):
+                    for number, task in enumerate(self._stream(index, item, result, jobs, results)):
+                        child = self._child(index, item, task, number)
+                        for out, _ in self._wave(index + 1, [child], jobs, results):
+                            yield out, True
+                elif isinstance(result, list):
+                    following += [self._child(index, item, task, n) for n, task in enumerate(result)]
+                elif result is not None:
+                    following.append(self._child(index, item, result, None))
+            items = following
+            if not items:
+                return
+        for item in items:
+            yield item, False
+
+    def _child(self, index: int, parent: _Item, task: AnyTask, number: int | None) -> _Item:
+        if not isinstance(task, Task):
+            raise _StageRaised(
+                self.stages[index],
+                StageError(
+                    f"{self.group.names[index]}: expected process to return a Task, a list of them, or None; got {task!r:.200}"
+                ),
+            )
+        before = parent.task
+        if task is not before:
+            task.inherit(before)
+            if isinstance(task, DocumentBatch) and isinstance(before, DocumentBatch) and task.lines is None:
+                if before.lines is not None:
+                    task = relink(before, task)
+            elif isinstance(before, FileGroupTask) and task.counts_documents:
+                task._metadata.setdefault("source_files", list(before.data))
+        item_id = parent.item_id if number is None else f"{parent.item_id}.{number:04d}"
+        task.task_id = item_id
+        return _Item(parent.job, item_id, task)
+
+    # One stage
+
+    def _call(
+        self, index: int, items: list[_Item], jobs: Sequence[Job], results: list[JobResult]
+    ) -> Iterator[tuple[_Item, Result]]:
+        size = self.stages[index].batch_size or 1
+        careful = any(jobs[item.job].care is not Care.NORMAL for item in items)
+        if careful or size == 1 or len(items) == 1 or not self._own_batch[index] or self._one_at_a_time[index]:
+            for item in items:
+                yield item, self._call_one(index, item, jobs[item.job], results[item.job])
+            return
+        for start in range(0, len(items), size):
+            some = items[start : start + size]
+            yield from self._call_many(index, some, jobs, results)
+
+    def _call_one(self, index: int, item: _Item, job: Job, result: JobResult) -> Result:
+        stage = self.stages[index]
+        context = self._context(job, item)
+        started = time.perf_counter()
+        if job.care is Care.NORMAL:
+            self.leave_crumb(index, 0, item.task.num_items)
+            made = self._process(stage, item.task, context)
+        else:
+            made = self._process_carefully(index, item.task, job, context)
+        seconds = time.perf_counter() - started
+        if not isinstance(made, Iterator):
+            outputs = made if isinstance(made, list) else [] if made is None else [made]
+            self._account(index, item, outputs, context, result, seconds)
+        else:
+            item.task._stage_perf.append(StagePerfStats(self.group.names[index], seconds))
+            self._note(index, item, context, result)
+        return made
+
+    def _call_many(
+        self, index: int, items: list[_Item], jobs: Sequence[Job], results: list[JobResult]
+    ) -> Iterator[tuple[_Item, Result]]:
+        stage = self.stages[index]
+        context = self._context(jobs[items[0].job], items[0])
+        self.leave_crumb(index, 0, sum(item.task.num_items for item in items))
+        started = time.perf_counter()
+        stage.context = context
+        try:
+            made = list(stage.process_batch([item.task for item in items]))
+        except Exception as error:
+            raise _StageRaised(stage, error) from error
+        if len(made) != len(items):
+            # Which output belongs to which input cannot be told; one at a time there is no question.
+            self._one_at_a_time[index] = True
+            for item in items:
+                yield item, self._call_one(index, item, jobs[item.job], results[item.job])
+            return
+        seconds = (time.perf_counter() - started) / len(items)
+        for number, (item, output) in enumerate(zip(items, made, strict=True)):
+            outputs = list(output) if isinstance(output, list | Iterator) else [] if output is None else [output]
+            own = self._context(jobs[item.job], item)
+            own.dropped = context.dropped_of.get(item.item_id, {})
+            own.rejects = [r for r in context.rejects if r.documents.task_id == item.item_id]
+            own.quarantined = context.quarantined if number == 0 else []
+            self._account(index, item, outputs, own, results[item.job], seconds)
+            yield item, outputs if isinstance(output, list | Iterator) else output
+
+    def _context(self, job: Job, item: _Item) -> StageContext:
+        keep = self.settings.rejects_path is not None
+        return StageContext(session=self.settings.session, attempt=str(job.attempt), keep_rejects=keep)
+
+    def _process(self, stage: AnyStage, task: AnyTask, context: StageContext) -> Result:
+        stage.context = context
+        try:
+            made = stage.process_batch([task])
+            if isinstance(made, list | tuple) and len(made) == 1:
+                return made[0]
+            return list(made)  # type: ignore[arg-type]  # several outputs of one input, given flat
+        except Exception as error:
+            raise _StageRaised(stage, error) from error
+
+    def _stream(
+        self, index: int, item: _Item, made: Iterator[AnyTask], jobs: Sequence[Job], results: list[JobResult]
+    ) -> Iterator[AnyTask]:
+        """Draw from a stage that streams, accounting for each of its tasks as it comes."""
+        stage, job, result = self.stages[index], jobs[item.job], results[item.job]
+        while True:
+            context = self._context(job, item)
+            stage.context = context
+            started = time.perf_counter()
+            try:
+                task = next(made, None)
+            except Exception as error:
+                if job.care is Care.NORMAL:
+                    raise _StageRaised(stage, error) from error
+                # What was streamed before is on its way already; the rest of this source is lost, and said so.
+                context.quarantine(_record(error, item.task, None))
+                task = None
+            seconds = time.perf_counter() - started
+            outputs = [] if task is None else [task]
+            self._account(index, item, outputs, context, result, seconds, streamed=True)
+            if task is None:
+                return
+            yield task
+
+    # A stage that failed before
+
+    def _process_carefully(self, index: int, task: AnyTask, job: Job, context: StageContext) -> Result:
+        """Process a task, leaving out the documents that make the stage fail; they are quarantined."""
+        stage = self.stages[index]
+        if job.care is Care.CONDEMN:
+            context.quarantine(_condemned(task, None, job.cause))
+            return None
+        bad: dict[int, Quarantined] = {}
+        if isinstance(task, DocumentBatch) and stage.rows_are_independent:
+            for crumb in job.condemned:
+                if crumb.stage == index:
+                    bad[crumb.first_row] = _condemned(task, crumb.first_row, job.cause)
+            if job.care is Care.STEP:
+                self._step(index, task, job, bad)
+        self.leave_crumb(index, 0, task.num_items)
+        while True:
+            good = _without(task, bad)
+            trial = StageContext(session=context.session, attempt=context.attempt, keep_rejects=context.keep_rejects)
+            try:
+                made = self._process(stage, good, trial)
+            except _StageRaised as raised:
+                if isinstance(raised.error, stage.transient_errors):
+                    raise
+                before = len(bad)
+                if isinstance(task, DocumentBatch) and stage.rows_are_independent:
+                    self._bisect(index, task, [r for r in range(task.num_items) if r not in bad], job, bad)
+                if len(bad) == before:  # no single document is to blame
+                    context.quarantine(_record(raised.error, good, None))
+                    made = None
+                    break
+            else:
+                context.dropped, context.dropped_of, context.rejects = trial.dropped, trial.dropped_of, trial.rejects
+                context.lines_read = trial.lines_read
+                context.quarantined += trial.quarantined
+                break
+        for row in sorted(bad):
+            context.quarantine(bad[row])
+        return made
+
+    def _step(self, index: int, task: DocumentBatch, job: Job, bad: dict[int, Quarantined]) -> None:
+        for row in range(task.num_items):
+            if row not in bad:
+                self.leave_crumb(index, row, row + 1)
+                self._probe(index, task, [row], job, bad)
+
+    def _bisect(self, index: int, task: DocumentBatch, rows: list[int], job: Job, bad: dict[int, Quarantined]) -> None:
+        """Find the documents of `rows` that make the stage fail: at most 2 log2(n) probes for each of them."""
+        if not rows or self._probe(index, task, rows, job, bad) or len(rows) == 1:
+            return
+        middle = len(rows) // 2
+        self._bisect(index, task, rows[:middle], job, bad)
+        self._bisect(index, task, rows[middle:], job, bad)
+
+    def _probe(self, index: int, task: DocumentBatch, rows: list[int], job: Job, bad: dict[int, Quarantined]) -> bool:
+        """Try some rows and throw the result away; a single row that fails is bad. True if they passed."""
+        context = StageContext(session=self.settings.session, attempt=f"{job.attempt}-probe")
+        piece = task.take(rows)
+        piece.task_id = task.task_id
+        try:
+            made = self._process(self.stages[index], piece, context)
+            for output in made if isinstance(made, list | Iterator) else [made]:
+                if isinstance(output, FileGroupTask):
+                    self._side.discard(output.staged)
+        except _StageRaised as raised:
+            if isinstance(raised.error, self.stages[index].transient_errors):
+                raise
+            if len(rows) == 1:
+                bad[rows[0]] = _record(raised.error, piece, rows[0])
+            return False
+        return True
+
+    # The books
+
+    def _note(self, index: int, item: _Item, context: StageContext, result: JobResult) -> None:
+        """Take over what a call reported on the side."""
+        result.counts[index].quarantined += sum(record.num_documents for record in context.quarantined)
+        result.lines_read += [(path, start, count) for (path, start), count in context.lines_read.items()]
+        if context.rejects or context.quarantined:
+            name = f"{item.item_id}-{index:02d}-{len(result.side_files):04d}"
+            result.side_files += self._side.write(index, name, item.item_id, context)
+
+    def _account(
+        self,
+        index: int,
+        item: _Item,
+        outputs: Sequence[AnyTask],
+        context: StageContext,
+        result: JobResult,
+        seconds: float,
+        *,
+        streamed: bool = False,
+    ) -> None:
+        """Enter one call into the books: every document in is out, dropped, quarantined or written."""
+        counts = result.counts[index]
+        name = self.group.names[index]
+        lost = sum(context.dropped.values()) + sum(record.num_documents for record in context.quarantined)
+        made = sum(task.num_items for task in outputs if task.counts_documents)
+        counts.process_s += seconds
+        if item.task.counts_documents:
+            given = item.task.num_items
+            counts.documents_in += given
+            counts.bytes_in += item.task.nbytes
+            unseen = given - lost - made
+            if any(not task.counts_documents for task in outputs):
+                counts.written += max(unseen, 0)
+            elif unseen > 0:
+                context.dropped[name] = context.dropped.get(name, 0) + unseen
+            else:
+                counts.created -= unseen
+        else:
+            counts.read += made + lost
+            if not streamed:
+                counts.bytes_in += item.task.nbytes
+        counts.documents_out += made
+        for reason, number in context.dropped.items():
+            counts.dropped[reason] = counts.dropped.get(reason, 0) + number
+        self._note(index, item, context, result)
+        for task in outputs:
+            if isinstance(task, Task):
+                task._stage_perf.append(
+                    StagePerfStats(
+                        name,
+                        seconds,
+                        input_data_size_mb=item.task.nbytes / 1e6,
+                        num_items_processed=item.task.num_items,
+                    )
+                )
+
+
+def _failure(raised: _StageRaised) -> JobFailure:
+    transient = isinstance(raised.error, raised.stage.transient_errors)
+    return JobFailure(raised.stage.stage_name(), _describe(raised.error), transient)
+
+
+def _describe(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def _without(task: AnyTask, bad: dict[int, Quarantined]) -> AnyTask:
+    if not bad or not isinstance(task, DocumentBatch):
+        return task
+    good = task.filter(pa.array([row not in bad for row in range(task.num_items)], pa.bool_()))
+    good.task_id = task.task_id
+    return good
+
+
+def _record(error: Exception, task: AnyTask, row: int | None) -> Quarantined:
+    trace = "".join(traceback.format_exception(error))
+    return _quarantined(task, row, _describe(error), type(error).__name__, trace)
+
+
+def _condemned(task: AnyTask, row: int | None, cause: str) -> Quarantined:
+    piece = task if row is None or not isinstance(task, DocumentBatch) else task.take([row])
+    return _quarantined(piece, row, f"the worker ended while processing it: {cause}", "WorkerLost", "")
+
+
+def _quarantined(task: AnyTask, row: int | None, error: str, kind: str, trace: str) -> Quarantined:
+    source = task._metadata.get("source_files")
+    if isinstance(task, FileGroupTask):
+        source = task.data
+    text, document_id = "", ""
+    if isinstance(task, DocumentBatch) and task.num_items == 1:
+        text, document_id = SideFiles.document_text(task), SideFiles.document_id(task)
+    names = ", ".join(str(path) for path in source) if isinstance(source, list) else ""
+    return Quarantined(
+        error,
+        kind,
+        text,
+        document_id or f"{task.task_id}#{row or 0}",
+        names,
+        row=row,
+        traceback=trace,
+        # A file that cannot be read is one loss: nobody knows how many documents it holds.
+        num_documents=task.num_items if task.counts_documents else 1,
+    )

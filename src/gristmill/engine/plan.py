@@ -1,0 +1,84 @@
+"""`Plan`: what a pipeline compiles to. Frozen; made by `gristmill.pipeline`, read by engine and executors."""
+
+from dataclasses import dataclass
+
+from gristmill.stages.base import ProcessingStage
+from gristmill.stages.resources import Resources
+from gristmill.tasks import FileGroupTask, Task
+
+AnyTask = Task[object]
+AnyStage = ProcessingStage[AnyTask, AnyTask]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Neighbouring stages that run fused: one process, one call, no data moved between them."""
+
+    index: int
+    stages: tuple[AnyStage, ...]
+    names: tuple[str, ...]
+    first_stage: int  # position of the first of them among all stages of the plan
+    resources: Resources
+    batch_size: int
+    num_workers: int | None  # fixed by the user, or None
+    deadline_s: float | None
+
+    @property
+    def name(self) -> str:
+        return self.names[0] if len(self.names) == 1 else f"{self.names[0]}…{self.names[-1]}"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything about a run that is known before it starts."""
+
+    name: str
+    groups: tuple[Group, ...]
+    sources: tuple[AnyTask, ...]  # one per source partition, in order
+    source_names: tuple[str, ...]  # unique; what is made from a partition is named after it
+    source_stage: str | None  # the stage that listed them, which has thereby done its work
+    fingerprint: str
+    stage_configs: tuple[tuple[str, str], ...]  # (name, canonical configuration): what the fingerprint is made of
+    inputs: tuple[tuple[str, int, str], ...]  # (path, size, version) of every input file
+    output_directories: tuple[str, ...]
+    ends_in_writer: bool
+
+    @property
+    def stage_names(self) -> tuple[str, ...]:
+        return tuple(name for group in self.groups for name in group.names)
+
+    @property
+    def input_bytes(self) -> int:
+        return sum(task.nbytes for task in self.sources)
+
+    def describe(self) -> str:
+        """What would run, in lines for a person."""
+        files = len(self.inputs)
+        parts = f"{len(self.sources)} source partition{'s' * (len(self.sources) != 1)}"
+        if files:
+            parts += f" of {files} file{'s' * (files != 1)}, {self.input_bytes:,} bytes"
+        lines = [f"pipeline {self.name}", f"  input: {parts}"]
+        if self.source_stage:
+            lines.append(f"  {self.source_stage}: done while planning")
+        for group in self.groups:
+            lines.append(f"  group {group.index}: {_shape(group)}")
+            lines += [f"    {name}" for name in group.names]
+        lines += [f"  output: {directory}" for directory in self.output_directories]
+        lines.append(f"  fingerprint: {self.fingerprint}")
+        return "\n".join(lines)
+
+
+def _shape(group: Group) -> str:
+    r = group.resources
+    need = [f"{r.cpus:g} cpu"]
+    need += [f"{r.gpus:g} gpu"] if r.gpus else []
+    need += [f"{r.gpu_memory_gb:g} GB of gpu memory"] if r.gpu_memory_gb else []
+    fused = f"{len(group.names)} stages fused, " if len(group.names) > 1 else ""
+    batch = f", {group.batch_size} tasks a call" if group.batch_size > 1 else ""
+    fixed = f", {group.num_workers} workers" if group.num_workers else ""
+    return f"{fused}{' + '.join(need)} a worker{batch}{fixed}"
+
+
+def is_file_source(task: AnyTask) -> bool:
+    """Whether a source task names files, whose size and version then belong to the plan's inputs."""
+    return isinstance(task, FileGroupTask)

@@ -1,0 +1,33 @@
+"""How many tasks a worker holds, and how many go into one call."""
+
+PREFETCH_S = 0.005  # a round trip to a busy driver on a busy machine; measured 0.3–4 ms with both cores taken
+MAX_PREFETCH = 64
+FLUSH_S = 0.05  # how long an incomplete batch waits for company while upstream still runs
+
+
+def slots(mean_service_s: float | None, *, batch_size: int, scarce: bool) -> int:
+    """Return how many tasks a worker may hold: what is running, and what bridges the round trip to the driver.
+
+    Before anything is measured, and when there is too little work left for everybody (`scarce`), a worker holds one
+    call's worth: a task waiting behind another is a task an idle worker cannot have.
+    """
+    if mean_service_s is None or scarce:
+        return batch_size
+    ahead = MAX_PREFETCH if mean_service_s <= 0 else min(MAX_PREFETCH, int(PREFETCH_S / mean_service_s) + 1)
+    return batch_size * (1 + -(-ahead // batch_size))
+
+
+def batch_of(
+    queued: int, *, batch_size: int, remaining: int, workers: int, more_coming: bool, oldest_wait_s: float
+) -> int:
+    """Return how many of the queued tasks to put into one call now; 0 to wait for more.
+
+    At the tail batches shrink to ceil(remaining / (4 * workers)), so that no worker is left alone with a full one.
+    """
+    if queued == 0:
+        return 0
+    if batch_size == 1:
+        return 1
+    if more_coming:
+        return min(queued, batch_size) if queued >= batch_size or oldest_wait_s >= FLUSH_S else 0
+    return max(1, min(queued, batch_size, -(-remaining // (4 * max(workers, 1)))))

@@ -1,0 +1,66 @@
+"""How a task that failed is tried again.
+
+| what happened            | blame            | next attempt                                                     |
+|--------------------------|------------------|------------------------------------------------------------------|
+| declared transient error | none             | the same, after a pause that doubles up to a minute              |
+| exception                | the running task | ISOLATE: once more, then halved until single documents are left  |
+| first death of a worker  | the running task | the same, elsewhere: most deaths are not the document's fault    |
+| second death             | the running task | STEP: one document at a time, each announced first               |
+| the same document twice  | that document    | STEP without it                                                  |
+| no progress in STEP      | the task         | CONDEMN                                                          |
+
+A random kill can hit a healthy document; being hit twice while announced, after two deaths of its task, is not chance.
+"""
+
+from dataclasses import dataclass, field, replace
+
+from gristmill.engine.commands import Care
+from gristmill.engine.events import Crumb
+
+MAX_TRANSIENT = 10  # then it is an exception like any other
+MAX_PAUSE_S = 60.0
+FATAL_HITS = 2
+MAX_IDLE_DEATHS = 3  # deaths in STEP that point at no single document
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What a task has been through."""
+
+    care: Care = Care.NORMAL
+    attempts: int = 0
+    deaths: int = 0
+    idle_deaths: int = 0
+    transients: int = 0
+    hits: tuple[tuple[Crumb, int], ...] = ()
+    condemned: tuple[Crumb, ...] = ()
+    cause: str = ""
+    pause_s: float = field(default=0.0, compare=False)
+
+
+FRESH = Trial()
+
+
+def after_exception(trial: Trial, error: str, *, transient: bool) -> Trial:
+    """The next trial of a task whose stage raised."""
+    if transient and trial.transients < MAX_TRANSIENT:
+        pause = min(MAX_PAUSE_S, 0.5 * 2**trial.transients)
+        return replace(trial, attempts=trial.attempts + 1, transients=trial.transients + 1, pause_s=pause)
+    # In ISOLATE and STEP a worker quarantines instead of raising; if it raises all the same, the task is beyond help.
+    care = Care.ISOLATE if trial.care is Care.NORMAL else Care.CONDEMN
+    return replace(trial, care=care, attempts=trial.attempts + 1, cause=error, pause_s=0.0)
+
+
+def after_death(trial: Trial, cause: str, crumb: Crumb | None) -> Trial:
+    """The next trial of a task whose worker died while running it."""
+    trial = replace(trial, attempts=trial.attempts + 1, deaths=trial.deaths + 1, cause=cause, pause_s=0.0)
+    if trial.care is not Care.STEP:
+        return replace(trial, care=Care.STEP) if trial.deaths > 1 else trial
+    if crumb is None or crumb.end_row - crumb.first_row != 1:
+        idle = trial.idle_deaths + 1
+        return replace(trial, idle_deaths=idle, care=Care.CONDEMN if idle >= MAX_IDLE_DEATHS else Care.STEP)
+    hits = dict(trial.hits)
+    hits[crumb] = hits.get(crumb, 0) + 1
+    if hits[crumb] < FATAL_HITS:
+        return replace(trial, hits=tuple(hits.items()))
+    return replace(trial, hits=tuple(hits.items()), condemned=(*trial.condemned, crumb))

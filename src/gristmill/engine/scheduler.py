@@ -1,0 +1,484 @@
+"""The scheduler: `handle(*events)` returns commands. This is the one door; state changes nowhere else.
+
+    apply(event)  ─▶  [rescale]  ─▶  dispatch, downstream first  ─▶  commands
+
+Every source partition is a *root*. A root is complete when none of its descendants is live: all were written, dropped
+or quarantined. It is then committed as a whole, with its counts, so that after any crash the books and the files agree.
+An event about something that is over (a late result of a worker given up on, a repeated message) changes nothing.
+"""
+
+import heapq
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from gristmill.engine import commands as c
+from gristmill.engine import events as e
+from gristmill.engine.fleet import Fleet
+from gristmill.engine.plan import Group
+from gristmill.engine.policies import batching, retry
+from gristmill.engine.policies.backpressure import MemoryBook
+from gristmill.engine.state import GroupRecord, RootRecord, TaskRecord, WorkerRecord, WorkerState
+from gristmill.engine.task_state import Change
+from gristmill.metrics.stage_counts import StageCounts
+
+MAX_BACKLOG_S = 5.0  # a stage this far ahead of the next one pauses
+MAX_SETUP_FAILURES = 2
+EMIT_CREDITS = 2  # outputs a streaming worker may be ahead of its grants
+WATCHDOG_S = 60.0
+WATCHDOG_FACTOR = 20.0
+SHARE_NEEDS = 1000  # documents read before a share of quarantined documents means anything
+
+
+@dataclass(frozen=True)
+class SchedulerConfig:
+    """What a run may do."""
+
+    num_sources: int
+    barrier: bool = False  # stage after stage, for comparison
+    max_quarantined: int | float | None = None
+    rescale_interval_s: float = 1.0
+    worker_max_lifetime_s: float | None = None
+    worker_restart_interval_s: float = 0.0
+    watchdog_s: float = WATCHDOG_S
+
+
+class Scheduler:
+    """The state of one run."""
+
+    def __init__(self, groups: tuple[Group, ...], config: SchedulerConfig) -> None:
+        self.config = config
+        self.now = 0.0
+        self.groups = [GroupRecord(group) for group in groups]
+        self.num_stages = sum(len(group.stages) for group in groups)
+        self.tasks: dict[int, TaskRecord] = {}
+        self.roots: dict[int, RootRecord] = {}
+        self.committing: set[int] = set()
+        self.memory = MemoryBook(limit=0, num_groups=len(groups))
+        self.fleet = Fleet(self)
+        self.totals = [StageCounts() for _ in range(self.num_stages)]
+        self.partitions_done = 0
+        self.sources_listed = 0
+        self.source_exhausted = False
+        self.pull_outstanding = False
+        self.stop_reason: tuple[str, str] | None = None  # (outcome, error): finish what is under way, then stop
+        self.finished = False
+        self.pending_grants: deque[tuple[int, int]] = deque()
+        self.out: list[c.Command] = []
+        self._next_task = 0
+        self._apply: dict[type, Callable[..., None]] = {
+            e.Ticked: self._ticked,
+            e.NodeJoined: self._node_joined,
+            e.NodeLost: self._node_lost,
+            e.SourceListed: self._source_listed,
+            e.SourceExhausted: self._source_ended,
+            e.WorkerReady: self._worker_ready,
+            e.WorkerSetupFailed: self._worker_setup_failed,
+            e.WorkerLost: self._worker_lost,
+            e.WorkerExited: self._worker_exited,
+            e.TaskEmitted: self._task_emitted,
+            e.TaskFinished: self._task_finished,
+            e.TaskRaised: self._task_raised,
+            e.Committed: self._committed,
+            e.MemorySampled: self._memory_sampled,
+            e.Cancelled: self._cancelled,
+        }
+
+    def handle(self, *events: e.Event) -> list[c.Command]:
+        """Take in what happened and return what to do, in order."""
+        for event in events:
+            self._apply[type(event)](event)
+        if not self.finished:
+            self.fleet.rescale_if_due()
+            self._pull()
+            self._dispatch()
+            self._finish_if_done()
+        out, self.out = self.out, []
+        return out
+
+    # Source
+
+    def _source_listed(self, event: e.SourceListed) -> None:
+        self.pull_outstanding = False
+        for item in event.items:
+            self.sources_listed += 1
+            if self.stop_reason:
+                continue
+            counts = tuple(StageCounts() for _ in range(self.num_stages))
+            self.roots[item.index] = RootRecord(item.index, item.name, item.num_bytes, counts)
+            self._enqueue(item.index, 0, item.name, item.num_bytes, item.payload)
+
+    def _source_ended(self, event: e.SourceExhausted) -> None:
+        self.source_exhausted = True
+        self.pull_outstanding = False
+        self.fleet.rescale_now = True
+
+    def _pull(self) -> None:
+        if self.source_exhausted or self.pull_outstanding or self.stop_reason or not self.fleet.nodes:
+            return
+        first = self.groups[0]
+        wanted = 2 * max(1, len(first.workers)) * self._slots(first, scarce=False)
+        if len(first.queue) < wanted:
+            self.pull_outstanding = True
+            self.out.append(c.PullSource(max(16, wanted)))
+
+    # Workers
+
+    def _node_joined(self, event: e.NodeJoined) -> None:
+        self.fleet.add_node(event)
+        self.memory.limit += event.memory_bytes
+
+    def _node_lost(self, event: e.NodeLost) -> None:
+        for group in self.groups:
+            for worker in [w for w in group.workers.values() if w.node == event.node]:
+                self._take_back(worker, cause=None, crumb=None)
+                self.fleet.remove(worker)
+        self.fleet.remove_node(event.node)
+
+    def _worker_ready(self, event: e.WorkerReady) -> None:
+        worker = self.fleet.find(event.worker)
+        if worker is None or worker.state is not WorkerState.STARTING:
+            return
+        worker.state = WorkerState.READY
+        worker.ready_at = worker.idle_since = self.now
+        group = self.groups[worker.group]
+        group.setup_failures = 0
+        group.setup_s = event.setup_s
+        if worker.replaces is not None:
+            old = self.fleet.find(worker.replaces)
+            if old is not None and old.state is WorkerState.READY:
+                self.fleet.drain(old)
+
+    def _worker_setup_failed(self, event: e.WorkerSetupFailed) -> None:
+        worker = self.fleet.find(event.worker)
+        if worker is None:
+            return
+        self.fleet.remove(worker)
+        group = self.groups[worker.group]
+        group.setup_failures += 1
+        if group.setup_failures >= MAX_SETUP_FAILURES and not group.ready():
+            self._abort("failed", f"{group.plan.name}: set-up failed {group.setup_failures} times: {event.error}")
+
+    def _worker_lost(self, event: e.WorkerLost) -> None:
+        worker = self.fleet.find(event.worker)
+        if worker is None:
+            return
+        never_ready = worker.state is WorkerState.STARTING
+        self._take_back(worker, cause=event.cause, crumb=event.crumb)
+        self.fleet.remove(worker)
+        if never_ready:
+            group = self.groups[worker.group]
+            group.setup_failures += 1
+            if group.setup_failures > MAX_SETUP_FAILURES and not group.ready():
+                self._abort("failed", f"{group.plan.name}: its workers end during set-up: {event.cause}")
+
+    def _worker_exited(self, event: e.WorkerExited) -> None:
+        worker = self.fleet.find(event.worker)
+        if worker is not None:
+            self._take_back(worker, cause=None, crumb=None)
+            self.fleet.remove(worker)
+
+    def _take_back(self, worker: WorkerRecord, *, cause: str | None, crumb: e.Crumb | None) -> None:
+        """Requeue what a worker held. Only what it was running can be to blame for its end."""
+        running = True
+        for task in list(worker.assigned.values()):
+            task.change(Change.WORKER_LOST)
+            if running and cause is not None:
+                task.trial = retry.after_death(task.trial, cause, crumb)
+            running = False
+            self._requeue(task)
+        worker.assigned.clear()
+        self.pending_grants = deque(grant for grant in self.pending_grants if grant[0] != worker.id)
+
+    def _memory_sampled(self, event: e.MemorySampled) -> None:
+        worker = self.fleet.find(event.worker)
+        if worker is not None:
+            worker.rss_bytes = event.rss_bytes
+
+    # Tasks
+
+    def _enqueue(self, root: int, group: int, item_id: str, num_bytes: int, payload: object) -> None:
+        task = TaskRecord(self._next_task, root, group, item_id, num_bytes, payload, self.now)
+        self._next_task += 1
+        self.tasks[task.id] = task
+        record = self.groups[group]
+        record.live += 1
+        record.queue.append(task)
+        # A source partition is a name, not data: its bytes are reserved while it runs, not while it waits.
+        if group:
+            self.memory.queue(group, num_bytes)
+
+    def _requeue(self, task: TaskRecord) -> None:
+        self.memory.unsend(task.id)
+        group = self.groups[task.group]
+        if task.trial.pause_s > 0:
+            heapq.heappush(group.delayed, (self.now + task.trial.pause_s, task.id, task))
+        else:
+            group.queue.appendleft(task)
+
+    def _assigned(self, worker_id: int, task_id: int) -> tuple[WorkerRecord, TaskRecord] | None:
+        """The worker and the task, if this worker still has this task; else the news is late and means nothing."""
+        worker = self.fleet.find(worker_id)
+        task = worker.assigned.get(task_id) if worker is not None else None
+        return None if worker is None or task is None else (worker, task)
+
+    def _task_emitted(self, event: e.TaskEmitted) -> None:
+        found = self._assigned(event.worker, event.task)
+        if found is None:
+            self.out.append(c.Release(event.output.payload))
+            return
+        self._take_over(found[1], event.output)
+        self.pending_grants.append((event.worker, event.task))
+
+    def _take_over(self, task: TaskRecord, output: e.Output) -> None:
+        """Accept one output of a task, unless an earlier attempt has delivered it already."""
+        if output.index < task.received:
+            self.out.append(c.Release(output.payload))
+            return
+        task.received = output.index + 1
+        root = self.roots[task.root]
+        if task.group + 1 == len(self.groups):
+            root.outputs.append(output)
+        else:
+            root.live += 1
+            self._enqueue(task.root, task.group + 1, output.item_id, output.num_bytes, output.payload)
+
+    def _task_finished(self, event: e.TaskFinished) -> None:
+        found = self._assigned(event.worker, event.task)
+        if found is None:
+            self.out.extend(c.Release(output.payload) for output in event.outputs)
+            return
+        worker, task = found
+        task.change(Change.FINISHED)
+        group = self.groups[task.group]
+        root = self.roots[task.root]
+        for output in event.outputs:
+            self._take_over(task, output)
+        first = group.plan.first_stage
+        for offset, counts in enumerate(event.counts):
+            root.counts[first + offset].add(counts)
+            self.totals[first + offset].add(counts)
+        root.side_files.extend(event.side_files)
+        root.lines_read.extend(event.lines_read)
+        group.measured(event.useful_s, 1)
+        made = sum(output.num_bytes for output in event.outputs)
+        self.memory.unsend(task.id)
+        self.memory.observe(task.group, task.num_bytes, made + 3 * task.num_bytes)
+        if task.group:
+            self.memory.consume(task.group, task.num_bytes)
+        self.out.append(c.Release(task.payload))
+        del worker.assigned[task.id], self.tasks[task.id]
+        self._worker_moved_on(worker)
+        group.live -= 1
+        root.live -= 1
+        if group.live == 0:
+            self.fleet.rescale_now = True
+        if root.live == 0:
+            self._commit(root)
+        self._check_quarantine()
+
+    def _task_raised(self, event: e.TaskRaised) -> None:
+        found = self._assigned(event.worker, event.task)
+        if found is None:
+            return
+        worker, task = found
+        task.change(Change.RAISED)
+        task.trial = retry.after_exception(task.trial, event.error, transient=event.transient)
+        task.last_worker = worker.id
+        del worker.assigned[task.id]
+        self._worker_moved_on(worker)
+        self._requeue(task)
+
+    def _worker_moved_on(self, worker: WorkerRecord) -> None:
+        worker.running_since = worker.idle_since = self.now
+        worker.warned_at = 0.0
+
+    # Commit
+
+    def _commit(self, root: RootRecord) -> None:
+        self.committing.add(root.id)
+        outputs = tuple(sorted(root.outputs, key=lambda output: output.item_id))
+        side_files, lines = tuple(root.side_files), tuple(sorted(root.lines_read))
+        self.out.append(c.Commit(root.id, root.name, outputs, root.counts, side_files, lines))
+        del self.roots[root.id]
+
+    def _committed(self, event: e.Committed) -> None:
+        if event.root in self.committing:
+            self.committing.remove(event.root)
+            self.partitions_done += 1
+            self.out.append(c.Publish(event.root))
+
+    def _check_quarantine(self) -> None:
+        limit = self.config.max_quarantined
+        if limit is None or self.stop_reason:
+            return
+        quarantined = sum(t.quarantined for t in self.totals)
+        read = sum(t.read for t in self.totals)
+        allowed = limit * read if isinstance(limit, float) else limit
+        if quarantined > allowed and (not isinstance(limit, float) or read >= SHARE_NEEDS):
+            self._stop_soon("quarantine_limit", f"{quarantined} documents quarantined of {read} read; limit {limit}")
+
+    # Stopping
+
+    def _stop_soon(self, outcome: str, error: str) -> None:
+        """Start nothing new; let what is under way be committed."""
+        self.stop_reason = (outcome, error)
+        self.source_exhausted = True
+        first = self.groups[0]
+        for task in first.queue:
+            first.live -= 1
+            del self.tasks[task.id], self.roots[task.root]
+        first.queue.clear()
+        self.fleet.rescale_now = True
+
+    def _abort(self, outcome: str, error: str) -> None:
+        """Stop now: kill the workers; what is not committed is as if it had never run."""
+        for group in self.groups:
+            self.out.extend(c.KillWorker(worker, error) for worker in group.workers)
+        self.finished = True
+        self.out.append(c.Finish(outcome, error))
+
+    def _cancelled(self, event: e.Cancelled) -> None:
+        if not self.finished:
+            self._abort("stopped", event.reason)
+
+    def _finish_if_done(self) -> None:
+        idle = self.source_exhausted and not self.roots and not self.committing
+        if self.finished or not idle or any(group.workers for group in self.groups):
+            return
+        self.finished = True
+        outcome, error = self.stop_reason or ("finished", "")
+        self.out.append(c.Finish(outcome, error))
+
+    def group_finished(self, index: int) -> bool:
+        """Whether nothing is here and nothing more will come."""
+        return self.source_exhausted and not any(group.live for group in self.groups[: index + 1])
+
+    # Dispatch
+
+    def _slots(self, group: GroupRecord, *, scarce: bool) -> int:
+        return batching.slots(group.mean_service_s, batch_size=group.plan.batch_size, scarce=scarce)
+
+    def _dispatch(self) -> None:
+        """Hand out what is waiting, downstream first, so that memory is freed before more is taken."""
+        for index in range(len(self.groups) - 1, -1, -1):
+            group = self.groups[index]
+            while group.delayed and group.delayed[0][0] <= self.now:
+                group.queue.append(heapq.heappop(group.delayed)[2])
+            if group.queue and not self._must_wait(index):
+                self._dispatch_group(index, group)
+        self._grant()
+
+    def _must_wait(self, index: int) -> bool:
+        if self.config.barrier:
+            return index > 0 and not self.group_finished(index - 1)
+        if index + 1 == len(self.groups):
+            return False
+        after = self.groups[index + 1]
+        if after.mean_service_s is None:
+            return len(after.queue) > 2 * max(8, len(after.workers) * after.plan.batch_size)
+        return len(after.queue) > 2 * len(after.workers) * after.plan.batch_size and after.backlog_s() > MAX_BACKLOG_S
+
+    def _dispatch_group(self, index: int, group: GroupRecord) -> None:
+        workers = group.ready()
+        if not workers:
+            return
+        more_coming = not self.source_exhausted or any(g.live for g in self.groups[:index])
+        while group.queue:
+            worker = min(workers, key=lambda w: len(w.assigned))
+            scarce = not more_coming and len(group.queue) <= len(workers) * group.plan.batch_size
+            room = self._slots(group, scarce=scarce) - len(worker.assigned)
+            if room <= 0:
+                return
+            count = batching.batch_of(
+                len(group.queue),
+                batch_size=group.plan.batch_size,
+                remaining=group.live,
+                workers=len(workers),
+                more_coming=more_coming,
+                oldest_wait_s=self.now - group.queue[0].queued_at,
+            )
+            if count == 0 or not self._send(worker, group, index, min(count, room)):
+                return
+
+    def _send(self, worker: WorkerRecord, group: GroupRecord, index: int, count: int) -> bool:
+        """Send up to `count` tasks as one call; False if memory does not allow even one."""
+        sent: list[c.Assignment] = []
+        while len(sent) < count and group.queue:
+            task = group.queue[0]
+            # What is handled with care runs in a call of its own: its failure must be its own.
+            if (task.trial.attempts and sent) or not self.memory.admits(index, task.num_bytes):
+                break
+            group.queue.popleft()
+            task.change(Change.SENT)
+            self.memory.send(task.id, index, task.num_bytes)
+            if not worker.assigned:
+                worker.running_since = self.now
+            worker.assigned[task.id] = task
+            trial = task.trial
+            sent.append(
+                c.Assignment(
+                    task.id, task.item_id, task.payload, trial.care, trial.attempts, trial.condemned, trial.cause,
+                    task.received,
+                )
+            )  # fmt: skip
+            if trial.attempts:
+                break
+        if sent:
+            self.out.append(c.SendTask(worker.id, tuple(sent)))
+        return bool(sent)
+
+    def _grant(self) -> None:
+        """Let streaming workers go on while their successors keep up."""
+        for _ in range(len(self.pending_grants)):
+            worker_id, task_id = self.pending_grants.popleft()
+            found = self._assigned(worker_id, task_id)
+            if found is None:
+                continue
+            index = found[1].group + 1
+            ahead = index < len(self.groups) and (self._too_far_ahead(index))
+            if ahead:
+                self.pending_grants.append((worker_id, task_id))
+            else:
+                self.out.append(c.GrantEmit(worker_id, task_id))
+
+    def _too_far_ahead(self, index: int) -> bool:
+        group = self.groups[index]
+        if group.live == 0:
+            return False
+        return len(group.queue) >= 2 * max(1, len(group.workers)) or sum(self.memory.held) > self.memory.limit // 2
+
+    # Time
+
+    def _ticked(self, event: e.Ticked) -> None:
+        self.now = max(self.now, event.now)
+        self.fleet.recycle()
+        for group in self.groups:
+            deadline = group.plan.deadline_s
+            usual = group.mean_service_s or 0.0
+            for worker in list(group.workers.values()):
+                if not worker.assigned:
+                    continue
+                running_s = self.now - worker.running_since
+                if deadline is not None and running_s > deadline:
+                    worker.running_since = self.now  # once is enough
+                    self.out.append(c.KillWorker(worker.id, f"no result within the deadline of {deadline:g} s"))
+                elif running_s - worker.warned_at > max(self.config.watchdog_s, WATCHDOG_FACTOR * usual):
+                    worker.warned_at = running_s
+                    task = next(iter(worker.assigned.values()))
+                    self.out.append(c.Warn(worker.id, task.id, task.item_id, running_s))
+
+    def next_wakeup(self) -> float | None:
+        """When the scheduler wants to be ticked, beyond the executor's regular ticks."""
+        times = [group.delayed[0][0] for group in self.groups if group.delayed]
+        times += [
+            group.queue[0].queued_at + batching.FLUSH_S
+            for group in self.groups
+            if group.plan.batch_size > 1 and group.queue and group.ready()
+        ]
+        return min(times, default=None)
+
+    def story(self, item_id: str) -> str:
+        """What is known of one task, for messages about our own mistakes."""
+        found = [task for task in self.tasks.values() if task.item_id == item_id]
+        return "; ".join(f"task {t.id} group {t.group} {t.state.name} {t.trial}" for t in found) or "unknown"

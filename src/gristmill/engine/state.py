@@ -1,0 +1,115 @@
+"""The scheduler's memory: tasks, workers, groups, roots and nodes. Plain records; the scheduler alone changes them.
+
+Ids are integers counted up from 0 and maps keep insertion order, so the same events give the same commands in every
+process and under every hash seed.
+"""
+
+from collections import deque
+from dataclasses import dataclass, field
+from enum import Enum
+
+from gristmill.engine.events import Output
+from gristmill.engine.plan import Group
+from gristmill.engine.policies.placement import UNITS
+from gristmill.engine.policies.retry import FRESH, Trial
+from gristmill.engine.task_state import Change, State, next_state
+from gristmill.metrics.stage_counts import StageCounts
+from gristmill.tasks import StagedFile
+
+WorkerState = Enum("WorkerState", "STARTING READY DRAINING")
+
+
+@dataclass(slots=True, eq=False)
+class TaskRecord:
+    """One task in one group."""
+
+    id: int
+    root: int
+    group: int
+    item_id: str
+    num_bytes: int
+    payload: object
+    queued_at: float
+    state: State = State.QUEUED
+    trial: Trial = FRESH
+    received: int = 0  # outputs taken over so far; a streaming task that is done again repeats them
+    last_worker: int = -1
+
+    def change(self, change: Change) -> None:
+        self.state = next_state(self.item_id, self.state, change)
+
+
+@dataclass(slots=True, eq=False)
+class WorkerRecord:
+    """One worker. `assigned` is in the order it was sent, which is the order it runs in: the first is running."""
+
+    id: int
+    group: int
+    node: int
+    gpus: tuple[tuple[int, int], ...]  # (gpu, units)
+    state: WorkerState = WorkerState.STARTING
+    assigned: dict[int, TaskRecord] = field(default_factory=dict)
+    ready_at: float = 0.0
+    idle_since: float = 0.0
+    running_since: float = 0.0
+    warned_at: float = 0.0
+    rss_bytes: int = 0
+    replaces: int | None = None
+
+
+@dataclass(slots=True, eq=False)
+class GroupRecord:
+    """One group: its queue, its workers and its measured rate."""
+
+    plan: Group
+    queue: deque[TaskRecord] = field(default_factory=deque)
+    delayed: list[tuple[float, int, TaskRecord]] = field(default_factory=list)  # heap by the time they may go on
+    workers: dict[int, WorkerRecord] = field(default_factory=dict)
+    live: int = 0  # tasks here that are not done
+    completions: int = 0
+    useful_s: float = 0.0
+    mean_service_s: float | None = None
+    setup_failures: int = 0
+    setup_s: float = 0.0
+
+    def ready(self) -> list[WorkerRecord]:
+        return [w for w in self.workers.values() if w.state is WorkerState.READY]
+
+    def measured(self, seconds: float, tasks: int) -> None:
+        self.completions += tasks
+        self.useful_s += seconds
+        each = seconds / tasks
+        # A mean over about the last twenty: long enough against noise, short enough to follow a change.
+        self.mean_service_s = each if self.mean_service_s is None else 0.95 * self.mean_service_s + 0.05 * each
+
+    def backlog_s(self) -> float:
+        """Seconds the present workers need for what is queued."""
+        return len(self.queue) * (self.mean_service_s or 0.0) / max(1, len(self.workers))
+
+
+@dataclass(slots=True, eq=False)
+class RootRecord:
+    """One source partition and everything that descends from it."""
+
+    id: int
+    name: str
+    num_bytes: int
+    counts: tuple[StageCounts, ...]
+    live: int = 1
+    outputs: list[Output] = field(default_factory=list)
+    side_files: list[StagedFile] = field(default_factory=list)
+    lines_read: list[tuple[str, int, int]] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False)
+class NodeRecord:
+    """One machine."""
+
+    id: int
+    cpus: float
+    gpu_memory_gb: tuple[float, ...]
+    gpu_free: list[int] = field(default_factory=list)  # units
+    cpus_used: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.gpu_free = [UNITS] * len(self.gpu_memory_gb)

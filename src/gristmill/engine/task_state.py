@@ -1,0 +1,32 @@
+"""The life of one task in one group. No other file may change a task's state.
+
+             SENT                FINISHED
+    QUEUED ─────────▶ ASSIGNED ───────────▶ DONE
+       ▲                 │
+       └─────────────────┘ RAISED, WORKER_LOST
+
+There is no failed state: a task that keeps failing is handled with more and more care (`policies/retry.py`), and at the
+last step its documents are quarantined, which finishes it. So every task ends in DONE, and nothing is lost in silence.
+"""
+
+from enum import Enum
+
+from gristmill.errors import EngineBug
+
+State = Enum("State", "QUEUED ASSIGNED DONE")
+Change = Enum("Change", "SENT FINISHED RAISED WORKER_LOST")
+
+TRANSITIONS: dict[tuple[State, Change], State] = {
+    (State.QUEUED, Change.SENT): State.ASSIGNED,
+    (State.ASSIGNED, Change.FINISHED): State.DONE,
+    (State.ASSIGNED, Change.RAISED): State.QUEUED,
+    (State.ASSIGNED, Change.WORKER_LOST): State.QUEUED,
+}
+
+
+def next_state(item_id: str, state: State, change: Change) -> State:
+    """Return the state after a change, or raise EngineBug if it cannot happen."""
+    try:
+        return TRANSITIONS[state, change]
+    except KeyError:
+        raise EngineBug(f"task {item_id}: {change.name} while {state.name}") from None

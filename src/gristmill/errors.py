@@ -1,0 +1,89 @@
+"""Every exception gristmill raises, in one tree.
+
+    GristmillError
+    ├── ConfigError (ValueError)            a user's mistake, found before any worker starts
+    │   ├── NoInputError (FileNotFoundError)    no file matched
+    │   └── ResumeRefused                       the run directory belongs to another plan or other inputs
+    ├── MissingDependency (ImportError)     an optional package is needed and not installed
+    ├── ReadError (OSError)                 a file cannot be read as what it claims to be
+    ├── StageError (RuntimeError)           a stage broke its contract (returned the wrong type, ...)
+    ├── RunFailed (RuntimeError)            the run could not finish
+    │   ├── TooManyQuarantined                  it stopped at the limit, good documents are committed
+    │   └── Interrupted                         Ctrl-C: everything committed so far is kept
+    └── EngineBug (AssertionError)          our own mistake: an invariant does not hold
+
+A message reads "{who}: expected {what}; got {value}" and names the nearest right thing if there is one.
+"""
+
+import difflib
+import importlib
+from collections.abc import Iterable
+from types import ModuleType
+
+
+class GristmillError(Exception):
+    """Base of all errors raised by gristmill."""
+
+
+class ConfigError(GristmillError, ValueError):
+    """A pipeline, recipe, option or path is wrong; nothing has been started."""
+
+
+class NoInputError(ConfigError, FileNotFoundError):
+    """No input file matched."""
+
+
+class ResumeRefused(ConfigError):
+    """A run directory holds work of a different plan or of different inputs."""
+
+
+class MissingDependency(GristmillError, ImportError):
+    """An optional package is needed for this; the message says how to install it."""
+
+
+class ReadError(GristmillError, OSError):
+    """A file is damaged, or is not what its name says."""
+
+
+class StageError(GristmillError, RuntimeError):
+    """A stage broke its contract with the engine."""
+
+
+class RunFailed(GristmillError, RuntimeError):
+    """A run ended before all its work was done; what is committed stays."""
+
+
+class TooManyQuarantined(RunFailed):
+    """The run stopped because more documents failed than `max_quarantined` allows. `result` holds the books."""
+
+    result: object = None
+
+
+class Interrupted(RunFailed):
+    """The user stopped the run; the same command continues it."""
+
+
+class EngineBug(GristmillError, AssertionError):
+    """The engine contradicts itself: a bug in gristmill, never in the user's data."""
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return "; did you mean 'x'?" for the closest known name, or "" if none is close.
+
+    >>> nearest("txt", ["text", "id"])
+    "; did you mean 'text'?"
+    """
+    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+    return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def require(module: str, *, extra: str) -> ModuleType:
+    """Import an optional dependency, or say which extra installs it."""
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] != module.partition(".")[0]:
+            raise
+        raise MissingDependency(
+            f"{module}: expected to be installed; it is not. Install it with: pip install 'gristmill[{extra}]'"
+        ) from None

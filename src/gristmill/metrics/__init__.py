@@ -1,0 +1,1 @@
+"""Counters, snapshots and the run log. Knows no stage by name."""

@@ -1,0 +1,45 @@
+"""What a run looks like at one moment. The terminal, `gristmill status`, the log and the report all read this."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class StageSnapshot:
+    """One stage. Stages with the same `group` run fused in one process and share workers, queue and memory."""
+
+    name: str
+    group: int
+    documents_in: int = 0
+    documents_out: int = 0
+    dropped: int = 0
+    quarantined: int = 0
+    bytes_in: int = 0
+    process_s: float = 0.0  # summed over workers
+    workers: int = 0
+    busy_workers: int = 0
+    queued_tasks: int = 0
+    queue_s: float = 0.0  # how long the present workers need for what is queued
+    memory_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class RunSnapshot:
+    """The whole run. `state` is starting, running, draining, finished, stopped or failed."""
+
+    name: str
+    state: str
+    elapsed_s: float
+    partitions_done: int
+    partitions_total: int
+    read: int
+    written: int
+    dropped: int
+    quarantined: int
+    created: int
+    input_bytes_done: int
+    input_bytes_total: int
+    memory_bytes: int
+    memory_limit: int
+    eta_s: float | None
+    stages: tuple[StageSnapshot, ...]
+    messages: tuple[str, ...] = ()  # what the watchdog and the engine have to say since the last snapshot

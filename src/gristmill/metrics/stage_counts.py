@@ -1,0 +1,52 @@
+"""`StageCounts`: what a stage did, as numbers that add up over tasks, workers and resumed runs."""
+
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class StageCounts:
+    """Documents in and out of one stage, what became of the others, and what it cost.
+
+    `read` counts documents a reader met for the first time, `created` those a splitter made out of others, `written`
+    those that left the pipeline at its end. So over a whole run: read + created = written + dropped + quarantined.
+    """
+
+    documents_in: int = 0
+    documents_out: int = 0
+    read: int = 0
+    created: int = 0
+    written: int = 0
+    quarantined: int = 0
+    bytes_in: int = 0
+    process_s: float = 0.0
+    dropped: dict[str, int] = field(default_factory=dict)  # reason -> documents
+
+    def add(self, other: "StageCounts") -> None:
+        self.documents_in += other.documents_in
+        self.documents_out += other.documents_out
+        self.read += other.read
+        self.created += other.created
+        self.written += other.written
+        self.quarantined += other.quarantined
+        self.bytes_in += other.bytes_in
+        self.process_s += other.process_s
+        for reason, count in other.dropped.items():
+            self.dropped[reason] = self.dropped.get(reason, 0) + count
+
+    @property
+    def dropped_total(self) -> int:
+        return sum(self.dropped.values())
+
+    def to_json(self) -> dict[str, object]:
+        """Only what is not zero, so that a ledger line stays short."""
+        fields = {name: getattr(self, name) for name in self.__slots__}
+        return {name: value for name, value in fields.items() if value}
+
+    @classmethod
+    def from_json(cls, fields: dict[str, object]) -> "StageCounts":
+        return cls(**fields)  # type: ignore[arg-type]  # written by to_json
+
+
+def balance(counts: list[StageCounts]) -> int:
+    """Return read + created - written - dropped - quarantined over all stages: 0 when the books balance."""
+    return sum(c.read + c.created - c.written - c.dropped_total - c.quarantined for c in counts)

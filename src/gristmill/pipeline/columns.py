@@ -1,0 +1,37 @@
+"""Column flow: every column a stage reads must come from somewhere before it.
+
+The set of columns is known where a reader knows it (a Parquet schema, `fields`, a sample of JSON lines) and is carried on
+through stages that say what they add. A user's own stage may add anything, so after one nothing is an error any more: no
+false alarms, at the price of finding some mistakes at run time.
+"""
+
+from collections.abc import Sequence
+
+from gristmill.engine.plan import AnyStage
+from gristmill.errors import ConfigError, nearest
+
+
+def check_columns(stages: Sequence[AnyStage]) -> None:
+    """Raise ConfigError for the first column that no earlier stage provides."""
+    known: list[str] | None = None  # None: anything may be there
+    origin = ""
+    for stage in stages:
+        if known is not None:
+            for column in stage.inputs()[1]:
+                if column not in known:
+                    raise ConfigError(
+                        f"{stage.stage_name()}: expected a column {column!r} from {origin}; "
+                        f"got {_listed(known)}{nearest(column, known)}"
+                    )
+        own = stage.columns()
+        if own is not None:
+            known, origin = list(own), stage.stage_name()
+        elif known is not None and stage.adds_only_declared_columns:
+            known += [column for column in stage.outputs()[1] if column not in known]
+        else:
+            known = None
+
+
+def _listed(columns: Sequence[str], most: int = 12) -> str:
+    more = f" and {len(columns) - most} more" if len(columns) > most else ""
+    return f"{list(columns[:most])}{more}"

@@ -1,0 +1,134 @@
+"""Pipeline to plan: decompose, list the inputs, check, fuse, fingerprint. Whatever can be wrong is said here."""
+
+from collections.abc import Sequence
+
+from gristmill.engine.plan import AnyStage, AnyTask, Plan
+from gristmill.errors import ConfigError
+from gristmill.pipeline.columns import check_columns
+from gristmill.pipeline.fingerprint import fingerprint, stage_config
+from gristmill.pipeline.fusion import fuse
+from gristmill.stages.base import CompositeStage, ProcessingStage
+from gristmill.tasks import EmptyTask, FileGroupTask, Task
+
+
+def compile_plan(name: str, stages: Sequence[AnyStage], initial_tasks: Sequence[AnyTask] | None) -> Plan:
+    """Return the plan of a pipeline; its stages are copied, never changed."""
+    flat = decompose(stages)
+    if not flat:
+        raise ConfigError(f"pipeline {name!r}: expected at least one stage; got none")
+    _check_stages(name, flat)
+    source_stage, sources, rest = _sources(flat, initial_tasks)
+    if not rest:
+        raise ConfigError(f"pipeline {name!r}: expected a stage behind {source_stage!r}; it only lists what to read")
+    check_columns(rest)
+    outputs = _output_directories(rest)
+    copies = [stage.with_() for stage in rest]
+    names = unique_names(name, copies)
+    configs = tuple((stage_name, stage_config(stage)) for stage_name, stage in zip(names, copies, strict=True))
+    inputs = _inputs(sources)
+    partitions = [_source_name(i, task) for i, task in enumerate(sources)]
+    parts = [config for _, config in configs] + [f"{i}" for i in inputs] + partitions
+    return Plan(
+        name=name,
+        groups=fuse(copies, names, sources),
+        sources=tuple(sources),
+        source_names=tuple(partitions),
+        source_stage=source_stage,
+        fingerprint=fingerprint(parts),
+        stage_configs=configs,
+        inputs=inputs,
+        output_directories=outputs,
+        ends_in_writer=rest[-1].output_directory() is not None,
+    )
+
+
+def decompose(stages: Sequence[AnyStage]) -> list[AnyStage]:
+    """Replace composites, and composites in them, by what they stand for."""
+    flat: list[AnyStage] = []
+    for stage in stages:
+        flat += decompose(stage.decompose_and_apply_with()) if isinstance(stage, CompositeStage) else [stage]
+    return flat
+
+
+def unique_names(pipeline: str, stages: Sequence[AnyStage]) -> list[str]:
+    """Number the repeats of default names: two `score_filter` become `score_filter` and `score_filter_2`.
+
+    A name somebody chose is not changed behind their back: chosen twice, it is an error.
+    """
+    chosen: dict[str, AnyStage] = {}
+    for stage in stages:
+        if stage.name and stage.name != type(stage).name:
+            if stage.name in chosen:
+                raise ConfigError(f"pipeline {pipeline!r}: expected stage names to differ; got {stage.name!r} twice")
+            chosen[stage.name] = stage
+    taken: set[str] = set(chosen)
+    unique = []
+    for stage in stages:
+        name = candidate = stage.stage_name()
+        number = 1
+        while candidate in taken and chosen.get(candidate) is not stage:
+            number += 1
+            candidate = f"{name}_{number}"
+        taken.add(candidate)
+        unique.append(candidate)
+    return unique
+
+
+def _check_stages(name: str, stages: Sequence[AnyStage]) -> None:
+    for stage in stages:
+        if not isinstance(stage, ProcessingStage):
+            hint = "; did you forget to call it?" if isinstance(stage, type) else ""
+            raise ConfigError(f"pipeline {name!r}: expected a ProcessingStage; got {stage!r}{hint}")
+        if (stage.batch_size or 1) < 1:
+            raise ConfigError(f"{stage.stage_name()}: expected batch_size ≥ 1; got {stage.batch_size!r}")
+        workers = stage.num_workers()
+        if workers is not None and workers < 1:
+            raise ConfigError(f"{stage.stage_name()}: expected num_workers ≥ 1 or None; got {workers!r}")
+        own = type(stage)
+        if own.process is ProcessingStage.process and own.process_batch is ProcessingStage.process_batch:
+            raise ConfigError(f"{stage.stage_name()}: expected a stage with process or process_batch; it has neither")
+
+
+def _sources(
+    stages: list[AnyStage], initial_tasks: Sequence[AnyTask] | None
+) -> tuple[str | None, list[AnyTask], list[AnyStage]]:
+    """The source tasks, and the stages they go through."""
+    if initial_tasks is not None:
+        for task in initial_tasks:
+            if not isinstance(task, Task):
+                raise ConfigError(f"initial_tasks: expected tasks; got {task!r:.200}")
+        return None, list(initial_tasks), stages
+    listed = stages[0].partitions()
+    if listed is None:
+        return None, [EmptyTask()], stages  # type: ignore[list-item]  # Task is invariant
+    return stages[0].stage_name(), list(listed), stages[1:]
+
+
+def _source_name(index: int, task: AnyTask) -> str:
+    named = task.partition_name if isinstance(task, FileGroupTask) else ""
+    return named or f"part-{index:05d}"
+
+
+def _inputs(sources: Sequence[AnyTask]) -> tuple[tuple[str, int, str], ...]:
+    files = {
+        part.path: (part.path, part.file_size, part.version)
+        for task in sources
+        if isinstance(task, FileGroupTask)
+        for part in task.parts()
+    }
+    return tuple(files.values())
+
+
+def _output_directories(stages: Sequence[AnyStage]) -> tuple[str, ...]:
+    owners: dict[str, str] = {}
+    for stage in stages:
+        directory = stage.output_directory()
+        if directory is None:
+            continue
+        if directory.rstrip("/") in owners:
+            raise ConfigError(
+                f"{stage.stage_name()}: expected an output directory of its own; "
+                f"{owners[directory.rstrip('/')]} writes to {directory!r} too"
+            )
+        owners[directory.rstrip("/")] = stage.stage_name()
+    return tuple(owners)

@@ -1,0 +1,120 @@
+"""A stage's configuration as text that is equal exactly when the stage does the same.
+
+Used to refuse resuming a run with a changed threshold or a changed function. Values become JSON; functions and classes
+of the user's become a hash of their compiled code, constants, defaults and closure, so moving a function to another
+line changes nothing and changing a number in it does. No address, hash order or file path may get into it.
+"""
+
+import dataclasses
+import enum
+import hashlib
+import inspect
+import json
+import types
+from collections.abc import Mapping
+from pathlib import PurePath
+
+from gristmill.stages.base import ProcessingStage
+
+Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
+
+# How a stage is run, not what it does: changing these must not throw away finished work.
+NOT_CONTENT = {"name", "resources", "batch_size", "runtime_env"}
+DEPTH = 12
+
+
+def fingerprint(parts: list[str]) -> str:
+    """Return 16 hex digits for a list of texts."""
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+
+
+def stage_config(stage: object) -> str:
+    """Return the canonical configuration of a stage, as JSON."""
+    assert isinstance(stage, ProcessingStage)
+    config = {k: v for k, v in stage.get_config().items() if k not in NOT_CONTENT}
+    described = {key: canonical(value) for key, value in sorted(config.items())}
+    kind = type(stage)
+    return json.dumps({"class": f"{kind.__module__}.{kind.__qualname__}", "code": _class_code(kind), **described})
+
+
+def canonical(value: object, depth: int = 0) -> Json:  # noqa: PLR0911  # one return for each kind of value
+    """Return a JSON value that is the same for equal values in every process."""
+    if depth > DEPTH:
+        return f"<{type(value).__qualname__}>"
+    if value is None or isinstance(value, bool | int | float | str):
+        return value if not isinstance(value, enum.Enum) else f"{type(value).__qualname__}.{value.name}"
+    if isinstance(value, bytes | bytearray):
+        return f"bytes:{hashlib.sha256(value).hexdigest()[:16]}"
+    if isinstance(value, PurePath | enum.Enum):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {str(key): canonical(item, depth + 1) for key, item in sorted(value.items(), key=lambda kv: str(kv[0]))}
+    if isinstance(value, list | tuple):
+        return [canonical(item, depth + 1) for item in value]
+    if isinstance(value, set | frozenset):
+        return sorted((canonical(item, depth + 1) for item in value), key=json.dumps)
+    if isinstance(value, type):
+        return f"{value.__module__}.{value.__qualname__}:{_class_code(value)}"
+    if isinstance(value, types.FunctionType | types.MethodType):
+        return _function(value, depth)
+    return _object(value, depth)
+
+
+def _object(value: object, depth: int) -> Json:
+    kind = f"{type(value).__module__}.{type(value).__qualname__}"
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = {f.name: getattr(value, f.name, None) for f in dataclasses.fields(value)}
+    else:
+        fields = {k: v for k, v in getattr(value, "__dict__", {}).items() if k != "_context"}
+    described: dict[str, Json] = {"class": kind, "code": _class_code(type(value))}
+    return described | {k: canonical(v, depth + 1) for k, v in sorted(fields.items())}
+
+
+def _function(function: types.FunctionType | types.MethodType, depth: int) -> Json:
+    bound = function.__self__ if isinstance(function, types.MethodType) else None
+    plain = function.__func__ if isinstance(function, types.MethodType) else function
+    assert isinstance(plain, types.FunctionType)
+    cells = []
+    for cell in plain.__closure__ or ():
+        try:
+            cells.append(canonical(cell.cell_contents, depth + 1))
+        except ValueError:  # not filled yet: a function that refers to itself
+            cells.append("<empty>")
+    return {
+        "function": f"{plain.__module__}.{plain.__qualname__}",
+        "code": _code(plain.__code__),
+        "defaults": canonical(plain.__defaults__, depth + 1),
+        "closure": cells,
+        "self": canonical(bound, depth + 1),
+    }
+
+
+def _code(code: types.CodeType) -> str:
+    digest = hashlib.sha256(code.co_code)
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            digest.update(_code(constant).encode())
+        elif isinstance(constant, frozenset):
+            digest.update(repr(sorted(map(repr, constant))).encode())
+        else:
+            digest.update(repr(constant).encode())
+    digest.update(repr((code.co_names, code.co_varnames[: code.co_argcount])).encode())
+    return digest.hexdigest()[:16]
+
+
+def _class_code(cls: type) -> str:
+    """A hash of the user's own code in a class and its bases; gristmill's is covered by the version in the header."""
+    digest = hashlib.sha256()
+    for base in cls.__mro__:
+        if base is object or base.__module__.partition(".")[0] in ("gristmill", "typing", "builtins", "abc"):
+            continue
+        for name, member in sorted(vars(base).items()):
+            function = inspect.unwrap(member) if callable(member) else getattr(member, "fget", None)
+            function = getattr(function, "__func__", function)
+            if isinstance(function, types.FunctionType):
+                digest.update(f"{name}:{_code(function.__code__)}".encode())
+            elif isinstance(member, bool | int | float | str):
+                # Class-level settings; the docstring and the module's name say nothing about what is done.
+                if name not in ("__doc__", "__module__", "__qualname__", "__firstlineno__", *NOT_CONTENT):
+                    digest.update(f"{name}={member!r}".encode())
+    return digest.hexdigest()[:16]

@@ -1,0 +1,49 @@
+"""Which neighbouring stages run in one process, handing tasks over as objects.
+
+Moving a batch to another process costs a copy and a round trip, so neighbours are fused unless something speaks against
+it: other resources or environment, another number of workers, a GPU (its memory was asked for by one stage), a stage that
+batches tasks the group before it does not, a stage that must not be fused, or a source that streams one large file: then
+the stages behind it can keep the other cores busy.
+"""
+
+from collections.abc import Sequence
+
+from gristmill.engine.plan import AnyStage, AnyTask, Group
+
+
+def fuse(stages: Sequence[AnyStage], names: Sequence[str], sources: Sequence[AnyTask]) -> tuple[Group, ...]:
+    """Cut the line of stages into groups."""
+    cuts = [0]
+    for index in range(1, len(stages)):
+        streaming = index == 1 and any(stages[0].streams(task) for task in sources)
+        if streaming or not _belong_together(stages[index - 1], stages[index], stages[cuts[-1]]):
+            cuts.append(index)
+    ends = [*cuts[1:], len(stages)]
+    return tuple(_group(n, stages, names, first, end) for n, (first, end) in enumerate(zip(cuts, ends, strict=True)))
+
+
+def _belong_together(before: AnyStage, after: AnyStage, first: AnyStage) -> bool:
+    return (
+        before.fusible
+        and after.fusible
+        and before.resources == after.resources
+        and not after.resources.requires_gpu
+        and before.runtime_env == after.runtime_env
+        and before.num_workers() == after.num_workers()
+        and (after.batch_size or 1) in (1, first.batch_size or 1)
+    )
+
+
+def _group(number: int, stages: Sequence[AnyStage], names: Sequence[str], first: int, end: int) -> Group:
+    members = tuple(stages[first:end])
+    deadlines = [stage.deadline_s for stage in members if stage.deadline_s is not None]
+    return Group(
+        index=number,
+        stages=members,
+        names=tuple(names[first:end]),
+        first_stage=first,
+        resources=members[0].resources,
+        batch_size=members[0].batch_size or 1,
+        num_workers=members[0].num_workers(),
+        deadline_s=sum(deadlines) if deadlines else None,
+    )

@@ -1,0 +1,105 @@
+"""`Pipeline`: a name and a list of stages. Running it never changes it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from gristmill.backends.base import BaseExecutor, Observer, RunOptions
+from gristmill.backends.local import LocalExecutor
+from gristmill.backends.run_result import RunResult
+from gristmill.engine.plan import AnyStage, AnyTask, Plan
+from gristmill.errors import ConfigError
+from gristmill.pipeline.compile import compile_plan, decompose
+from gristmill.stages.base import CompositeStage, ProcessingStage
+
+
+class Pipeline:
+    """A line of stages that data flows through.
+
+    >>> pipeline = Pipeline("curate").add_stage(JsonlReader("in/")).add_stage(JsonlWriter("out/"))
+    >>> result = pipeline.run()
+    """
+
+    def __init__(
+        self,
+        name: str,
+        description: str | None = None,
+        stages: Sequence[AnyStage] | None = None,
+        config: dict[str, object] | None = None,
+    ) -> None:
+        self.name = name
+        self.description = description
+        self.stages: list[AnyStage] = []
+        self.config = dict(config or {})
+        for stage in stages or ():
+            self.add_stage(stage)
+
+    def add_stage(self, stage: ProcessingStage) -> "Pipeline":  # type: ignore[type-arg]  # of any tasks
+        """Append a stage; returns the pipeline, so that calls can be chained."""
+        if not isinstance(stage, ProcessingStage):
+            hint = "; did you forget to call it?" if isinstance(stage, type) else ""
+            raise ConfigError(f"pipeline {self.name!r}: expected a ProcessingStage; got {stage!r}{hint}")
+        self.stages.append(stage)
+        return self
+
+    def build(self) -> None:
+        """Check that the stages fit together, without looking at any input. `plan` and `run` do it anyway."""
+        decompose(self.stages)
+
+    def plan(self, executor: BaseExecutor | None = None, initial_tasks: Sequence[AnyTask] | None = None) -> Plan:
+        """Return what `run` would run. Inputs are listed, nothing is started, nothing is written."""
+        plan = compile_plan(self.name, self.stages, initial_tasks)
+        (executor or LocalExecutor()).check(plan)
+        return plan
+
+    def run(
+        self,
+        executor: BaseExecutor | None = None,
+        initial_tasks: Sequence[AnyTask] | None = None,
+        checkpoint_path: str | Path | None = None,
+        *,
+        rejects_path: str | Path | None = None,
+        max_quarantined: int | float | None = None,
+        fresh: bool = False,
+        observer: Observer | None = None,
+    ) -> RunResult:
+        """Run the pipeline and return its final tasks with the books of the run.
+
+        With `checkpoint_path` the same call continues a run that was stopped or killed; `fresh` starts over.
+        `rejects_path` keeps the documents filters drop, with stage, reason, value and threshold. More than
+        `max_quarantined` failed documents (a number, or a share of those read) stop the run.
+        """
+        executor = executor or LocalExecutor()
+        options = RunOptions(
+            checkpoint_path=None if checkpoint_path is None else Path(checkpoint_path),
+            rejects_path=None if rejects_path is None else str(rejects_path),
+            max_quarantined=_checked_limit(max_quarantined),
+            fresh=fresh,
+            observer=observer,
+        )
+        plan = self.plan(executor, initial_tasks)
+        return executor.execute(plan, options)
+
+    def describe(self) -> str:
+        """The stages in lines for a person: what each needs, reads and adds."""
+        lines = [f"Pipeline: {self.name}"]
+        if self.description:
+            lines.append(f"Description: {self.description}")
+        for number, stage in enumerate(self.stages, 1):
+            lines.append(f"{number}. {stage.stage_name()} ({type(stage).__name__})")
+            if isinstance(stage, CompositeStage):
+                lines += [f"     {inner.stage_name()}" for inner in decompose([stage])]
+                continue
+            reads, adds = stage.inputs()[1], stage.outputs()[1]
+            lines.append(f"     needs {stage.resources.cpus:g} cpu, {stage.resources.gpus:g} gpu")
+            lines += [f"     reads {', '.join(reads)}"] if reads else []
+            lines += [f"     adds {', '.join(adds)}"] if adds else []
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"Pipeline(name={self.name!r}, stages={[stage.stage_name() for stage in self.stages]})"
+
+
+def _checked_limit(limit: int | float | None) -> int | float | None:
+    if limit is None or (isinstance(limit, int) and limit >= 0) or (isinstance(limit, float) and 0 < limit <= 1):
+        return limit
+    raise ConfigError(f"max_quarantined: expected a number of documents ≥ 0 or a share in (0, 1]; got {limit!r}")

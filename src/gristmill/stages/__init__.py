@@ -1,0 +1,1 @@
+"""What users compose: stages, readers, writers, filters."""

@@ -1,0 +1,222 @@
+"""`ProcessingStage` and `CompositeStage`: what users subclass.
+
+A stage transforms tasks one at a time (`process`) or several together (`process_batch`). It says what it needs
+(`resources`, `batch_size`), which columns it reads and adds, and never where or how often it runs. It must give the same
+outputs for the same input: a worker may die, and the task is then done again elsewhere.
+"""
+
+import copy
+import inspect
+from collections.abc import Iterator, Mapping, Sequence
+from typing import ClassVar, Generic, TypeVar, cast
+
+from gristmill.errors import ConfigError, nearest
+from gristmill.stages.context import StageContext
+from gristmill.stages.registry import get_stage_class, register
+from gristmill.stages.resources import Resources
+from gristmill.stages.worker_info import NodeInfo, WorkerMetadata
+from gristmill.tasks import Task
+
+__all__ = ["CompositeStage", "ProcessingStage", "get_stage_class"]
+
+X = TypeVar("X", bound=Task)  # type: ignore[type-arg]  # a stage of any task; Task[Any] would forbid user subclasses
+Y = TypeVar("Y", bound=Task)  # type: ignore[type-arg]
+
+Columns = tuple[list[str], list[str]]  # task attributes, data columns
+_UNSET = object()
+
+
+class ProcessingStage(Generic[X, Y]):
+    """One step of a pipeline.
+
+    Subclass it and write `process`. Class attributes or dataclass fields set the defaults:
+
+    `name`           unique in a pipeline; the class name if not given
+    `resources`      what one worker occupies
+    `batch_size`     how many tasks `process_batch` gets at most
+    `rows_are_independent`   False if a document's result depends on the others in its batch: such a batch is never
+                     split to isolate a bad document
+    `adds_only_declared_columns`   True if `outputs()` lists every column the stage may add, so that a misspelt column
+                     further down is found before the run
+    `fusible`        False to keep the stage in worker processes of its own
+    `deadline_s`     a call that takes longer is ended, and the document that caused it is quarantined
+    `transient_errors`   exception types that are nobody's fault (a server that was away): tried again later
+    """
+
+    name: str = ""
+    resources: Resources = Resources(cpus=1.0)
+    batch_size: int | None = 1
+    runtime_env: ClassVar[Mapping[str, object] | None] = None
+
+    rows_are_independent: ClassVar[bool] = True
+    adds_only_declared_columns: ClassVar[bool] = False
+    fusible: ClassVar[bool] = True
+    deadline_s: ClassVar[float | None] = None
+    transient_errors: ClassVar[tuple[type[BaseException], ...]] = ()
+
+    def __init_subclass__(cls, **kwargs: object) -> None:
+        super().__init_subclass__(**kwargs)
+        if not cls.__name__.startswith("_"):
+            register(cls)
+
+    # What a stage does
+
+    def process(self, task: X) -> Y | list[Y] | Iterator[Y] | None:
+        """Transform one task: return one, several, or none. An iterator is streamed: its tasks leave as they come."""
+        raise NotImplementedError(f"{self.stage_name()}: a stage must define process or process_batch")
+
+    def process_batch(self, tasks: Sequence[X]) -> Sequence[Y | list[Y] | Iterator[Y] | None]:
+        """Transform several tasks; element i of the result is what `process(tasks[i])` would return."""
+        return [self.process(task) for task in tasks]
+
+    def setup_on_node(self, node_info: NodeInfo | None = None, worker_metadata: WorkerMetadata | None = None) -> None:
+        """Run once per machine before any worker of the stage starts there (fetch a model, build a cache)."""
+
+    def setup(self, worker_metadata: WorkerMetadata | None = None) -> None:
+        """Run once in every worker before its first task (load the model)."""
+
+    def teardown(self) -> None:
+        """Run once in every worker after its last task."""
+
+    # What a stage says about itself
+
+    def inputs(self) -> Columns:
+        """Return (task attributes, columns) the stage reads."""
+        return [], []
+
+    def outputs(self) -> Columns:
+        """Return (task attributes, columns) the stage adds."""
+        return [], []
+
+    def num_workers(self) -> int | None:
+        """Return a fixed number of workers, or None to let the engine decide."""
+        return cast("int | None", self.__dict__.get("_num_workers"))
+
+    def partitions(self) -> list[Y] | None:
+        """Return the source tasks, if this stage makes them from nothing; None for every other stage.
+
+        Called once, in the driver, while the plan is made: whatever is wrong with the inputs is said there.
+        """
+        return None
+
+    def columns(self) -> list[str] | None:
+        """Return all columns the stage's output has, where it can know them without work (a reader); else None."""
+        return None
+
+    def output_directory(self) -> str | None:
+        """Return the directory the stage publishes files in, or None if it writes none."""
+        return None
+
+    def prepare_output(self, *, resuming: bool) -> list[str]:
+        """Make the output directory ready when a run starts; return what was removed, to be told to the user."""
+        return []
+
+    def streams(self, task: X) -> bool:
+        """Whether `process(task)` returns an iterator of many tasks, as for a large file that cannot be split."""
+        return False
+
+    def ray_stage_spec(self) -> dict[str, object]:
+        return dict(self.__dict__.get("_ray_stage_spec") or {})
+
+    def xenna_stage_spec(self) -> dict[str, object]:
+        return dict(self.__dict__.get("_xenna_stage_spec") or {})
+
+    def get_config(self) -> dict[str, object]:
+        """Return the parameters that decide what the stage does; they are part of the plan's fingerprint."""
+        config = {k: v for k, v in vars(self).items() if not k.startswith("_")}
+        # A private attribute that a constructor parameter set (self._n = n) decides as much as a public one does.
+        parameters = inspect.signature(type(self).__init__).parameters
+        config |= {k: vars(self)[f"_{k}"] for k in parameters if f"_{k}" in vars(self)}
+        return config
+
+    # What gristmill does with it
+
+    def stage_name(self) -> str:
+        """The name in plans, metrics and messages."""
+        return self.name or type(self).__name__
+
+    @property
+    def context(self) -> StageContext:
+        """Where the current call reports dropped and quarantined documents."""
+        context = self.__dict__.get("_context")
+        if context is None:
+            context = self.__dict__["_context"] = StageContext()
+        return cast("StageContext", context)
+
+    @context.setter
+    def context(self, context: StageContext) -> None:
+        self.__dict__["_context"] = context
+
+    def with_(
+        self,
+        name: str | None = None,
+        resources: Resources | None = None,
+        batch_size: int | None = None,
+        runtime_env: Mapping[str, object] | None = None,
+        ray_stage_spec: Mapping[str, object] | None = None,
+        xenna_stage_spec: Mapping[str, object] | None = None,
+        num_workers: object = _UNSET,
+    ) -> "ProcessingStage[X, Y]":
+        """Return a copy with some properties replaced; the original is unchanged."""
+        changed = copy.copy(self)
+        changed.__dict__.pop("_context", None)
+        given = {
+            "name": name,
+            "resources": resources,
+            "batch_size": batch_size,
+            "runtime_env": runtime_env,
+            "_ray_stage_spec": ray_stage_spec,
+            "_xenna_stage_spec": xenna_stage_spec,
+        }
+        # Through __dict__, not setattr: a property or a frozen dataclass of the user's must not be in the way.
+        changed.__dict__.update({key: value for key, value in given.items() if value is not None})
+        if num_workers is not _UNSET:
+            changed.__dict__["_num_workers"] = num_workers
+        return changed
+
+    def __call__(self, task: X) -> Y | list[Y] | Iterator[Y] | None:
+        """Run the stage on one task, outside a pipeline."""
+        return self.process(task)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(name={self.stage_name()!r})"
+
+
+class CompositeStage(ProcessingStage[X, Y]):
+    """A stage that is sugar for several; they may be composites themselves."""
+
+    def decompose(self) -> list[ProcessingStage[Task[object], Task[object]]]:
+        """Return the stages this one stands for, in order."""
+        raise NotImplementedError(f"{self.stage_name()}: a composite stage must define decompose")
+
+    def process(self, task: X) -> Y | list[Y] | Iterator[Y] | None:
+        raise ConfigError(f"{self.stage_name()}: a composite stage is decomposed before it runs and processes nothing")
+
+    def with_(  # type: ignore[override]  # users know this second form for composites: one set of changes per inner stage
+        self, stage_with_dict: Mapping[str, Mapping[str, object]] | None = None, **changes: object
+    ) -> "CompositeStage[X, Y]":
+        """Return a copy whose inner stages are changed: `with_({"jsonl_reader": {"batch_size": 8}})`."""
+        if stage_with_dict is None:
+            return cast("CompositeStage[X, Y]", super().with_(**changes))  # type: ignore[arg-type]
+        changed = copy.copy(self)
+        changed.__dict__["_stage_with"] = {**self.__dict__.get("_stage_with", {}), **stage_with_dict}
+        return changed
+
+    def decompose_and_apply_with(self) -> list[ProcessingStage[Task[object], Task[object]]]:
+        """Decompose, then apply what `with_` asked for to the inner stages."""
+        stages = self.decompose()
+        wanted: dict[str, Mapping[str, object]] = self.__dict__.get("_stage_with", {})
+        names = [stage.stage_name() for stage in stages]
+        for name in wanted:
+            if name not in names:
+                raise ConfigError(
+                    f"{self.stage_name()}.with_: expected one of {names}; got {name!r}{nearest(name, names)}"
+                )
+        return [
+            stage.with_(**wanted[stage.stage_name()]) if stage.stage_name() in wanted else stage  # type: ignore[arg-type]
+            for stage in stages
+        ]
+
+    def get_description(self) -> str:
+        """What the composite does, for `Pipeline.describe`."""
+        return (inspect.getdoc(type(self)) or "").partition("\n")[0]

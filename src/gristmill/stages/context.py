@@ -1,0 +1,88 @@
+"""`StageContext`: how a stage reports what leaves the stream sideways, and where a writer may put files.
+
+A worker gives each of its stages a context before every call and reads it afterwards. A stage called outside a run (in
+a test, in a notebook) has a context of its own that counts and keeps nothing else, and files written then appear at once.
+"""
+
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gristmill.tasks import DocumentBatch
+
+STAGING_DIR = ".gristmill/tmp"  # below the directory a sink writes to, so that publishing is a rename
+
+
+@dataclass(frozen=True)
+class Rejected:
+    """Documents a filter dropped: `values[i]` was measured for row i and did not satisfy `threshold`."""
+
+    documents: DocumentBatch
+    reason: str
+    values: tuple[object, ...] | None
+    threshold: str | None
+
+
+@dataclass(frozen=True)
+class Quarantined:
+    """One document that could not be processed.
+
+    `row` is its position in the stage's input; `line` its line in `source` (counted from the start of the block that
+    begins at byte `block_start`) where a reader knows it. `document` is the document, or as much of it as there is.
+    """
+
+    error: str
+    kind: str
+    document: str = ""
+    document_id: str = ""
+    source: str = ""
+    line: int | None = None
+    block_start: int = 0
+    row: int | None = None
+    traceback: str = ""
+    num_documents: int = 1  # more when a batch could not be taken apart
+
+
+@dataclass
+class StageContext:
+    """Side outputs of one stage during one call."""
+
+    session: str = ""  # names the temporary directory of this execution; "" outside a run
+    attempt: str = ""
+    keep_rejects: bool = False
+    dropped: dict[str, int] = field(default_factory=dict)  # reason -> documents
+    dropped_of: dict[str, dict[str, int]] = field(default_factory=dict)  # task id -> the same, where a call has several
+    rejects: list[Rejected] = field(default_factory=list)
+    quarantined: list[Quarantined] = field(default_factory=list)
+    lines_read: dict[tuple[str, int], int] = field(default_factory=dict)  # (path, first byte) -> lines
+
+    def drop(
+        self,
+        batch: DocumentBatch,
+        mask: pa.Array | pa.ChunkedArray,
+        *,
+        reason: str,
+        values: pa.Array | pa.ChunkedArray | None = None,
+        threshold: str | None = None,
+    ) -> None:
+        """Record that the rows of `batch` where `mask` is true leave the stream for `reason`."""
+        count = pc.sum(mask).as_py() or 0
+        if not count:
+            return
+        for counts in (self.dropped, self.dropped_of.setdefault(batch.task_id, {})):
+            counts[reason] = counts.get(reason, 0) + count
+        if self.keep_rejects:
+            measured = None if values is None else tuple(values.filter(mask).to_pylist())
+            self.rejects.append(Rejected(batch.filter(mask), reason, measured, threshold))
+
+    def quarantine(self, record: Quarantined) -> None:
+        """Record that a document could not be processed and leaves the stream."""
+        self.quarantined.append(record)
+
+    def staging_path(self, directory: str, name: str) -> str | None:
+        """Where to write `directory/name` for now, or None outside a run: write it in place, atomically."""
+        if not self.session:
+            return None
+        return f"{directory.rstrip('/')}/{STAGING_DIR}/{self.session}/{PurePosixPath(name).name}.{self.attempt}"

@@ -1,0 +1,72 @@
+"""Tasks as bytes: a small header and a body that can be mapped and used where it lies.
+
+A large batch travels as one Arrow IPC stream (its lines, and the columns parsed so far) and is loaded without copying.
+Everything else is a pickle. Only processes of one run exchange these; nothing here reads a file.
+"""
+
+import pickle
+
+import cloudpickle
+import pyarrow as pa
+
+from gristmill.tasks.document import DocumentBatch
+from gristmill.tasks.task import Task
+
+Parts = tuple[bytes, pa.Table | bytes]
+
+_PICKLED = b"p"
+_ARROW = b"a"
+_SMALL_BYTES = 4096  # below, the cost of an Arrow stream (50 µs) is more than that of copying
+_PLAIN_TYPES = (str, int, float, bool, type(None))
+
+
+def dump(task: "Task[object]") -> Parts:
+    """Return a header and what the body is made of; no data is copied yet, except what is pickled."""
+    if type(task) is DocumentBatch and task.nbytes > _SMALL_BYTES:
+        state, table = task.to_parts()
+        return _ARROW + _pickle(state, task), table
+    return _PICKLED, _pickle(task, task)
+
+
+def load(header: bytes, body: memoryview | pa.Buffer | bytes) -> "Task[object]":
+    """Return the task; its data refer to `body`, which must stay as it is while the task lives."""
+    kind, payload = header[:1], memoryview(header)[1:]
+    if kind == _PICKLED:
+        return pickle.loads(body)  # type: ignore[no-any-return]
+    buffer = body if isinstance(body, pa.Buffer) else pa.py_buffer(body)
+    return DocumentBatch.from_parts(pickle.loads(payload), pa.ipc.open_stream(buffer).read_all())
+
+
+def dumped_size(parts: Parts) -> int:
+    """Return how many bytes the body needs."""
+    body = parts[1]
+    if isinstance(body, bytes):
+        return len(body)
+    counter = pa.MockOutputStream()
+    _write_stream(counter, body)
+    return int(counter.size())
+
+
+def write_into(parts: Parts, target: memoryview) -> int:
+    """Write the body into shared memory, the only copy there is; return how many bytes that were."""
+    body = parts[1]
+    if isinstance(body, bytes):
+        target[: len(body)] = body
+        return len(body)
+    sink = pa.FixedSizeBufferWriter(pa.py_buffer(target))
+    _write_stream(sink, body)
+    return int(sink.tell())
+
+
+def _write_stream(sink: pa.NativeFile, table: pa.Table) -> None:
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+
+
+def _pickle(value: object, task: "Task[object]") -> bytes:
+    """Pickle fast where everything is ours; by value where a user's class may live in a script or a notebook."""
+    ours = type(task).__module__.startswith("gristmill.")
+    if ours and all(isinstance(value, _PLAIN_TYPES) for value in task._metadata.values()):
+        return pickle.dumps(value, protocol=5)
+    dumped: bytes = cloudpickle.dumps(value, protocol=5)
+    return dumped
