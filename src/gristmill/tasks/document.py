@@ -6,24 +6,27 @@ new table finds the rows of an old batch again is in `row_matching`; no file is 
 """
 
 import copy
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, TypeVar, Union
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Union
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from gristmill.errors import StageError, nearest
 from gristmill.tasks.frames import is_frame, row_labels, table_from_frame, table_to_frame
-from gristmill.tasks.json_lines import JsonLines
 from gristmill.tasks.joining import concat_tables, join_lines
+from gristmill.tasks.json_lines import JsonLines
+from gristmill.tasks.row_filtering import filter_array, filter_table
 from gristmill.tasks.row_matching import match_rows
 from gristmill.tasks.task import StagePerfStats, Task
 
 if TYPE_CHECKING:
     import pandas as pd
 
-T = TypeVar("T", pa.Table, pa.Array)
 Rows = Union[pa.Array, pa.ChunkedArray, Sequence[int], Sequence[bool]]
+
+
+_NO_LINES = pa.array([], pa.large_binary())
 
 
 class DocumentBatch(Task[pa.Table]):
@@ -210,18 +213,22 @@ class DocumentBatch(Task[pa.Table]):
         mask = _array(mask, pa.bool_())
         if len(mask) != self._num_rows:
             raise StageError(f"DocumentBatch.filter: expected a mask of {self._num_rows} values; got {len(mask)}")
-        return self._with_rows(pc.sum(mask).as_py() or 0, lambda rows: rows.filter(mask))
+        table = filter_table(self._table, mask) if self._table.num_columns else self._table
+        values = None if self._lines is None else filter_array(self._lines.values, mask)
+        return self._with_rows(pc.sum(mask).as_py() or 0, table, values)
 
     def take(self, indices: Rows) -> "DocumentBatch":
         """Return the rows at these positions, in their order."""
         indices = _array(indices, pa.int64())
-        return self._with_rows(len(indices), lambda rows: rows.take(indices))
+        table = self._table.take(indices) if self._table.num_columns else self._table
+        return self._with_rows(len(indices), table, None if self._lines is None else self._lines.values.take(indices))
 
     def slice(self, offset: int = 0, length: int | None = None) -> "DocumentBatch":
         """Return consecutive rows, without copying."""
         num_rows = max(0, self._num_rows - offset)
         num_rows = num_rows if length is None else min(num_rows, length)
-        return self._with_rows(num_rows, lambda rows: rows.slice(offset, num_rows))
+        values = None if self._lines is None else self._lines.values.slice(offset, num_rows)
+        return self._with_rows(num_rows, self._table.slice(offset, num_rows), values)
 
     @staticmethod
     def concat(batches: Sequence["DocumentBatch"]) -> "DocumentBatch":
@@ -244,13 +251,34 @@ class DocumentBatch(Task[pa.Table]):
         new._order, new._complete = first._order, all(batch._complete for batch in batches)
         return first._descendant(new)
 
-    def _with_rows(self, num_rows: int, pick: Callable[[T], T]) -> "DocumentBatch":
+    def to_parts(self) -> tuple[dict[str, object], pa.Table]:
+        """Return everything but the data, and the data: lines first, if there are any, then the columns parsed so far."""
+        state = {key: value for key, value in self.__dict__.items() if key not in ("_table", "_lines", "_labels")}
+        table, lines = self._table, self._lines
+        if lines is not None:
+            state["lines"] = (lines.gone, lines.kept)
+            schema = pa.schema([pa.field("lines", pa.large_binary()), *table.schema], metadata=table.schema.metadata)
+            table = pa.Table.from_arrays([pa.chunked_array([lines.values]), *table.columns], schema=schema)
+        return state, table
+
+    @classmethod
+    def from_parts(cls, state: dict[str, object], table: pa.Table) -> "DocumentBatch":
+        """Undo `to_parts`."""
+        standing = state.pop("lines", None)
+        batch = cls.__new__(cls)
+        batch._set_table(table)
+        batch.__dict__.update(state)
+        if isinstance(standing, tuple):
+            column = table.column(0)
+            values = column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays([_NO_LINES, *column.chunks])
+            batch._lines = JsonLines(values, *standing)
+            batch._table = table.remove_column(0)
+        return batch
+
+    def _with_rows(self, num_rows: int, table: pa.Table, values: pa.Array | None) -> "DocumentBatch":
         new = self._copy()
-        new._num_rows = num_rows
-        if self._table.num_columns:
-            new._table = pick(self._table)
-        if self._lines is not None:
-            new._lines = self._lines.with_values(pick(self._lines.values))
+        new._table, new._num_rows = table, num_rows
+        new._lines = None if self._lines is None else self._lines.with_values(values)
         return new
 
     def _copy(self) -> "DocumentBatch":

@@ -125,17 +125,27 @@ def _parse_strings(texts: Sequence[bytes | None]) -> pa.Array | None:
     ends = np.cumsum(lengths)
     if not len(ends) or ends[-1] > np.iinfo(np.int32).max:
         return None
-    pieces = []
+    data, used = pa.allocate_buffer(int(ends[-1])), 0
+    offsets = np.zeros(len(texts) + 1, np.int32)
+    is_null = np.zeros(len(texts), bool)
     start = 0
     while start < len(texts):
         stop = max(start + 1, int(np.searchsorted(ends, ends[start] - lengths[start] + _PIECE_BYTES)))
         piece = _parse_some_strings(texts[start:stop], lengths[start:stop])
         if piece is None:
             return None
-        pieces.append(piece)
-        start = stop
-    array = pieces[0] if len(pieces) == 1 else pa.concat_arrays(pieces)
-    return None if array.null_count == len(array) else array
+        _, piece_offsets, piece_data = piece.buffers()
+        offsets[start + 1 : stop + 1] = np.frombuffer(piece_offsets, np.int32, len(piece) + 1)[1:] + used
+        size = int(offsets[stop]) - used
+        if size:
+            memoryview(data)[used : used + size] = memoryview(piece_data)[:size]
+        if piece.null_count:
+            is_null[start:stop] = piece.is_null().to_numpy(zero_copy_only=False)
+        start, used = stop, used + size
+    if is_null.all():
+        return None
+    valid = pa.array(~is_null).buffers()[1] if is_null.any() else None
+    return pa.StringArray.from_buffers(len(texts), pa.py_buffer(offsets), data.slice(0, used), valid)
 
 
 def _parse_some_strings(texts: Sequence[bytes | None], lengths: NDArray[np.int64]) -> pa.Array | None:
