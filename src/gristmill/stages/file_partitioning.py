@@ -6,6 +6,7 @@ never on the machine.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Literal
 
 from gristmill.errors import ConfigError
@@ -118,7 +119,7 @@ class FilePartitioningStage(ProcessingStage[EmptyTask, FileGroupTask]):
         bounds = [*range(0, file.size, block), file.size]
         return [
             FileSlice(file.path, start, end, file_size=file.size, version=file.version, num_bytes=end - start)
-            for start, end in zip(bounds, bounds[1:], strict=False)
+            for start, end in pairwise(bounds)
         ]
 
 

@@ -25,7 +25,9 @@ class WrittenFile:
     checksum: str
 
 
-def stage_file(temporary: str, chunks: Iterable[Chunk], *, storage_options: StorageOptions | None = None) -> WrittenFile:
+def stage_file(
+    temporary: str, chunks: Iterable[Chunk], *, storage_options: StorageOptions | None = None
+) -> WrittenFile:
     """Write a file under a temporary name, forced to disk."""
     fs = file_system(temporary, storage_options)
     digest, size = xxhash.xxh3_128(), 0

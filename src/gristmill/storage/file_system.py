@@ -54,7 +54,7 @@ class LocalFileSystem:
 
     def status(self, path: str) -> FileStatus | None:
         try:
-            found = os.stat(plain(path))
+            found = Path(plain(path)).stat()
         except (FileNotFoundError, NotADirectoryError):
             return None
         return FileStatus(path, found.st_size, str(found.st_mtime_ns))
@@ -78,12 +78,12 @@ class LocalFileSystem:
 
     def list_names(self, directory: str) -> list[str]:
         try:
-            return sorted(os.listdir(plain(directory)))
+            return sorted(entry.name for entry in Path(plain(directory)).iterdir())
         except (FileNotFoundError, NotADirectoryError):
             return []
 
     def open_read(self, path: str) -> BinaryIO:
-        return Path(plain(path)).open("rb", buffering=0)  # type: ignore[return-value]  # read in large pieces only
+        return Path(plain(path)).open("rb", buffering=0)  # read in large pieces only
 
     def open_write(self, path: str) -> BinaryIO:
         Path(plain(path)).parent.mkdir(parents=True, exist_ok=True)

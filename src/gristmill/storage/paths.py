@@ -24,8 +24,7 @@ def list_files(
     """Return every file once, sorted by path. A file named outright is taken whatever its extension."""
     wanted = None if extensions is None else tuple(f".{e.lstrip('.')}" for e in extensions)
     found: dict[str, FileStatus] = {}
-    for path in [paths] if isinstance(paths, str) else paths:
-        path = str(path)
+    for path in [paths] if isinstance(paths, str) else map(str, paths):
         fs = file_system(path, storage_options)
         matched, others = _matching(fs, path, wanted)
         if not matched:
@@ -104,8 +103,8 @@ def _nothing_found(
     kinds = f"a file ending in {' or '.join(wanted)} (or {', '.join(COMPRESSED)} of it)" if wanted else "a file"
     message = f"{who}: expected {kinds} at {path!r}; got none"
     if others:
-        names = ", ".join(sorted(s.path.rpartition("/")[2] for s in others)[:3])
-        return f"{message}, but {len(others)} file{'s' * (len(others) > 1)} of other kinds ({names})"
+        some = ", ".join(sorted(s.path.rpartition("/")[2] for s in others)[:3])
+        return f"{message}, but {len(others)} file{'s' * (len(others) > 1)} of other kinds ({some})"
     if fs.is_directory(path):
         hidden = sum(is_hidden(name) for name in fs.list_names(path))
         return f"{message}: the directory has no files" + (f" but hidden ones ({hidden})" if hidden else "")
@@ -113,4 +112,5 @@ def _nothing_found(
     names = [n for n in fs.list_names(parent or ".") if not is_hidden(n)]
     if _MAGIC.search(path) or not names:
         return message
-    return f"{message}: {parent or '.'!r} has {', '.join(names[:5])}{' ...' if len(names) > 5 else ''}{nearest(name, names)}"
+    some = ", ".join(names[:5]) + (" ..." if len(names) > 5 else "")
+    return f"{message}: {parent or '.'!r} has {some}{nearest(name, names)}"

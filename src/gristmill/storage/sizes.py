@@ -22,7 +22,9 @@ def parse_size(size: int | str, *, who: str = "size") -> int:
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", str(size))
     if match is None or match[2].lower() not in _UNITS or isinstance(size, bool | float):
         raise ConfigError(f'{who}: expected a number of bytes or a size like "256MiB" or "1GB"; got {size!r}')
-    count = int(float(match[1]) * _UNITS[match[2].lower()]) if "." in match[1] else int(match[1]) * _UNITS[match[2].lower()]
+    count = (
+        int(float(match[1]) * _UNITS[match[2].lower()]) if "." in match[1] else int(match[1]) * _UNITS[match[2].lower()]
+    )
     if count < 1:
         raise ConfigError(f"{who}: expected at least one byte; got {size!r}")
     return count

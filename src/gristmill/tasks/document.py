@@ -7,7 +7,7 @@ new table finds the rows of an old batch again is in `row_matching`; no file is 
 
 import copy
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Union
+from typing import TYPE_CHECKING, TypeAlias, Union
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,10 +23,10 @@ from gristmill.tasks.task import StagePerfStats, Task
 if TYPE_CHECKING:
     import pandas as pd
 
-Rows = Union[pa.Array, pa.ChunkedArray, Sequence[int], Sequence[bool]]
+Rows: TypeAlias = "pa.Array | pa.ChunkedArray | Sequence[int] | Sequence[bool]"
 
 
-_NO_LINES = pa.array([], pa.large_binary())
+_NO_LINES = pa.nulls(0, pa.large_binary())  # pa.array would import pandas, for 0.2 s
 
 
 class DocumentBatch(Task[pa.Table]):
@@ -48,7 +48,7 @@ class DocumentBatch(Task[pa.Table]):
         self._metadata = {} if _metadata is None else _metadata
         self.task_id = ""
         self._set_table(_as_table(data))
-        self._labels = row_labels(data)
+        self._labels: pa.Array | None = row_labels(data)
         if is_frame(data):
             self._num_rows = len(data)
 
@@ -63,16 +63,16 @@ class DocumentBatch(Task[pa.Table]):
 
     def _set_table(self, table: pa.Table, num_rows: int | None = None) -> None:
         self._table = table  # own columns and the parsed ones
-        self._num_rows: int = table.num_rows if num_rows is None else num_rows
+        self._num_rows = table.num_rows if num_rows is None else num_rows
         self._lines: JsonLines | None = None
         self._complete = True  # every live field of the lines is in the table
         self._order: tuple[str, ...] | None = None  # None: as in the lines, then as in the table
-        self._labels: pa.Array | None = None  # a frame's index, which may say which rows of an older batch these are
+        self._labels = None  # a frame's index, which may say which rows of an older batch these are
 
     # What it holds
 
     @property
-    def data(self) -> pa.Table:  # type: ignore[override]
+    def data(self) -> pa.Table:
         """All columns."""
         return self.to_pyarrow()
 
@@ -170,7 +170,9 @@ class DocumentBatch(Task[pa.Table]):
         """Return a batch of the same origin with other data; columns that did not change keep their JSON text."""
         return self._descendant(relink(self, DocumentBatch(self.dataset_name, data)))
 
-    def with_column(self, name: str, values: pa.Array | pa.ChunkedArray, field: pa.Field | None = None) -> "DocumentBatch":
+    def with_column(
+        self, name: str, values: pa.Array | pa.ChunkedArray, field: pa.Field | None = None
+    ) -> "DocumentBatch":
         """Return a batch with one column added or replaced."""
         if len(values) != self._num_rows:
             raise StageError(f"DocumentBatch.with_column {name!r}: expected {self._num_rows} values; got {len(values)}")
@@ -275,6 +277,16 @@ class DocumentBatch(Task[pa.Table]):
             batch._table = table.remove_column(0)
         return batch
 
+    def __reduce__(self) -> tuple[object, ...]:
+        state, table = self.to_parts()
+        if table.get_total_buffer_size() <= 4 * table.nbytes + 4096:
+            return DocumentBatch.from_parts, (state, table)
+        # Arrow pickles a slice with all of what it was cut from; a stream holds the rows only.
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, table.schema) as stream:
+            stream.write_table(table)
+        return _from_stream, (state, sink.getvalue())
+
     def _with_rows(self, num_rows: int, table: pa.Table, values: pa.Array | None) -> "DocumentBatch":
         new = self._copy()
         new._table, new._num_rows = table, num_rows
@@ -291,7 +303,9 @@ class DocumentBatch(Task[pa.Table]):
         return new
 
     def __repr__(self) -> str:
-        return f"DocumentBatch(dataset_name={self.dataset_name!r}, task_id={self.task_id!r}, num_items={self._num_rows})"
+        return (
+            f"DocumentBatch(dataset_name={self.dataset_name!r}, task_id={self.task_id!r}, num_items={self._num_rows})"
+        )
 
 
 def relink(old: DocumentBatch, new: DocumentBatch) -> DocumentBatch:
@@ -318,6 +332,10 @@ def relink(old: DocumentBatch, new: DocumentBatch) -> DocumentBatch:
         lines = lines.only(match.unchanged)
     linked._lines, linked._order = lines, tuple(table.column_names)
     return linked
+
+
+def _from_stream(state: dict[str, object], stream: pa.Buffer) -> DocumentBatch:
+    return DocumentBatch.from_parts(state, pa.ipc.open_stream(stream).read_all())
 
 
 def _columns(batch: DocumentBatch, names: Sequence[str]) -> pa.Table:

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 def is_frame(data: object) -> TypeGuard["pd.DataFrame"]:
     """Whether this is a pandas frame; asks the type's name, because importing pandas costs as much as all the rest."""
-    return any(base.__name__ == "DataFrame" and base.__module__.partition(".")[0] == "pandas" for base in type(data).__mro__)
+    return any(
+        base.__name__ == "DataFrame" and base.__module__.partition(".")[0] == "pandas" for base in type(data).__mro__
+    )
 
 
 def row_labels(data: Union[pa.Table, "pd.DataFrame"]) -> pa.Array | None:
@@ -58,4 +60,5 @@ def table_to_frame(table: pa.Table, num_rows: int) -> "pd.DataFrame":
         if is_json(table.schema.field(name)):
             values = [None if text is None else loads(text) for text in values]
         frame[name] = pd.Series(values, index=frame.index, dtype=object)
-    return frame[table.column_names]
+    ordered: pd.DataFrame = frame[table.column_names]
+    return ordered

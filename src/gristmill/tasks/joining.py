@@ -40,14 +40,20 @@ def _concat_column(name: str, tables: Sequence[pa.Table]) -> tuple[pa.Field, pa.
         try:
             kind = pa.unify_schemas([pa.schema([f]) for f in fields], promote_options="permissive").field(0)
             columns = [
-                part.column(0).cast(kind.type) if part is not None else pa.chunked_array([pa.nulls(len(table), kind.type)])
+                part.column(0).cast(kind.type)
+                if part is not None
+                else pa.chunked_array([pa.nulls(len(table), kind.type)])
                 for part, table in zip(parts, tables, strict=True)
             ]
-            if not pa.types.is_string(kind.type) or all(pa.types.is_string(f.type) or pa.types.is_null(f.type) for f in fields):
+            if not pa.types.is_string(kind.type) or all(
+                pa.types.is_string(f.type) or pa.types.is_null(f.type) for f in fields
+            ):
                 return kind, pa.chunked_array([chunk for column in columns for chunk in column.chunks], kind.type)
         except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
             pass
-    chunks = [pa.nulls(len(t), pa.string()) if p is None else _json_texts(p) for p, t in zip(parts, tables, strict=True)]
+    chunks = [
+        pa.nulls(len(t), pa.string()) if p is None else _json_texts(p) for p, t in zip(parts, tables, strict=True)
+    ]
     return pa.field(name, pa.string(), metadata=JSON_MARK), pa.chunked_array(chunks, pa.string())
 
 

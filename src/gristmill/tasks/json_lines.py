@@ -77,7 +77,7 @@ class JsonLines:
     def objects(self) -> list[dict[str, msgspec.Raw]]:
         """Each line as its fields' JSON texts, in the line's order."""
         try:
-            return _decode_objects.decode_lines(self.data())  # type: ignore[no-any-return]
+            return _decode_objects.decode_lines(self.data())
         except _REFUSED:
             return [_fields_of(line) for line in self.values.to_pylist()]
 
@@ -126,7 +126,7 @@ def _one_field(name: str) -> "msgspec.json.Decoder[_Field] | None":
         struct = msgspec.defstruct("Field", [("value", msgspec.Raw, None)], rename={"value": name}, gc=False)
     except ValueError:
         return None
-    return msgspec.json.Decoder(struct)  # type: ignore[arg-type]
+    return msgspec.json.Decoder(struct)
 
 
 def _fields_of(line: bytes) -> dict[str, msgspec.Raw]:

@@ -18,12 +18,19 @@ from numpy.typing import NDArray
 
 from gristmill.tasks.byte_search import find_byte
 
-JsonValue: TypeAlias = "str | int | float | bool | None | list[JsonValue] | dict[str, JsonValue]"
+JsonValue: TypeAlias = "str | int | float | bool | list[JsonValue] | dict[str, JsonValue] | None"
 
 JSON_MARK = {b"gristmill.type": b"json"}
 MAX_STRUCT_FIELDS = 64  # an object used as a map would become a struct with a column for each key it ever had
 _PIECE_BYTES = 1 << 19
 _EXACT_IN_DOUBLE = 2**53
+_SCALARS: dict[frozenset[type], pa.DataType] = {
+    frozenset({str}): pa.string(),
+    frozenset({bool}): pa.bool_(),
+    frozenset({int}): pa.int64(),
+    frozenset({float}): pa.float64(),
+    frozenset({int, float}): pa.float64(),
+}
 _NOT_ARROW = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, UnicodeEncodeError)
 
 _decode_any = msgspec.json.Decoder().decode
@@ -78,27 +85,24 @@ def parse_column(name: str, texts: Sequence[bytes | None]) -> tuple[pa.Field, pa
 
 def infer(values: list[JsonValue]) -> pa.Array | pa.ChunkedArray | None:
     """Return an Arrow array that says exactly what the values say, or None if there is none."""
-    kinds = set(map(type, values)) - {type(None)}
+    kinds = frozenset(map(type, values)) - {type(None)}
+    if not kinds:
+        return pa.nulls(len(values))
+    if kinds == {int, float} and not all(abs(v) <= _EXACT_IN_DOUBLE for v in values if type(v) is int):
+        return None
     try:
-        if not kinds:
-            return pa.nulls(len(values))
-        if kinds == {str}:
-            return pa.array(values, pa.string())
-        if kinds == {bool}:
-            return pa.array(values, pa.bool_())
-        if kinds == {int}:
-            return pa.array(values, pa.int64())
-        if kinds <= {int, float}:
-            exact = all(abs(v) <= _EXACT_IN_DOUBLE for v in values if type(v) is int)
-            return pa.array(values, pa.float64()) if exact else None
-        if kinds == {dict} and len({key for value in values if value for key in value}) > MAX_STRUCT_FIELDS:  # type: ignore[union-attr]
-            return None
-        if kinds in ({dict}, {list}):
+        if kinds in _SCALARS:
+            return pa.array(values, _SCALARS[kinds])
+        if kinds == {list} or (kinds == {dict} and _count_keys(values) <= MAX_STRUCT_FIELDS):
             array = pa.array(values)
             return None if _has_empty_struct(array.type) else array
     except _NOT_ARROW:
-        return None
+        pass
     return None
+
+
+def _count_keys(values: list[JsonValue]) -> int:
+    return len({key for value in values if isinstance(value, dict) for key in value})
 
 
 def _has_empty_struct(kind: pa.DataType) -> bool:
@@ -151,7 +155,7 @@ def _parse_strings(texts: Sequence[bytes | None]) -> pa.Array | None:
 def _parse_some_strings(texts: Sequence[bytes | None], lengths: NDArray[np.int64]) -> pa.Array | None:
     known = [b"null" if text is None else text for text in texts]
     joined = bytearray().join(known)
-    if joined[:1] not in (b'"', b"n"):
+    if joined[0] not in b'"n':
         return None
     if not joined.isascii():
         found = _unescape(joined, lengths)

@@ -19,7 +19,7 @@ _CANNOT_COMPARE = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedErr
 
 @dataclass(frozen=True)
 class RowMatch:
-    """`rows[i]` is the old position of new row i (None: the same rows); `unchanged` maps names to columns of old type."""
+    """`rows[i]` is where new row i was (None: where it is now); `unchanged` are columns of the old type."""
 
     rows: pa.Array | None
     unchanged: dict[str, pa.ChunkedArray]
@@ -100,17 +100,25 @@ def _view(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
 
 def _is_detour(before: pa.DataType, after: pa.DataType) -> bool:
     """Whether pandas may have turned the one type into the other without meaning to."""
-    texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
-    numbers = (pa.types.is_integer, pa.types.is_floating)
-    if pa.types.is_nested(before) and pa.types.is_nested(after):
-        return before.id == after.id
-    return any(any(is_kind(before) for is_kind in kinds) and any(is_kind(after) for is_kind in kinds) for kinds in (texts, numbers))
+    if pa.types.is_nested(before):
+        return bool(before.id == after.id)
+    return any(is_family(before) and is_family(after) for is_family in (_is_text, _is_number))
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return any(is_kind(kind) for is_kind in (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view))
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return any(is_kind(kind) for is_kind in (pa.types.is_integer, pa.types.is_floating))
 
 
 def _same_json(before: pa.ChunkedArray, after: pa.ChunkedArray) -> bool:
     """Equal as text or, pandas having parsed and written them, as values of the same kind."""
-    return all(a == b or (a is not None and b is not None and _same_value(loads(a), loads(b)))
-               for a, b in zip(before.to_pylist(), after.to_pylist(), strict=True))
+    return all(
+        a == b or (a is not None and b is not None and _same_value(loads(a), loads(b)))
+        for a, b in zip(before.to_pylist(), after.to_pylist(), strict=True)
+    )
 
 
 def _same_value(a: object, b: object) -> bool:

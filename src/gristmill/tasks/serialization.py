@@ -5,12 +5,15 @@ Everything else is a pickle. Only processes of one run exchange these; nothing h
 """
 
 import pickle
+from typing import TYPE_CHECKING
 
 import cloudpickle
 import pyarrow as pa
 
 from gristmill.tasks.document import DocumentBatch
-from gristmill.tasks.task import Task
+
+if TYPE_CHECKING:
+    from gristmill.tasks.task import Task
 
 Parts = tuple[bytes, pa.Table | bytes]
 
@@ -63,10 +66,14 @@ def _write_stream(sink: pa.NativeFile, table: pa.Table) -> None:
         stream.write_table(table)
 
 
+def _is_plain(entry: object) -> bool:
+    return isinstance(entry, _PLAIN_TYPES) or (isinstance(entry, list) and all(isinstance(e, str) for e in entry))
+
+
 def _pickle(value: object, task: "Task[object]") -> bytes:
     """Pickle fast where everything is ours; by value where a user's class may live in a script or a notebook."""
     ours = type(task).__module__.startswith("gristmill.")
-    if ours and all(isinstance(value, _PLAIN_TYPES) for value in task._metadata.values()):
+    if ours and all(_is_plain(entry) for entry in task._metadata.values()):
         return pickle.dumps(value, protocol=5)
     dumped: bytes = cloudpickle.dumps(value, protocol=5)
     return dumped

@@ -18,3 +18,10 @@ def check_kwargs(who: str, option: str, given: Mapping[str, object] | None, know
 def storage_options(given: Mapping[str, object] | None) -> StorageOptions | None:
     """Return what is meant for the file system."""
     return cast("StorageOptions | None", (given or {}).get("storage_options"))
+
+
+def part_options(
+    reader_config: Mapping[str, object], read_kwargs: Mapping[str, object] | None
+) -> StorageOptions | None:
+    """Return the reader's own storage options, or those the files were listed with."""
+    return storage_options(read_kwargs) or storage_options(reader_config)

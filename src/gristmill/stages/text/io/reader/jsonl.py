@@ -14,7 +14,7 @@ from gristmill.errors import GristmillError, ReadError
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.context import Quarantined
 from gristmill.stages.file_partitioning import COMPRESSION_RATIO, DEFAULT_BLOCK_BYTES, FilePartitioningStage, Split
-from gristmill.stages.text.io.kwargs import storage_options
+from gristmill.stages.text.io.kwargs import part_options, storage_options
 from gristmill.stages.text.io.reader.file_reader import _FileReader
 from gristmill.stages.text.io.reader.json_checks import check_lines
 from gristmill.stages.text.io.reader.line_blocks import BOM, Block, line_bounds, read_owned_lines, stream_blocks
@@ -81,7 +81,7 @@ class JsonlReaderStage(ProcessingStage[FileGroupTask, DocumentBatch]):
 
     def streams(self, task: FileGroupTask) -> bool:
         """Whether one of the files is more than a block and can only be read from its beginning."""
-        return any(self._is_stream(part, _options(task, self.read_kwargs)) for part in task.parts())
+        return any(self._is_stream(part, part_options(task.reader_config, self.read_kwargs)) for part in task.parts())
 
     def _is_stream(self, part: FileSlice, options: StorageOptions | None) -> bool:
         if part.start is not None:
@@ -103,7 +103,7 @@ class JsonlReaderStage(ProcessingStage[FileGroupTask, DocumentBatch]):
         return batch
 
     def _read(self, task: FileGroupTask) -> Iterator[JsonLines]:
-        options = _options(task, self.read_kwargs)
+        options = part_options(task.reader_config, self.read_kwargs)
         for part in task.parts():
             if is_compressed(part.path) or self._is_stream(part, options):
                 yield from self._stream(part.path, options)
@@ -138,7 +138,3 @@ class JsonlReaderStage(ProcessingStage[FileGroupTask, DocumentBatch]):
             )
             self.context.quarantine(record)
         return lines
-
-
-def _options(task: FileGroupTask, read_kwargs: Mapping[str, object] | None) -> StorageOptions | None:
-    return storage_options(read_kwargs) or storage_options(task.reader_config)

@@ -5,6 +5,7 @@ wherever the cuts are. A block is bytes that begin at a line's first byte and en
 """
 
 from collections.abc import Iterator
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +17,7 @@ from gristmill.tasks.byte_search import find_byte
 
 _NEWLINE = ord("\n")
 _TAIL_BYTES = 1 << 16
-Block = bytes | pa.Buffer
+Block: TypeAlias = "bytes | pa.Buffer"
 BOM = b"\xef\xbb\xbf"
 
 
@@ -29,7 +30,7 @@ def line_bounds(block: Block) -> NDArray[np.int64]:
 
 
 def read_owned_lines(path: str, start: int, end: int, *, storage_options: StorageOptions | None = None) -> Block:
-    """Return the lines whose first byte is in [start, end), as one block; a last line gets its newline if it has none."""
+    """Return the lines whose first byte is in [start, end), as one block; a last line without newline gets one."""
     # One byte before the range tells whether a line begins exactly at its start.
     begin = max(start - 1, 0)
     # Most last lines end in the spare room, so the block is neither moved nor copied.

@@ -47,7 +47,9 @@ class _FileWriter(ProcessingStage[DocumentBatch, FileGroupTask]):
                 "on how often the pipeline ran. Write to another directory instead"
             )
         if self.mode not in _MODES:
-            raise ConfigError(f"{self.name}: expected mode to be one of {_MODES}; got {self.mode!r}{nearest(self.mode, _MODES)}")
+            raise ConfigError(
+                f"{self.name}: expected mode to be one of {_MODES}; got {self.mode!r}{nearest(self.mode, _MODES)}"
+            )
 
     def inputs(self) -> tuple[list[str], list[str]]:
         return ["data"], list(self.fields or [])

@@ -9,7 +9,7 @@ Text is UTF-8 without escapes it does not need; NaN and infinities, which JSON h
 """
 
 from collections.abc import Callable, Iterator
-from itertools import chain, repeat
+from itertools import chain, pairwise, repeat
 
 import msgspec
 import pyarrow as pa
@@ -60,7 +60,7 @@ def _open_objects(lines: JsonLines) -> list[memoryview | bytes]:
     view, offsets = lines.data(), lines.offsets()
     bounds = (offsets - offsets[0]).tolist()
     bodies: list[memoryview | bytes] = []
-    for start, end in zip(bounds, bounds[1:], strict=False):
+    for start, end in pairwise(bounds):
         if end - start > 8 and view[end - 2] == ord("}"):
             bodies.append(view[start : end - 2])
         else:
@@ -69,7 +69,7 @@ def _open_objects(lines: JsonLines) -> list[memoryview | bytes]:
 
 
 def _interleave(*columns: object) -> bytes:
-    return b"".join(chain.from_iterable(zip(*columns, strict=False)))  # type: ignore[call-overload,no-any-return]
+    return b"".join(chain.from_iterable(zip(*columns, strict=False)))
 
 
 def _rebuild(batch: DocumentBatch) -> bytes:
@@ -110,16 +110,16 @@ def _texts(batch: DocumentBatch, name: str) -> list[bytes]:
 
 def _in_microseconds(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Python's times end at microseconds; finer ones are written as Arrow prints them."""
-    if not pa.types.is_temporal(column.type) or getattr(column.type, "unit", "us") != "ns":
+    kind = column.type
+    if not pa.types.is_temporal(kind) or getattr(kind, "unit", "us") != "ns":
         return column
-    coarser = {pa.types.is_timestamp: lambda t: pa.timestamp("us", t.tz), pa.types.is_time: lambda _: pa.time64("us")}
-    for is_kind, make in coarser.items():
-        if is_kind(column.type):
-            try:
-                return column.cast(make(column.type))
-            except pa.ArrowInvalid:
-                return column.cast(pa.string())
-    return column.cast(pa.duration("us"), safe=False)
+    if pa.types.is_duration(kind):
+        return column.cast(pa.duration("us"), safe=False)
+    coarser = pa.timestamp("us", kind.tz) if pa.types.is_timestamp(kind) else pa.time64("us")
+    try:
+        return column.cast(coarser)
+    except pa.ArrowInvalid:
+        return column.cast(pa.string())
 
 
 def _lines_of(batch: DocumentBatch) -> JsonLines:

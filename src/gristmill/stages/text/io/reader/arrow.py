@@ -1,0 +1,70 @@
+"""`ArrowReader`: Arrow IPC files and streams."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from gristmill.errors import GristmillError, ReadError
+from gristmill.stages.base import ProcessingStage
+from gristmill.stages.file_partitioning import FilePartitioningStage
+from gristmill.stages.text.io.kwargs import part_options, storage_options
+from gristmill.stages.text.io.reader.file_reader import _FileReader
+from gristmill.stages.text.io.reader.whole_files import read_tables
+from gristmill.storage.file_system import StorageOptions
+from gristmill.storage.open_read import read_all
+from gristmill.tasks import DocumentBatch, FileGroupTask, Task
+
+_FILE_MAGIC = b"ARROW1"
+
+
+@dataclass(eq=False)
+class ArrowReader(_FileReader):
+    """Read Arrow IPC files or streams, which of the two is seen from their first bytes; each file is one batch."""
+
+    file_extensions: list[str] = field(default_factory=lambda: [".arrow", ".arrows", ".feather", ".ipc"])
+    name: str = "arrow_reader"
+
+    def _reading(self, partitioning: FilePartitioningStage) -> ProcessingStage[Task[object], Task[object]]:
+        stage = ArrowReaderStage(self.fields, self.read_kwargs, name=self.name)
+        stage._partitioning = partitioning
+        return stage  # type: ignore[return-value]
+
+
+@dataclass(eq=False)
+class ArrowReaderStage(ProcessingStage[FileGroupTask, DocumentBatch]):
+    """Read whole Arrow files."""
+
+    fields: list[str] | None = None
+    read_kwargs: Mapping[str, object] | None = None
+    name: str = field(default="arrow_reader", kw_only=True)
+
+    _partitioning: FilePartitioningStage | None = field(default=None, init=False, repr=False)
+
+    def outputs(self) -> tuple[list[str], list[str]]:
+        return ["data"], list(self.fields or [])
+
+    def columns(self) -> list[str] | None:
+        """The fields asked for, or the columns of the first file."""
+        if self.fields is not None or self._partitioning is None:
+            return None if self.fields is None else list(self.fields)
+        try:
+            path = self._partitioning.first_file()
+            return list(_read(path, storage_options(self.read_kwargs)).column_names)
+        except GristmillError:
+            return None
+
+    def process(self, task: FileGroupTask) -> DocumentBatch:
+        options = part_options(task.reader_config, self.read_kwargs)
+        return read_tables(task, self.fields, lambda part: _read(part.path, options))
+
+
+def _read(path: str, options: StorageOptions | None) -> pa.Table:
+    content = pa.py_buffer(read_all(path, storage_options=options))
+    try:
+        is_file = (
+            content.slice(0, len(_FILE_MAGIC)).to_pybytes() == _FILE_MAGIC if content.size > len(_FILE_MAGIC) else False
+        )
+        return (pa.ipc.open_file if is_file else pa.ipc.open_stream)(content).read_all()
+    except (OSError, pa.ArrowInvalid) as error:
+        raise ReadError(f"{path}: expected an Arrow IPC file or stream; got {error}") from error
