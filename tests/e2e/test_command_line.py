@@ -131,11 +131,16 @@ def test_more_quarantined_documents_than_allowed_exit_with_3_and_keep_what_is_go
 
 
 def test_a_sample_is_the_first_documents(work):
-    (work / "raw" / "more.jsonl").write_text("".join(json.dumps({"id": n, "text": PROSE}) + "\n" for n in range(1000)))
+    lines = [json.dumps({"id": n, "text": PROSE}) for n in range(1000)]
+    (work / "raw" / "more.jsonl").write_text("\n".join(["no document", *lines]) + "\n")
     done = gristmill("run", "passthrough", "--input", "raw", "--output", "trial", "--sample", "7", "--json", cwd=work)
 
     assert done.returncode == 0, done.stderr
-    assert last_json(done)["written"] == 7
+    assert {key: last_json(done)[key] for key in ("read", "written", "quarantined")} == {
+        "read": 8,
+        "written": 7,
+        "quarantined": 1,
+    }
     assert written(work / "trial") == list(range(7))
 
 

@@ -22,7 +22,7 @@ def test_the_demo_shows_rejects_and_broken_lines(tmp_path):
 
     assert done.returncode == 0, done.stderr
     assert "wanted 50 ≤ words ≤ 100000" in done.stdout
-    assert "web-00.jsonl, line " in done.stdout
+    assert "books.jsonl.gz, line " in done.stdout
     assert "documents read" in done.stderr
 
 

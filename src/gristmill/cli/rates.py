@@ -12,12 +12,14 @@ class Rates:
 
     def __init__(self) -> None:
         self._history: deque[RunSnapshot] = deque()
+        self._first: RunSnapshot | None = None
 
     def add(self, snapshot: RunSnapshot) -> None:
-        """Take in the newest snapshot; a finished run is averaged over its whole time."""
+        """Take in the newest snapshot; a run that has ended is averaged over all its time."""
+        if snapshot.state in ("finished", "stopped", "failed") and self._first is not None:
+            self._history = deque([self._first])  # not zero: a resumed run begins with what was done before
+        self._first = self._first or snapshot
         self._history.append(snapshot)
-        if snapshot.state in ("finished", "stopped", "failed"):
-            self._history = deque([snapshot])
         while len(self._history) > 2 and self._history[1].elapsed_s <= snapshot.elapsed_s - WINDOW_S:
             self._history.popleft()
 

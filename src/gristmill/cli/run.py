@@ -42,16 +42,15 @@ def run(
 
     found = find_recipe(recipe)
     values = recipe_values(inputs or [], output, settings or [])
-    pipeline, tasks = found.build(values), None
+    pipeline = found.build(values)
     limit = parse_limit(max_quarantined)
     chosen = choose_executor(found, values, name=executor, workers=workers, memory_limit=memory_limit)
     if sample is not None:
-        pipeline, tasks = first_documents(pipeline, sample)
+        pipeline = first_documents(pipeline, sample)
     with Progress(quiet=quiet) as progress:
         try:
             result = pipeline.run(
                 executor=chosen,
-                initial_tasks=tasks,
                 checkpoint_path=run_dir or default_run_dir(output),
                 rejects_path=rejects,
                 max_quarantined=limit,

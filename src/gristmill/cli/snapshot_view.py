@@ -10,7 +10,7 @@ from gristmill.cli.amounts import count, duration, share, size
 from gristmill.cli.rates import Rates
 from gristmill.metrics.snapshot import RunSnapshot, StageSnapshot
 
-BAR_WIDTH = 24
+BAR_WIDTH = 16
 NAME_WIDTH = 22  # what the eight numbers leave of 80 columns
 
 
@@ -45,7 +45,8 @@ def _headline(snapshot: RunSnapshot, rates: Rates) -> Text:
     line.append(snapshot.name, style="bold")
     line.append(f" {snapshot.state} {duration(snapshot.elapsed_s)} ")
     line.append("━" * filled, style="green").append("━" * (BAR_WIDTH - filled), style="dim")
-    line.append(f" {share(done, total)} {size(rates.bytes_per_s())}/s")
+    parts = f"{snapshot.partitions_done}/{snapshot.partitions_total} parts"
+    line.append(f" {share(done, total)}, {parts}, {size(rates.bytes_per_s())}/s")
     if snapshot.eta_s is not None and snapshot.state == "running":
         line.append(f", {duration(snapshot.eta_s)} left", style="bold")
     return line
@@ -59,8 +60,7 @@ def _totals(snapshot: RunSnapshot) -> Text:
     line.append(f"read {count(snapshot.read)}, kept {count(snapshot.written)}, dropped {count(snapshot.dropped)}")
     if snapshot.quarantined:
         line.append(f", quarantined {count(snapshot.quarantined)}", style="yellow not dim")
-    parts = f"{snapshot.partitions_done}/{snapshot.partitions_total} parts"
-    return line.append(f" · {parts} · memory {memory}")
+    return line.append(f" · mem {memory}")
 
 
 def _table(snapshot: RunSnapshot, rates: Rates) -> Table:

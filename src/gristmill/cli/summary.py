@@ -41,7 +41,9 @@ def _dropped_lines(result: "RunResult", total: int, width: int) -> list[str]:
     for stage, reasons in result.dropped.items():
         for reason, number in sorted(reasons.items(), key=lambda item: -item[1]):
             label = stage if reason == stage else f"{stage}: {reason}"
-            lines.append(f"{'':{width}}  {number:>{width},}  by {label} ({share(number, total)})")
+            lines.append(
+                f"{'':{width}}  {number:>{len(f'{result.dropped_total:,}')},} by {label} ({share(number, total)})"
+            )
     return lines
 
 

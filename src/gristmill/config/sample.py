@@ -1,16 +1,19 @@
 """`first_documents`: a pipeline that runs on the first documents of its input only, for a quick trial.
 
-The reading stages run here, one partition after the other in the order of the input, and stop as soon as there are
-enough documents; the rest of the pipeline then gets exactly these. So a sample is the same every time, and of a large
-input only the beginning is read. Lines a reader cannot parse are passed over and are not in the books of the trial.
+The reading stages run here, one source partition after the other in the order of the input, and stop as soon as there
+are enough documents; the rest of the pipeline then gets exactly these, under the names of their partitions. So a sample
+is the same every time, and of a large input only the beginning is read. Lines that are no documents are quarantined as
+in a full run, those behind the last document taken included if they were in the part that was read.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
 from gristmill.errors import ConfigError
 from gristmill.stages.base import CompositeStage, ProcessingStage
-from gristmill.tasks import DocumentBatch, EmptyTask, Task
+from gristmill.stages.context import StageContext
+from gristmill.tasks import DocumentBatch, FileGroupTask, Task
 
 if TYPE_CHECKING:
     from gristmill.pipeline import Pipeline
@@ -19,23 +22,66 @@ AnyTask = Task[object]
 Stage = ProcessingStage[AnyTask, AnyTask]
 
 
-def first_documents(pipeline: "Pipeline", number: int) -> tuple["Pipeline", list[AnyTask]]:
-    """Return the pipeline without its reading stages, and the first `number` documents to start it from."""
+@dataclass
+class _Part:
+    """What was read of one source partition, and what its readers had to say."""
+
+    name: str
+    batches: list[DocumentBatch] = field(default_factory=list)
+    contexts: list[StageContext] = field(default_factory=list)
+
+
+class _FirstDocuments(ProcessingStage[FileGroupTask, DocumentBatch]):
+    """Gives out what was read already, so that the books of the trial are kept as those of any run."""
+
+    name = "first_documents"
+
+    def __init__(self, parts: list[_Part], *, columns: list[str] | None) -> None:
+        self._taken = {part.name: part for part in parts}
+        self._known_columns = columns
+
+    def columns(self) -> list[str] | None:
+        return self._known_columns
+
+    def partitions(self) -> list[DocumentBatch]:
+        tasks = [FileGroupTask("sample", partition_name=name) for name in self._taken]
+        return cast("list[DocumentBatch]", tasks)  # the source tasks of the stage behind this one
+
+    def process(self, task: FileGroupTask) -> DocumentBatch | list[DocumentBatch]:
+        part = self._taken[task.partition_name]
+        for context in part.contexts:
+            self.context.quarantined += context.quarantined
+            self.context.lines_read |= context.lines_read
+        return part.batches[0] if len(part.batches) == 1 else part.batches  # a list would number the output files
+
+
+def first_documents(pipeline: "Pipeline", number: int) -> "Pipeline":
+    """Return a pipeline that starts from the first `number` documents instead of reading its input."""
     from gristmill.pipeline import Pipeline
 
     stages = [stage for each in pipeline.stages for stage in _flat(each)]
-    batches: list[AnyTask] = []
-    wanted, readers = number, 0
-    for batch, depth in _documents(stages):
-        readers = depth
-        batches.append(cast("AnyTask", batch.slice(0, wanted)))
-        wanted -= min(wanted, batch.num_items)
+    listed = stages[0].partitions() if stages else None
+    if listed is None:
+        raise ConfigError(f"pipeline {pipeline.name!r}: expected a reader as the first stage, to sample what it reads")
+    parts: list[_Part] = []
+    wanted, readers = number, 1
+    for index, partition in enumerate(listed):
         if not wanted:
             break
-    if not batches:
-        raise ConfigError(f"pipeline {pipeline.name!r}: expected documents to sample; the input has none")
-    rest = Pipeline(name=pipeline.name, description=pipeline.description, stages=stages[readers:])
-    return rest, batches
+        name = partition.partition_name if isinstance(partition, FileGroupTask) else ""
+        part = _Part(name or f"part-{index:05d}")
+        for batch, depth in _descend(partition, stages, 1):
+            readers = depth
+            part.batches.append(batch.slice(0, wanted))
+            wanted -= part.batches[-1].num_items
+            if not wanted:
+                break
+        part.contexts = _take_contexts(stages)
+        parts.append(part)
+    source = _FirstDocuments(parts, columns=_columns(stages[:readers]))
+    # Twice: the first stage of a pipeline lists its parts while the plan is made, and has thereby done its work.
+    rest = [source, source, *stages[readers:]]
+    return Pipeline(name=pipeline.name, description=pipeline.description, stages=rest)  # type: ignore[arg-type]
 
 
 def _flat(stage: Stage) -> Iterator[Stage]:
@@ -46,15 +92,13 @@ def _flat(stage: Stage) -> Iterator[Stage]:
         yield stage
 
 
-def _documents(stages: list[Stage]) -> Iterator[tuple[DocumentBatch, int]]:
-    """Yield the first batches of documents with the number of stages they have passed."""
-    listed = stages[0].partitions() if stages else None
-    sources, first = (listed, 1) if listed is not None else ([cast("AnyTask", EmptyTask())], 0)
-    for source in sources:
-        yield from _descend(source, stages, first)
+def _columns(readers: list[Stage]) -> list[str] | None:
+    known = [columns for stage in readers if (columns := stage.columns()) is not None]
+    return known[-1] if known else None
 
 
 def _descend(task: AnyTask, stages: list[Stage], position: int) -> Iterator[tuple[DocumentBatch, int]]:
+    """Yield the batches of documents a task leads to, with the number of stages they have passed."""
     if isinstance(task, DocumentBatch):
         yield task, position
     elif position < len(stages):
@@ -63,3 +107,10 @@ def _descend(task: AnyTask, stages: list[Stage], position: int) -> Iterator[tupl
             return
         for output in [outputs] if isinstance(outputs, Task) else outputs:
             yield from _descend(output, stages, position + 1)
+
+
+def _take_contexts(stages: list[Stage]) -> list[StageContext]:
+    contexts = [stage.context for stage in stages]
+    for stage in stages:
+        stage.context = StageContext()
+    return [context for context in contexts if context.quarantined or context.lines_read]

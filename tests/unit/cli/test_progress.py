@@ -114,9 +114,16 @@ def test_a_rate_is_that_of_the_last_seconds():
 
 
 def test_the_rate_of_a_finished_run_is_its_average():
-    rates = rates_of(snapshot(10.0, read=1000), snapshot(20.0, read=1000, state="finished"))
+    idle_at_the_end = [snapshot(float(t), read=min(t * 100, 1000)) for t in range(20)]
+    rates = rates_of(*idle_at_the_end, snapshot(20.0, read=1000, state="finished"))
 
     assert rates.documents_per_s(0) == pytest.approx(50.0)
+
+
+def test_what_an_earlier_attempt_did_is_no_part_of_the_rate():
+    rates = rates_of(snapshot(0.0, read=900), snapshot(10.0, read=1000, state="finished"))
+
+    assert rates.documents_per_s(0) == pytest.approx(10.0)
 
 
 def test_a_line_says_everything_that_matters():
