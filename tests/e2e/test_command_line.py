@@ -202,3 +202,52 @@ def test_a_mistake_is_also_an_object_for_scripts(work):
     done = gristmill("run", "nowhere", "--json", cwd=work)
 
     assert last_json(done)["exit_code"] == done.returncode == 2
+
+
+OWN_STAGES = '''
+import os, signal
+from gristmill.stages.base import ProcessingStage
+
+class Shout(ProcessingStage):
+    def process(self, task):
+        texts = [text and text.upper() for text in task.column("text").to_pylist()]
+        import pyarrow as pa
+        return task.with_column("text", pa.array(texts, pa.string()))
+
+class Interrupt(ProcessingStage):
+    """Does what Ctrl-C does, until there is a file that says otherwise."""
+    def process(self, task):
+        if not os.path.exists("go-on"):
+            os.kill(os.getpid(), signal.SIGINT)
+        return task
+'''
+
+
+def own_recipe(work, stage):
+    (work / "own_stages.py").write_text(OWN_STAGES)
+    (work / "own.yaml").write_text(
+        'name: own\nstages:\n- JsonlReader: {file_paths: "${input}"}\n'
+        f'- own_stages.{stage}\n- JsonlWriter: {{path: "${{output}}"}}\n'
+    )
+    return ("run", "own.yaml", "--input", "raw", "--output", "clean")
+
+
+def test_a_stage_of_the_users_own_runs_in_the_workers(work):
+    done = gristmill(*own_recipe(work, "Shout"), "--workers", "2", cwd=work)
+    [file] = (work / "clean").glob("*.jsonl")
+
+    assert done.returncode == 0, done.stderr
+    assert json.loads(file.read_text().splitlines()[0])["text"] == PROSE.upper()
+
+
+def test_ctrl_c_says_how_to_continue_and_the_same_command_does(work):
+    command = (*own_recipe(work, "Interrupt"), "--workers", "0")
+    stopped = gristmill(*command, cwd=work)
+    (work / "go-on").touch()
+    continued = gristmill(*command, "--json", cwd=work)
+
+    assert stopped.returncode == 130
+    assert "Run the same command again to continue" in stopped.stderr
+    assert "Traceback" not in stopped.stderr
+    assert continued.returncode == 0, continued.stderr
+    assert last_json(continued)["written"] == 4

@@ -34,13 +34,14 @@ def run(
     debug: Debug = False,
 ) -> None:
     """Run a recipe. The same command again continues a run that was stopped."""
-    from gristmill.cli.choose_executor import choose_executor
-    from gristmill.cli.progress import Progress
     from gristmill.cli.recipe_values import recipe_values
-    from gristmill.config.sample import first_documents
     from gristmill.config.shipped import find_recipe
 
-    found = find_recipe(recipe)
+    found = find_recipe(recipe)  # first, so that a misspelt name is answered before anything heavy is loaded
+    from gristmill.cli.choose_executor import choose_executor
+    from gristmill.cli.progress import Progress
+    from gristmill.config.sample import first_documents
+
     values = recipe_values(inputs or [], output, settings or [])
     pipeline = found.build(values)
     limit = parse_limit(max_quarantined)

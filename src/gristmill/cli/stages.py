@@ -1,5 +1,6 @@
 """`gristmill stages`: what a recipe can be made of."""
 
+import dataclasses
 import inspect
 from typing import Annotated
 
@@ -16,7 +17,7 @@ def stages(
     if name is not None:
         typer.echo(describe_class(find_class(name, who="gristmill stages")))
         return
-    for title, classes in (("Stages", known_stages()), ("Filters, for ScoreFilter and Filter", filters())):
+    for title, classes in (("Stages", without_parts(known_stages())), ("Filters, for ScoreFilter", filters())):
         typer.echo(f"{title}:")
         width = max(map(len, classes))
         for each, cls in sorted(classes.items()):
@@ -24,12 +25,33 @@ def stages(
     typer.echo("`gristmill stages NAME` shows the parameters.")
 
 
+def without_parts(classes: dict[str, type]) -> dict[str, type]:
+    """Leave out what only a composite uses: JsonlReaderStage, if JsonlReader is there."""
+    return {name: cls for name, cls in classes.items() if not (name.endswith("Stage") and name[:-5] in classes)}
+
+
 def describe_class(cls: type) -> str:
     """Return the name, the documentation and a line for each parameter with its type and default."""
-    lines = [f"{cls.__module__}.{cls.__qualname__}", "", inspect.getdoc(cls) or "", "", "Parameters:"]
-    parameters = inspect.signature(cls).parameters.values()
-    shown = [f"  {parameter}" for parameter in parameters if not parameter.name.startswith("_")]
-    return "\n".join([*lines, *shown] if shown else [*lines[:-1], "No parameters."])
+    from gristmill.config.type_hints import describe_hint, parameter_hints
+
+    hints = parameter_hints(cls)
+    parameters = [p for p in inspect.signature(cls).parameters.values() if not p.name.startswith("_")]
+    width = max((len(parameter.name) for parameter in parameters), default=0)
+    lines = [f"{cls.__module__}.{cls.__qualname__}", "", inspect.getdoc(cls) or "", ""]
+    lines.append("Parameters:" if parameters else "No parameters.")
+    for parameter in parameters:
+        kind = describe_hint(hints[parameter.name]) if parameter.name in hints else "anything"
+        lines.append(f"  {parameter.name:{width}}  {kind}, {describe_default(cls, parameter)}")
+    return "\n".join(lines)
+
+
+def describe_default(cls: type, parameter: inspect.Parameter) -> str:
+    """Say the default, also one that a dataclass makes anew for each object."""
+    if parameter.default is inspect.Parameter.empty:
+        return "required"
+    factories = {f.name: f.default_factory for f in dataclasses.fields(cls)} if dataclasses.is_dataclass(cls) else {}
+    factory = factories.get(parameter.name, dataclasses.MISSING)
+    return f"default {(parameter.default if factory is dataclasses.MISSING else factory())!r}"
 
 
 def first_line(cls: type) -> str:

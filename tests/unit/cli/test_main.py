@@ -70,4 +70,8 @@ def test_stages_and_filters_are_listed():
 
 
 def test_a_stage_is_shown_with_its_parameters():
-    assert "min_words: int = 50" in CliRunner().invoke(app, ["stages", "WordCountFilter"]).output
+    assert "min_words  int, default 50" in CliRunner().invoke(app, ["stages", "WordCountFilter"]).output
+
+
+def test_the_parts_of_a_composite_are_not_offered():
+    assert "JsonlReaderStage" not in CliRunner().invoke(app, ["stages"]).output
