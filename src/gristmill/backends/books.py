@@ -1,10 +1,10 @@
 """The books of a run: what is committed, here or in an earlier session, and the result made of it."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from gristmill.backends.run_result import RunResult
+from gristmill.backends.run_result import LazyTasks, RunResult
 from gristmill.engine.ledger import CommitRecord
 from gristmill.engine.plan import AnyTask, Plan
 from gristmill.metrics.stage_counts import StageCounts
@@ -18,7 +18,7 @@ class Books:
         self.plan = plan
         self.records = dict(records)
         self.resumed = len(records)
-        self.tasks: dict[int, list[AnyTask]] = {}  # final tasks of a pipeline that does not end in a writer
+        self.tasks: dict[int, list[Callable[[], AnyTask]]] = {}  # final tasks of a pipeline without a writer at its end
 
     def totals(self) -> dict[str, StageCounts]:
         """Counts of every stage over everything committed."""
@@ -35,9 +35,9 @@ class Books:
         side = [file.final for record in ordered for file in record.side_files]
         rejects = [path for path in side if rejects_path and path.startswith(rejects_path.rstrip("/") + "/")]
         if self.plan.ends_in_writer:
-            tasks: list[AnyTask] = [_written(record) for record in ordered if record.files]
+            tasks: Sequence[AnyTask] = [_written(record) for record in ordered if record.files]
         else:
-            tasks = [task for root in sorted(self.tasks) for task in self.tasks[root]]
+            tasks = LazyTasks([unpack for root in sorted(self.tasks) for unpack in self.tasks[root]])
         return RunResult(
             tasks=tasks,
             counts=self.totals(),

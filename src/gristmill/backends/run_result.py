@@ -1,6 +1,6 @@
 """`RunResult`: what `Pipeline.run` returns. A sequence of the final tasks, with the books of the run."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import overload
 
@@ -8,11 +8,34 @@ from gristmill.engine.plan import AnyTask
 from gristmill.metrics.stage_counts import StageCounts, balance
 
 
+class LazyTasks(Sequence[AnyTask]):
+    """Final tasks, unpacked when somebody looks at them."""
+
+    def __init__(self, unpack: list[Callable[[], AnyTask]]) -> None:
+        self._unpack = unpack
+        self._tasks: dict[int, AnyTask] = {}
+
+    @overload
+    def __getitem__(self, index: int) -> AnyTask: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[AnyTask]: ...
+    def __getitem__(self, index: int | slice) -> AnyTask | list[AnyTask]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        index = range(len(self))[index]
+        if index not in self._tasks:
+            self._tasks[index] = self._unpack[index]()
+        return self._tasks[index]
+
+    def __len__(self) -> int:
+        return len(self._unpack)
+
+
 @dataclass
 class RunResult(Sequence[AnyTask]):
     """The final tasks (the files written, if the pipeline ends in a writer) and what became of every document."""
 
-    tasks: list[AnyTask]
+    tasks: Sequence[AnyTask]
     counts: dict[str, StageCounts]
     output_files: list[str] = field(default_factory=list)
     rejects_files: list[str] = field(default_factory=list)
@@ -29,13 +52,13 @@ class RunResult(Sequence[AnyTask]):
     @overload
     def __getitem__(self, index: slice) -> list[AnyTask]: ...
     def __getitem__(self, index: int | slice) -> AnyTask | list[AnyTask]:
-        return self.tasks[index]
+        return self.tasks[index] if isinstance(index, int) else list(self.tasks[index])
 
     def __len__(self) -> int:
         return len(self.tasks)
 
     def __eq__(self, other: object) -> bool:
-        return self is other or (isinstance(other, list) and self.tasks == other)
+        return self is other or (isinstance(other, list) and list(self.tasks) == other)
 
     __hash__ = None  # type: ignore[assignment]
 

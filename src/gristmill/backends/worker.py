@@ -147,6 +147,8 @@ class GroupRunner:
         items = []
         for number, job in enumerate(jobs):
             job.task.task_id = job.item_id
+            if self.group.index == 0 and job.task.counts_documents:
+                results[number].counts[0].read += job.task.num_items  # given as initial tasks: this is where they are met
             items.append(_Item(number, job.item_id, job.task))
         for item, streamed in self._wave(0, items, jobs, results):
             if self.last and item.task.counts_documents:

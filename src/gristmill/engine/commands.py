@@ -1,12 +1,16 @@
 """What the scheduler wants done. Names are imperative; executors carry them out in order and decide nothing."""
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
+
+import msgspec
 
 from gristmill.engine.events import Crumb, Output
 from gristmill.metrics.stage_counts import StageCounts
 from gristmill.tasks import StagedFile
+
+
+EMIT_CREDITS = 2  # outputs a streaming worker may be ahead of its grants
 
 
 class Care(Enum):
@@ -31,8 +35,7 @@ class Assignment(NamedTuple):
     skip: int
 
 
-@dataclass(frozen=True, slots=True)
-class StartWorker:
+class StartWorker(msgspec.Struct, frozen=True):
     """Start a process for a group, with these GPUs of the node to itself (or its share of one)."""
 
     worker: int
@@ -41,53 +44,46 @@ class StartWorker:
     gpus: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class DrainWorker:
+class DrainWorker(msgspec.Struct, frozen=True):
     """Let a worker finish what it has, run its teardown, and end."""
 
     worker: int
 
 
-@dataclass(frozen=True, slots=True)
-class KillWorker:
+class KillWorker(msgspec.Struct, frozen=True):
     """End a worker now."""
 
     worker: int
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class SendTask:
+class SendTask(msgspec.Struct, frozen=True):
     """Give tasks to a worker; it takes them in order. `batch` of them go into one call."""
 
     worker: int
     assignments: tuple[Assignment, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class GrantEmit:
+class GrantEmit(msgspec.Struct, frozen=True):
     """Allow a streaming worker one more output."""
 
     worker: int
     task: int
 
 
-@dataclass(frozen=True, slots=True)
-class PullSource:
+class PullSource(msgspec.Struct, frozen=True):
     """Ask for so many more partitions."""
 
     count: int
 
 
-@dataclass(frozen=True, slots=True)
-class Release:
+class Release(msgspec.Struct, frozen=True):
     """A payload is no longer needed."""
 
     payload: object
 
 
-@dataclass(frozen=True, slots=True)
-class Commit:
+class Commit(msgspec.Struct, frozen=True):
     """Everything that descends from a source partition is done: write it down, then say Committed."""
 
     root: int
@@ -98,15 +94,13 @@ class Commit:
     lines_read: tuple[tuple[str, int, int], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Publish:
+class Publish(msgspec.Struct, frozen=True):
     """The commit is durable: give the files their final names."""
 
     root: int
 
 
-@dataclass(frozen=True, slots=True)
-class Warn:
+class Warn(msgspec.Struct, frozen=True):
     """Tell the user that a task has been running for suspiciously long."""
 
     worker: int
@@ -115,8 +109,7 @@ class Warn:
     running_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class Finish:
+class Finish(msgspec.Struct, frozen=True):
     """The run is over. `error` is empty when all is well."""
 
     outcome: str  # finished | stopped | failed | quarantine_limit

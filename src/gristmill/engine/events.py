@@ -1,17 +1,18 @@
 """What happened, told to the scheduler by an executor. Names are in the past tense; all are frozen data.
 
 `payload` is opaque here: the executor put it in and gets it back in commands (a descriptor of shared memory, an object
-reference, the task itself).
+reference, the task itself). Structs rather than dataclasses because a run makes tens of thousands a second.
 """
 
-from dataclasses import dataclass
 from typing import NamedTuple
+
+import msgspec
 
 from gristmill.metrics.stage_counts import StageCounts
 from gristmill.tasks import StagedFile
 
 
-class Output(NamedTuple):
+class Output(msgspec.Struct, frozen=True):
     """One task a worker made. `index` counts the outputs of one input task."""
 
     index: int
@@ -28,15 +29,13 @@ class Crumb(NamedTuple):
     end_row: int
 
 
-@dataclass(frozen=True, slots=True)
-class Ticked:
+class Ticked(msgspec.Struct, frozen=True):
     """The executor's clock. Seconds from an arbitrary origin, never going back."""
 
     now: float
 
 
-@dataclass(frozen=True, slots=True)
-class NodeJoined:
+class NodeJoined(msgspec.Struct, frozen=True):
     """A machine may be used: its CPUs, the memory of each of its GPUs (GB), and bytes of memory for data."""
 
     node: int
@@ -45,14 +44,13 @@ class NodeJoined:
     memory_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class NodeLost:
+class NodeLost(msgspec.Struct, frozen=True):
     """A machine is gone with all its workers."""
 
     node: int
 
 
-class SourceItem(NamedTuple):
+class SourceItem(msgspec.Struct, frozen=True):
     """One source partition."""
 
     index: int
@@ -61,36 +59,31 @@ class SourceItem(NamedTuple):
     payload: object
 
 
-@dataclass(frozen=True, slots=True)
-class SourceListed:
+class SourceListed(msgspec.Struct, frozen=True):
     """The next partitions, in answer to PullSource."""
 
     items: tuple[SourceItem, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class SourceExhausted:
+class SourceExhausted(msgspec.Struct, frozen=True):
     """There are no more partitions."""
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerReady:
+class WorkerReady(msgspec.Struct, frozen=True):
     """A worker has finished its set-up and waits for tasks."""
 
     worker: int
     setup_s: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerSetupFailed:
+class WorkerSetupFailed(msgspec.Struct, frozen=True):
     """A stage's set-up raised; the worker has ended."""
 
     worker: int
     error: str
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerLost:
+class WorkerLost(msgspec.Struct, frozen=True):
     """A worker died, or was killed. `crumb` says what it was doing."""
 
     worker: int
@@ -98,15 +91,13 @@ class WorkerLost:
     crumb: Crumb | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerExited:
+class WorkerExited(msgspec.Struct, frozen=True):
     """A worker that was told to drain has done so."""
 
     worker: int
 
 
-@dataclass(frozen=True, slots=True)
-class TaskEmitted:
+class TaskEmitted(msgspec.Struct, frozen=True):
     """A task that streams has made one more output and goes on."""
 
     worker: int
@@ -114,9 +105,11 @@ class TaskEmitted:
     output: Output
 
 
-@dataclass(frozen=True, slots=True)
-class TaskFinished:
-    """A task is done. `counts` has one entry for each stage of the group; `side_files` hold rejects and quarantine."""
+class TaskFinished(msgspec.Struct, frozen=True):
+    """A task is done. `counts` has one entry for each stage of the group, or none if no document was in it.
+
+    `side_files` hold rejected and quarantined documents.
+    """
 
     worker: int
     task: int
@@ -127,8 +120,7 @@ class TaskFinished:
     lines_read: tuple[tuple[str, int, int], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class TaskRaised:
+class TaskRaised(msgspec.Struct, frozen=True):
     """A task's stage raised. `transient` if the stage declares this kind of error as nobody's fault."""
 
     worker: int
@@ -138,23 +130,20 @@ class TaskRaised:
     transient: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Committed:
+class Committed(msgspec.Struct, frozen=True):
     """A root's record is in the ledger and on disk."""
 
     root: int
 
 
-@dataclass(frozen=True, slots=True)
-class MemorySampled:
+class MemorySampled(msgspec.Struct, frozen=True):
     """The most memory a worker has held so far."""
 
     worker: int
     rss_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class Cancelled:
+class Cancelled(msgspec.Struct, frozen=True):
     """The user wants the run to stop."""
 
     reason: str = "cancelled"

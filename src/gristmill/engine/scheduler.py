@@ -24,7 +24,6 @@ from gristmill.metrics.stage_counts import StageCounts
 
 MAX_BACKLOG_S = 5.0  # a stage this far ahead of the next one pauses
 MAX_SETUP_FAILURES = 2
-EMIT_CREDITS = 2  # outputs a streaming worker may be ahead of its grants
 WATCHDOG_S = 60.0
 WATCHDOG_FACTOR = 20.0
 SHARE_NEEDS = 1000  # documents read before a share of quarantined documents means anything
@@ -254,18 +253,14 @@ class Scheduler:
         root = self.roots[task.root]
         for output in event.outputs:
             self._take_over(task, output)
-        first = group.plan.first_stage
-        for offset, counts in enumerate(event.counts):
-            root.counts[first + offset].add(counts)
-            self.totals[first + offset].add(counts)
-        root.side_files.extend(event.side_files)
-        root.lines_read.extend(event.lines_read)
+        self._enter(root, group, event)
         group.measured(event.useful_s, 1)
-        made = sum(output.num_bytes for output in event.outputs)
         self.memory.unsend(task.id)
-        self.memory.observe(task.group, task.num_bytes, made + 3 * task.num_bytes)
-        if task.group:
-            self.memory.consume(task.group, task.num_bytes)
+        if task.num_bytes:
+            made = sum(output.num_bytes for output in event.outputs)
+            self.memory.observe(task.group, task.num_bytes, made + 3 * task.num_bytes)
+            if task.group:
+                self.memory.consume(task.group, task.num_bytes)
         self.out.append(c.Release(task.payload))
         del worker.assigned[task.id], self.tasks[task.id]
         self._worker_moved_on(worker)
@@ -276,6 +271,19 @@ class Scheduler:
         if root.live == 0:
             self._commit(root)
         self._check_quarantine()
+
+    def _enter(self, root: RootRecord, group: GroupRecord, event: e.TaskFinished) -> None:
+        """Add what a task did to the books of its root and of the run."""
+        first = group.plan.first_stage
+        if not event.counts:
+            # A task that steers but holds no documents is not worth an entry of its own.
+            self.totals[first].process_s += event.useful_s
+            return
+        for offset, counts in enumerate(event.counts):
+            root.counts[first + offset].add(counts)
+            self.totals[first + offset].add(counts)
+        root.side_files.extend(event.side_files)
+        root.lines_read.extend(event.lines_read)
 
     def _task_raised(self, event: e.TaskRaised) -> None:
         found = self._assigned(event.worker, event.task)

@@ -9,12 +9,13 @@ There is no failed state: a task that keeps failing is handled with more and mor
 last step its documents are quarantined, which finishes it. So every task ends in DONE, and nothing is lost in silence.
 """
 
-from enum import Enum
+from enum import IntEnum
 
 from gristmill.errors import EngineBug
 
-State = Enum("State", "QUEUED ASSIGNED DONE")
-Change = Enum("Change", "SENT FINISHED RAISED WORKER_LOST")
+# IntEnum because an Enum's hash is computed in Python, and every task changes state twice in every stage.
+State = IntEnum("State", "QUEUED ASSIGNED DONE")
+Change = IntEnum("Change", "SENT FINISHED RAISED WORKER_LOST")
 
 TRANSITIONS: dict[tuple[State, Change], State] = {
     (State.QUEUED, Change.SENT): State.ASSIGNED,

@@ -33,6 +33,10 @@ class StageCounts:
         for reason, count in other.dropped.items():
             self.dropped[reason] = self.dropped.get(reason, 0) + count
 
+    def is_empty(self) -> bool:
+        """Whether no document was counted."""
+        return not (self.documents_in or self.documents_out or self.read or self.quarantined or self.written)
+
     @property
     def dropped_total(self) -> int:
         return sum(self.dropped.values())

@@ -254,7 +254,7 @@ class DocumentBatch(Task[pa.Table]):
         return first._descendant(new)
 
     def to_parts(self) -> tuple[dict[str, object], pa.Table]:
-        """Return everything but the data, and the data: lines first, if there are any, then the columns parsed so far."""
+        """Return everything but the data, and the data: lines first, if there are any, then what is parsed."""
         state = {key: value for key, value in self.__dict__.items() if key not in ("_table", "_lines", "_labels")}
         table, lines = self._table, self._lines
         if lines is not None:
@@ -274,7 +274,7 @@ class DocumentBatch(Task[pa.Table]):
             column = table.column(0)
             values = column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays([_NO_LINES, *column.chunks])
             batch._lines = JsonLines(values, *standing)
-            batch._table = table.remove_column(0)
+            batch._table = table.remove_column(0) if table.num_columns > 1 else _no_columns(table)
         return batch
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -322,6 +322,8 @@ def relink(old: DocumentBatch, new: DocumentBatch) -> DocumentBatch:
         return new
     linked = new._copy()
     for name, column in match.unchanged.items():
+        if column.null_count == len(column):
+            continue
         # The old type: pandas may have made doubles of integers on the way.
         linked._table = linked._table.set_column(table.column_names.index(name), old._table.schema.field(name), column)
     if match.rows is not None:
@@ -351,6 +353,10 @@ def _as_table(data: Union[pa.Table, "pd.DataFrame"]) -> pa.Table:
     if isinstance(data, pa.RecordBatch):
         return pa.Table.from_batches([data])
     raise StageError(f"DocumentBatch: expected a pyarrow.Table or a pandas.DataFrame; got {type(data).__name__}")
+
+
+def _no_columns(table: pa.Table) -> pa.Table:
+    return pa.table({}).replace_schema_metadata(table.schema.metadata)
 
 
 def _append(table: pa.Table, field: pa.Field, column: pa.Array | pa.ChunkedArray) -> pa.Table:

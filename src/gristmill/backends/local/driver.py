@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from gristmill.backends.books import Books
-from gristmill.backends.local.pool import ProcessPool
+from gristmill.backends.processes.pool import ProcessPool
 from gristmill.backends.run_directory import RunDirectory
 from gristmill.backends.snapshots import SnapshotMaker
 from gristmill.engine import commands as c
@@ -17,7 +17,7 @@ from gristmill.engine.plan import Plan
 from gristmill.engine.scheduler import Scheduler
 from gristmill.metrics.snapshot import RunSnapshot
 from gristmill.storage.atomic_write import publish
-from gristmill.tasks import FileGroupTask
+from gristmill.tasks import FileGroupTask, StagedFile
 
 TICK_S = 0.1
 COMMIT_S = 0.05  # ledger lines of this long are forced to disk together
@@ -125,12 +125,14 @@ class Driver:
             self._events.append(e.SourceExhausted())
 
     def _commit(self, command: c.Commit) -> None:
-        tasks = [self.pool.unpack(output.payload) for output in command.outputs]
-        files = tuple(file for task in tasks if isinstance(task, FileGroupTask) for file in task.staged)
+        files: tuple[StagedFile, ...] = ()
+        if self.plan.ends_in_writer:
+            tasks = [self.pool.unpack(output.payload) for output in command.outputs]
+            files = tuple(file for task in tasks if isinstance(task, FileGroupTask) for file in task.staged)
+        else:
+            self.books.tasks[command.root] = [self.pool.keep(output.payload) for output in command.outputs]
         counts = tuple(zip(self.plan.stage_names, command.counts, strict=True))
         record = CommitRecord(command.root, command.name, files, command.side_files, counts, command.lines_read)
-        if not self.plan.ends_in_writer:
-            self.books.tasks[command.root] = tasks
         self._uncommitted.append((command.root, record))
 
     def _force_ledger(self, *, at_once: bool = False) -> None:

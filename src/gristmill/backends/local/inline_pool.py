@@ -8,9 +8,10 @@ import os
 import time
 import traceback
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from gristmill.backends.local.memory import resident_bytes
+from gristmill.backends.processes.memory import resident_bytes
 from gristmill.backends.worker import GroupRunner, Job, JobFailure, JobResult, RunSettings
 from gristmill.engine import events as e
 from gristmill.engine.commands import Assignment
@@ -45,6 +46,10 @@ class InlinePool:
     @staticmethod
     def unpack(held: Held) -> AnyTask:
         return held.task
+
+    @staticmethod
+    def keep(held: Held) -> Callable[[], AnyTask]:
+        return lambda: held.task
 
     def open(self) -> None:
         """Nothing to start."""

@@ -39,7 +39,7 @@ class MemoryBook:
 
     def admits(self, group: int, num_bytes: int) -> bool:
         """Whether a task of this size may be sent now."""
-        if self.reserved_total == 0:
+        if self.reserved_total == 0 or num_bytes == 0:
             return True  # nothing runs: alone it may be as large as it is
         later = sum(
             max(0, lane - held) for lane, held in zip(self.lane[group + 1 :], self.held[group + 1 :], strict=True)

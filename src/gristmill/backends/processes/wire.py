@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from gristmill.backends.local import shared_memory
+from gristmill.backends.processes import shared_memory
 from gristmill.engine.commands import Assignment
 from gristmill.engine.plan import AnyTask
 from gristmill.metrics.stage_counts import StageCounts

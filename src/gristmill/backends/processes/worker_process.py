@@ -13,18 +13,19 @@ import sys
 import time
 import traceback
 from collections import deque
+from collections.abc import Iterator
 
-from gristmill.backends.local.channel import MAX_FDS, Channel, ChannelClosed
-from gristmill.backends.local.wire import Parcel, counts_to_wire, pack, unpack
+from gristmill.backends.processes.channel import MAX_FDS, Channel, ChannelClosed
+from gristmill.backends.processes.wire import Parcel, counts_to_wire, pack, unpack
 from gristmill.backends.worker import GroupRunner, Job, JobFailure, JobResult, RunSettings
-from gristmill.engine.commands import Care
+from gristmill.engine.commands import EMIT_CREDITS, Care
 from gristmill.engine.events import Crumb
 from gristmill.engine.plan import AnyTask, Group
-from gristmill.engine.scheduler import EMIT_CREDITS
 from gristmill.stages.worker_info import WorkerMetadata
 
 CRUMB = struct.Struct("=qiii")  # task, stage, first row, end row
 HOLD_S = 0.002
+RSS_S = 0.05
 FAN_OUT = 100  # outputs in one message
 RSS_UNIT = 1 if sys.platform == "darwin" else 1024  # ru_maxrss is in bytes there and in KiB elsewhere
 
@@ -74,6 +75,8 @@ class WorkerProcess:
         self._results: list[tuple[object, ...]] = []
         self._fds: list[int] = []
         self._sent_at = 0.0
+        self._rss_at = 0.0
+        self._rss_bytes = 0
 
     def set_up(self, metadata: WorkerMetadata) -> bool:
         started = time.perf_counter()
@@ -100,14 +103,15 @@ class WorkerProcess:
                 self._flush()
 
     def _take(self, messages: list[tuple[object, list[int]]]) -> None:
-        for message, fds in messages:
-            kind, payload = message  # type: ignore[misc]
-            if kind == "call":
-                self.calls.append(_with_parcels(payload, fds))
-            elif kind == "grant":
-                self.credits[payload] = self.credits.get(payload, 0) + 1
-            else:
-                self.draining = True
+        for batch, fds in messages:
+            queue = iter(fds)
+            for kind, payload in batch:  # type: ignore[attr-defined]
+                if kind == "call":
+                    self.calls.append([(wire, _parcel(wire, queue)) for wire in payload])
+                elif kind == "grant":
+                    self.credits[payload] = self.credits.get(payload, 0) + 1
+                else:
+                    self.draining = True
 
     def _leave_crumb(self, stage: int, first_row: int, end_row: int) -> None:
         CRUMB.pack_into(self.crumbs, 0, self.running, stage, first_row, end_row)
@@ -140,9 +144,16 @@ class WorkerProcess:
             self._results += [("emitted", task, self._output(n, item_id, made)) for n, (item_id, made) in ahead]
         self._flush_if_full()
         outputs = [self._output(n, item_id, made) for n, (item_id, made) in numbered]
-        counts = [counts_to_wire(stage) for stage in outcome.counts]
-        rss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * RSS_UNIT
-        return ("done", task, outputs, outcome.useful_s, counts, outcome.side_files, outcome.lines_read, rss)
+        counts = [] if all(stage.is_empty() for stage in outcome.counts) else [*map(counts_to_wire, outcome.counts)]
+        return ("done", task, outputs, outcome.useful_s, counts, outcome.side_files, outcome.lines_read, self._rss())
+
+    def _rss(self) -> int:
+        """The most memory this process has had. Asking costs 20 µs, so a worker with quick tasks asks now and then."""
+        now = time.perf_counter()
+        if now - self._rss_at > RSS_S:
+            self._rss_at = now
+            self._rss_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * RSS_UNIT
+        return self._rss_bytes
 
     def _output(self, index: int, item_id: str, task: AnyTask) -> tuple[object, ...]:
         parcel = pack(task)
@@ -178,13 +189,9 @@ class WorkerProcess:
             self._results, self._fds = [], []
 
 
-def _with_parcels(assignments: list[tuple[object, ...]], fds: list[int]) -> list[tuple[tuple[object, ...], Parcel]]:
-    queue = iter(fds)
-    call = []
-    for wire in assignments:
-        header, body, size = wire[2]  # type: ignore[misc]
-        call.append((wire, Parcel(header, body, size, -1 if body is not None else next(queue))))
-    return call
+def _parcel(wire: tuple[object, ...], fds: Iterator[int]) -> Parcel:
+    header, body, size = wire[2]  # type: ignore[misc]
+    return Parcel(header, body, size, -1 if body is not None else next(fds))
 
 
 def _job(wire: tuple[object, ...], parcel: Parcel) -> Job:

@@ -17,7 +17,7 @@ import sys
 import traceback
 from dataclasses import dataclass
 
-from gristmill.backends.local.channel import Channel, ChannelClosed
+from gristmill.backends.processes.channel import Channel, ChannelClosed
 
 PR_SET_PDEATHSIG = 1
 
@@ -62,6 +62,7 @@ def main() -> None:
     finally:
         for pid in workers:
             os.kill(pid, signal.SIGKILL)
+        os._exit(0)  # at once: taking a loaded interpreter apart takes longer than many a run
 
 
 def _load(channel: Channel, plan: ServerPlan) -> tuple[object, object] | None:
@@ -69,7 +70,7 @@ def _load(channel: Channel, plan: ServerPlan) -> tuple[object, object] | None:
     try:
         os.chdir(plan.directory)
         loaded = pickle.loads(plan.groups), pickle.loads(plan.settings)
-        import gristmill.backends.local.worker_process  # noqa: F401  # paid once here, not in every worker
+        import gristmill.backends.processes.worker_process  # noqa: F401  # paid once here, not in every worker
     except Exception:  # a user's module may raise anything when imported
         channel.send(("loaded", traceback.format_exc()))
         return None
@@ -92,7 +93,7 @@ def _start(
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             _die_with_parent()
-            from gristmill.backends.local.worker_process import work
+            from gristmill.backends.processes.worker_process import work
 
             work(loaded, which, socket.socket(fileno=fds[0]), fds[1])
             status = 0

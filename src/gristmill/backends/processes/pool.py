@@ -4,32 +4,30 @@ It turns reality into events and decides nothing. Its twin for debuggers is in `
 """
 
 import contextlib
+import functools
 import os
 import pickle
 import selectors
 import signal
 import socket
-import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import cloudpickle
 
-from gristmill.backends.local import shared_memory
-from gristmill.backends.local.channel import BufferedChannel, ChannelClosed
-from gristmill.backends.local.fork_server import ServerPlan
-from gristmill.backends.local.memory import oom_kills, resident_bytes
-from gristmill.backends.local.wire import Parcel, counts_from_wire, pack, to_wire, unpack
-from gristmill.backends.local.worker_process import CRUMB
+from gristmill.backends.processes import shared_memory
+from gristmill.backends.processes.channel import MAX_FDS, BufferedChannel, ChannelClosed
+from gristmill.backends.processes.fork_server import ServerPlan
+from gristmill.backends.processes.launch import Server
+from gristmill.backends.processes.memory import oom_kills, resident_bytes
+from gristmill.backends.processes.wire import Parcel, counts_from_wire, pack, to_wire, unpack
+from gristmill.backends.processes.worker_process import CRUMB
 from gristmill.backends.worker import RunSettings
 from gristmill.engine import events as e
 from gristmill.engine.commands import Assignment
-from gristmill.engine.plan import Group
+from gristmill.engine.plan import AnyTask, Group
 from gristmill.errors import ConfigError, RunFailed
-
-SERVER_CODE = "from gristmill.backends.local.fork_server import main; main()"
-KILL_WAIT_S = 1.0
 
 
 @dataclass
@@ -43,6 +41,10 @@ class _Worker:
     failed_setup: bool = False
     closed: bool = False
     status: int | None = None
+    posted: list[tuple[str, object]] = field(default_factory=list)  # goes out as one message
+    posted_fds: list[int] = field(default_factory=list)
+    rss_bytes: int = 0
+    watched: bool = False  # whether the selector looks out for room in the socket
 
 
 @dataclass
@@ -51,12 +53,12 @@ class ProcessPool:
 
     groups: tuple[Group, ...]
     settings: RunSettings
+    server: Server
     gpu_names: Sequence[str] = ()
     _selector: selectors.BaseSelector = field(default_factory=selectors.DefaultSelector)
     _workers: dict[int, _Worker] = field(default_factory=dict)
     _dirty: dict[int, None] = field(default_factory=dict)
     _messages: list[str] = field(default_factory=list)
-    _server: subprocess.Popen[bytes] | None = None
     _control: BufferedChannel | None = None
     _loaded: bool = False
     _oom_kills: int = 0
@@ -64,44 +66,34 @@ class ProcessPool:
     pack = staticmethod(pack)
     unpack = staticmethod(unpack)
 
+    @staticmethod
+    def keep(parcel: Parcel) -> Callable[[], AnyTask]:
+        """Return a function that unpacks a final task. A block is mapped now: descriptors are few."""
+        if parcel.body is not None:
+            return functools.partial(unpack, parcel)
+        task = unpack(parcel)
+        return lambda: task
+
     # Starting and ending
 
     def open(self) -> None:
-        """Start the fork server; it imports while the driver goes on."""
+        """Tell the server what to load."""
         self._oom_kills = oom_kills()
-        ours, theirs = socket.socketpair()
-        # numpy's BLAS starts a thread per core when imported, and a process with threads must not be forked.
-        environment = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", **os.environ}
-        with theirs:
-            self._server = subprocess.Popen(
-                [sys.executable, "-c", SERVER_CODE, str(theirs.fileno())],
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-                start_new_session=True,  # Ctrl-C in the terminal is the driver's to handle
-                env=environment,
-            )
-        self._control = BufferedChannel(ours)
-        self._selector.register(ours, selectors.EVENT_READ, None)
-        groups = _pickled(self.groups)
-        plan = ServerPlan(list(sys.path), os.getcwd(), groups, pickle.dumps(self.settings))  # noqa: PTH109
+        self._control = BufferedChannel(self.server.sock)
+        self._selector.register(self.server.sock, selectors.EVENT_READ, None)
+        plan = ServerPlan(list(sys.path), os.getcwd(), _pickled(self.groups), pickle.dumps(self.settings))  # noqa: PTH109
         self._control.send(("plan", plan))
         self._flush_control()
 
     def close(self) -> None:
-        """End every process; none is left when this returns."""
+        """End every worker; none is left when this returns."""
         for number in list(self._workers):
             self.kill(number, "the run is over")
         for worker in self._workers.values():
             worker.channel.close()
-        if self._control is not None:
-            self._control.close()  # the server kills its children when it sees this
-        if self._server is not None:
-            try:
-                self._server.wait(KILL_WAIT_S)
-            except subprocess.TimeoutExpired:
-                self._server.kill()
-                self._server.wait()
+        self._workers.clear()
         self._selector.close()
+        self.server.close()
 
     def start(self, number: int, group: int, gpus: tuple[int, ...]) -> None:
         ours, theirs = socket.socketpair()
@@ -136,11 +128,21 @@ class ProcessPool:
     def grant(self, number: int, task: int) -> None:
         self._post(number, ("grant", task))
 
-    def _post(self, number: int, message: object, fds: Sequence[int] = ()) -> None:
+    def _post(self, number: int, message: tuple[str, object], fds: Sequence[int] = ()) -> None:
         worker = self._workers.get(number)
-        if worker is not None and not worker.closed:
-            worker.channel.send(message, fds)
-            self._dirty[number] = None
+        if worker is None or worker.closed:
+            return
+        if len(worker.posted_fds) + len(fds) > MAX_FDS:
+            self._seal(worker)
+        worker.posted.append(message)
+        worker.posted_fds += fds
+        self._dirty[number] = None
+
+    @staticmethod
+    def _seal(worker: _Worker) -> None:
+        if worker.posted:
+            worker.channel.send(worker.posted, worker.posted_fds)
+            worker.posted, worker.posted_fds = [], []
 
     def flush(self) -> None:
         """Send what has been posted, as far as the sockets take it."""
@@ -149,11 +151,15 @@ class ProcessPool:
             if worker is None or worker.closed:
                 del self._dirty[number]
                 continue
+            self._seal(worker)
             with contextlib.suppress(ChannelClosed):
                 worker.channel.flush()
-            events = selectors.EVENT_READ | (selectors.EVENT_WRITE if worker.channel.wants_write else 0)
-            self._selector.modify(worker.channel.sock, events, number)
-            if not worker.channel.wants_write:
+            full = worker.channel.wants_write
+            if full != worker.watched:
+                worker.watched = full
+                events = selectors.EVENT_READ | (selectors.EVENT_WRITE if full else 0)
+                self._selector.modify(worker.channel.sock, events, number)
+            if not full:
                 del self._dirty[number]
 
     def _flush_control(self, *, wait: bool = False) -> None:
@@ -191,7 +197,8 @@ class ProcessPool:
             queue = iter(fds)
             for message in batch:  # type: ignore[attr-defined]
                 events.append(self._event(number, worker, message, queue))
-                if message[0] == "done":
+                if message[0] == "done" and message[7] != worker.rss_bytes:
+                    worker.rss_bytes = message[7]
                     events.append(e.MemorySampled(number, message[7]))
         if closed:
             worker.closed = True
@@ -294,9 +301,7 @@ class ProcessPool:
     def memory_bytes(self) -> int:
         """Resident memory of the driver and all its processes; what they share is counted once."""
         pids = [worker.pid for worker in self._workers.values() if worker.pid is not None]
-        if self._server is not None:
-            pids.append(self._server.pid)
-        return resident_bytes([os.getpid(), *pids])
+        return resident_bytes([os.getpid(), self.server.process.pid, *pids])
 
 
 def _output(wire: tuple, fds: "Sequence[int]") -> e.Output:  # type: ignore[type-arg]

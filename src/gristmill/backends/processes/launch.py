@@ -1,0 +1,45 @@
+"""Starts the fork server. Small on purpose: it runs before the driver has imported the rest of itself."""
+
+import os
+import socket
+import subprocess
+import sys
+from dataclasses import dataclass
+
+SERVER_CODE = "from gristmill.backends.processes.fork_server import main; main()"
+END_S = 1.0
+
+
+@dataclass
+class Server:
+    """The process that forks workers, and the driver's end of the socket to it."""
+
+    process: subprocess.Popen[bytes]
+    sock: socket.socket
+
+    def close(self) -> None:
+        """Let the server see that the driver is gone: it kills its workers and ends."""
+        self.sock.close()
+        try:
+            self.process.wait(END_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+def launch() -> Server:
+    """Start a fork server; it imports while the driver goes on."""
+    ours, theirs = socket.socketpair()
+    # numpy's BLAS starts a thread per core when imported, and a process with threads must not be forked.
+    environment = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", **os.environ}
+    # What this process can import, that one must be able to: an editable install, a path set by hand.
+    environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
+    with theirs:
+        process = subprocess.Popen(
+            [sys.executable, "-c", SERVER_CODE, str(theirs.fileno())],
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,  # Ctrl-C in the terminal is the driver's to handle
+            env=environment,
+        )
+    return Server(process, ours)
