@@ -105,6 +105,7 @@ class GroupRunner:
         # A stage with its own process_batch may do better with several; the others need not pay for a list.
         self._own_batch = [type(s).process_batch is not ProcessingStage.process_batch for s in self.stages]
         self._one_at_a_time = [False] * len(self.stages)
+        self._spare = StageContext(attempt="none")
 
     def setup_on_node(self) -> None:
         """Run `setup_on_node` of all stages, in order."""
@@ -148,7 +149,9 @@ class GroupRunner:
         for number, job in enumerate(jobs):
             job.task.task_id = job.item_id
             if self.group.index == 0 and job.task.counts_documents:
-                results[number].counts[0].read += job.task.num_items  # given as initial tasks: this is where they are met
+                results[number].counts[
+                    0
+                ].read += job.task.num_items  # given as initial tasks: this is where they are met
             items.append(_Item(number, job.item_id, job.task))
         for item, streamed in self._wave(0, items, jobs, results):
             if self.last and item.task.counts_documents:
@@ -213,8 +216,8 @@ class GroupRunner:
         self, index: int, items: list[_Item], jobs: Sequence[Job], results: list[JobResult]
     ) -> Iterator[tuple[_Item, Result]]:
         size = self.stages[index].batch_size or 1
-        careful = any(jobs[item.job].care is not Care.NORMAL for item in items)
-        if careful or size == 1 or len(items) == 1 or not self._own_batch[index] or self._one_at_a_time[index]:
+        alone = size == 1 or len(items) == 1 or not self._own_batch[index] or self._one_at_a_time[index]
+        if alone or any(jobs[item.job].care is not Care.NORMAL for item in items):
             for item in items:
                 yield item, self._call_one(index, item, jobs[item.job], results[item.job])
             return
@@ -224,7 +227,7 @@ class GroupRunner:
 
     def _call_one(self, index: int, item: _Item, job: Job, result: JobResult) -> Result:
         stage = self.stages[index]
-        context = self._context(job, item)
+        context = self._context(job)
         started = time.perf_counter()
         if job.care is Care.NORMAL:
             self.leave_crumb(index, 0, item.task.num_items)
@@ -244,7 +247,7 @@ class GroupRunner:
         self, index: int, items: list[_Item], jobs: Sequence[Job], results: list[JobResult]
     ) -> Iterator[tuple[_Item, Result]]:
         stage = self.stages[index]
-        context = self._context(jobs[items[0].job], items[0])
+        context = self._context(jobs[items[0].job])
         self.leave_crumb(index, 0, sum(item.task.num_items for item in items))
         started = time.perf_counter()
         stage.context = context
@@ -261,16 +264,20 @@ class GroupRunner:
         seconds = (time.perf_counter() - started) / len(items)
         for number, (item, output) in enumerate(zip(items, made, strict=True)):
             outputs = list(output) if isinstance(output, list | Iterator) else [] if output is None else [output]
-            own = self._context(jobs[item.job], item)
+            own = StageContext(context.session, str(jobs[item.job].attempt), context.keep_rejects)
             own.dropped = context.dropped_of.get(item.item_id, {})
             own.rejects = [r for r in context.rejects if r.documents.task_id == item.item_id]
             own.quarantined = context.quarantined if number == 0 else []
             self._account(index, item, outputs, own, results[item.job], seconds)
             yield item, outputs if isinstance(output, list | Iterator) else output
 
-    def _context(self, job: Job, item: _Item) -> StageContext:
-        keep = self.settings.rejects_path is not None
-        return StageContext(session=self.settings.session, attempt=str(job.attempt), keep_rejects=keep)
+    def _context(self, job: Job) -> StageContext:
+        """A context for one call; the last one again if nobody has written in it."""
+        attempt = str(job.attempt)
+        if not self._spare.is_clean or self._spare.attempt != attempt:
+            keep = self.settings.rejects_path is not None
+            self._spare = StageContext(session=self.settings.session, attempt=attempt, keep_rejects=keep)
+        return self._spare
 
     def _process(self, stage: AnyStage, task: AnyTask, context: StageContext) -> Result:
         stage.context = context
@@ -288,7 +295,7 @@ class GroupRunner:
         """Draw from a stage that streams, accounting for each of its tasks as it comes."""
         stage, job, result = self.stages[index], jobs[item.job], results[item.job]
         while True:
-            context = self._context(job, item)
+            context = self._context(job)
             stage.context = context
             started = time.perf_counter()
             try:
@@ -402,8 +409,9 @@ class GroupRunner:
         """Enter one call into the books: every document in is out, dropped, quarantined or written."""
         counts = result.counts[index]
         name = self.group.names[index]
-        lost = sum(context.dropped.values()) + sum(record.num_documents for record in context.quarantined)
-        made = sum(task.num_items for task in outputs if task.counts_documents)
+        clean = context.is_clean
+        lost = 0 if clean else sum(context.dropped.values()) + sum(r.num_documents for r in context.quarantined)
+        made = sum([task.num_items for task in outputs if task.counts_documents])
         counts.process_s += seconds
         if item.task.counts_documents:
             given = item.task.num_items
@@ -421,9 +429,10 @@ class GroupRunner:
             if not streamed:
                 counts.bytes_in += item.task.nbytes
         counts.documents_out += made
-        for reason, number in context.dropped.items():
-            counts.dropped[reason] = counts.dropped.get(reason, 0) + number
-        self._note(index, item, context, result)
+        if not clean or context.dropped:
+            for reason, number in context.dropped.items():
+                counts.dropped[reason] = counts.dropped.get(reason, 0) + number
+            self._note(index, item, context, result)
         for task in outputs:
             if isinstance(task, Task):
                 task._stage_perf.append(

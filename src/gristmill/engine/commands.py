@@ -58,10 +58,10 @@ class KillWorker(msgspec.Struct, frozen=True):
 
 
 class SendTask(msgspec.Struct, frozen=True):
-    """Give tasks to a worker; it takes them in order. `batch` of them go into one call."""
+    """Give tasks to a worker; it takes the calls in order, and the tasks of a call together."""
 
     worker: int
-    assignments: tuple[Assignment, ...]
+    calls: list[list[Assignment]]
 
 
 class GrantEmit(msgspec.Struct, frozen=True):

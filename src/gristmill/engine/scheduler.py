@@ -392,49 +392,62 @@ class Scheduler:
         if not workers:
             return
         more_coming = not self.source_exhausted or any(g.live for g in self.groups[:index])
+        size = group.plan.batch_size
         while group.queue:
-            worker = min(workers, key=lambda w: len(w.assigned))
-            scarce = not more_coming and len(group.queue) <= len(workers) * group.plan.batch_size
+            head = group.queue[0]
+            # A task that failed is tried elsewhere, if there is an elsewhere.
+            worker = min(workers, key=lambda w: (w.id == head.last_worker, len(w.assigned)))  # noqa: B023  # used at once
+            scarce = not more_coming and len(group.queue) <= len(workers) * size
             room = self._slots(group, scarce=scarce) - len(worker.assigned)
             if room <= 0:
                 return
-            count = batching.batch_of(
-                len(group.queue),
-                batch_size=group.plan.batch_size,
-                remaining=group.live,
-                workers=len(workers),
-                more_coming=more_coming,
-                oldest_wait_s=self.now - group.queue[0].queued_at,
-            )
-            if count == 0 or not self._send(worker, group, index, min(count, room)):
+            if size == 1:
+                count = min(room, -(-len(group.queue) // len(workers)))
+            else:
+                count = batching.batch_of(
+                    len(group.queue),
+                    batch_size=size,
+                    remaining=group.live,
+                    workers=len(workers),
+                    more_coming=more_coming,
+                    oldest_wait_s=self.now - head.queued_at,
+                )
+            if not self._send(worker, group, index, min(count, room)):
                 return
 
     def _send(self, worker: WorkerRecord, group: GroupRecord, index: int, count: int) -> bool:
-        """Send up to `count` tasks as one call; False if memory does not allow even one."""
-        sent: list[c.Assignment] = []
-        while len(sent) < count and group.queue:
-            task = group.queue[0]
-            # What is handled with care runs in a call of its own: its failure must be its own.
-            if (task.trial.attempts and sent) or not self.memory.admits(index, task.num_bytes):
+        """Send up to `count` tasks; False if there are none to send or memory does not allow even one."""
+        queue, size = group.queue, group.plan.batch_size
+        calls: list[list[c.Assignment]] = []
+        if not worker.assigned:
+            worker.running_since = self.now
+        for _ in range(min(count, len(queue))):
+            task = queue[0]
+            if not self.memory.admits(index, task.num_bytes):
                 break
-            group.queue.popleft()
+            queue.popleft()
             task.change(Change.SENT)
             self.memory.send(task.id, index, task.num_bytes)
-            if not worker.assigned:
-                worker.running_since = self.now
             worker.assigned[task.id] = task
             trial = task.trial
-            sent.append(
+            # What is handled with care runs in a call of its own: its failure must be its own.
+            if not calls or len(calls[-1]) == size or trial.attempts or calls[-1][-1].attempt:
+                calls.append([])
+            calls[-1].append(
                 c.Assignment(
-                    task.id, task.item_id, task.payload, trial.care, trial.attempts, trial.condemned, trial.cause,
+                    task.id,
+                    task.item_id,
+                    task.payload,
+                    trial.care,
+                    trial.attempts,
+                    trial.condemned,
+                    trial.cause,
                     task.received,
                 )
-            )  # fmt: skip
-            if trial.attempts:
-                break
-        if sent:
-            self.out.append(c.SendTask(worker.id, tuple(sent)))
-        return bool(sent)
+            )
+        if calls:
+            self.out.append(c.SendTask(worker.id, calls))
+        return bool(calls)
 
     def _grant(self) -> None:
         """Let streaming workers go on while their successors keep up."""

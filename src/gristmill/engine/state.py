@@ -36,6 +36,7 @@ class TaskRecord:
     last_worker: int = -1
 
     def change(self, change: Change) -> None:
+        """Go on to the next state, or raise EngineBug if that cannot happen."""
         self.state = next_state(self.item_id, self.state, change)
 
 

@@ -58,6 +58,11 @@ class StageContext:
     quarantined: list[Quarantined] = field(default_factory=list)
     lines_read: dict[tuple[str, int], int] = field(default_factory=dict)  # (path, first byte) -> lines
 
+    @property
+    def is_clean(self) -> bool:
+        """Whether the stage reported nothing."""
+        return not (self.dropped or self.quarantined or self.lines_read)
+
     def drop(
         self,
         batch: DocumentBatch,

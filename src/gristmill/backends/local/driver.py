@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from gristmill.backends.books import Books
 from gristmill.backends.processes.pool import ProcessPool
+from gristmill.backends.garbage import seldom_collecting
 from gristmill.backends.run_directory import RunDirectory
 from gristmill.backends.snapshots import SnapshotMaker
 from gristmill.engine import commands as c
@@ -71,6 +72,10 @@ class Driver:
 
     def run(self) -> c.Finish:
         """Drive the run to its end."""
+        with seldom_collecting():
+            return self._run()
+
+    def _run(self) -> c.Finish:
         self._handle(e.Ticked(time.monotonic()), self.node)
         while self.finish is None:
             events = self.pool.poll(self._timeout())
@@ -111,7 +116,8 @@ class Driver:
         self.pool.start(command.worker, command.group, command.gpus)
 
     def _send_task(self, command: c.SendTask) -> None:
-        self.pool.send(command.worker, command.assignments)
+        for call in command.calls:
+            self.pool.send(command.worker, call)
 
     def _pull_source(self, command: c.PullSource) -> None:
         items = []

@@ -36,7 +36,7 @@ class InlinePool:
     groups: tuple[Group, ...]
     settings: RunSettings
     _runners: dict[int, GroupRunner] = field(default_factory=dict)
-    _pending: deque[tuple[int, tuple[Assignment, ...]]] = field(default_factory=deque)
+    _pending: deque[tuple[int, list[Assignment]]] = field(default_factory=deque)
     _events: list[e.Event] = field(default_factory=list)
 
     @staticmethod
@@ -80,7 +80,7 @@ class InlinePool:
         self._runners.pop(number, None)
         self._pending = deque(entry for entry in self._pending if entry[0] != number)
 
-    def send(self, number: int, assignments: tuple[Assignment, ...]) -> None:
+    def send(self, number: int, assignments: list[Assignment]) -> None:
         self._pending.append((number, assignments))
 
     def grant(self, number: int, task: int) -> None:
@@ -97,7 +97,7 @@ class InlinePool:
         events, self._events = self._events, []
         return events
 
-    def _run(self, number: int, assignments: tuple[Assignment, ...]) -> None:
+    def _run(self, number: int, assignments: list[Assignment]) -> None:
         emitted = [0] * len(assignments)
 
         def emit(which: int, item_id: str, task: AnyTask) -> None:

@@ -8,6 +8,7 @@ Server to driver: ("loaded", error), ("started", worker, pid), ("exited", worker
 """
 
 import ctypes
+import gc
 import os
 import pickle
 import select
@@ -71,6 +72,9 @@ def _load(channel: Channel, plan: ServerPlan) -> tuple[object, object] | None:
         os.chdir(plan.directory)
         loaded = pickle.loads(plan.groups), pickle.loads(plan.settings)
         import gristmill.backends.processes.worker_process  # noqa: F401  # paid once here, not in every worker
+
+        gc.collect()
+        gc.freeze()  # a collection in a worker would write to, and so copy, every page shared with this process
     except Exception:  # a user's module may raise anything when imported
         channel.send(("loaded", traceback.format_exc()))
         return None

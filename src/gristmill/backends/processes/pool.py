@@ -120,10 +120,9 @@ class ProcessPool:
 
     # Sending
 
-    def send(self, number: int, assignments: tuple[Assignment, ...]) -> None:
-        parcels: list[Parcel] = [assignment.payload for assignment in assignments]  # type: ignore[misc]
-        wire = [to_wire(assignment, parcel) for assignment, parcel in zip(assignments, parcels, strict=True)]
-        self._post(number, ("call", wire), [parcel.fd for parcel in parcels if parcel.fd >= 0])
+    def send(self, number: int, assignments: list[Assignment]) -> None:
+        fds = [assignment.payload.fd for assignment in assignments if assignment.payload.fd >= 0]  # type: ignore[attr-defined]
+        self._post(number, ("call", [to_wire(assignment) for assignment in assignments]), fds)
 
     def grant(self, number: int, task: int) -> None:
         self._post(number, ("grant", task))

@@ -51,10 +51,11 @@ def unpack(parcel: Parcel) -> AnyTask:
     return load(parcel.header, pa.py_buffer(shared_memory.map_read_only(parcel.fd, parcel.size)))
 
 
-def to_wire(assignment: Assignment, parcel: Parcel) -> tuple[object, ...]:
+def to_wire(assignment: Assignment) -> tuple[object, ...]:
     """An assignment without its descriptor, which rides beside the message."""
-    bare = (parcel.header, parcel.body, parcel.size)
-    return (assignment.task, assignment.item_id, bare, assignment.care.value, *assignment[4:])
+    task, item_id, parcel, care, *rest = assignment
+    assert isinstance(parcel, Parcel)
+    return (task, item_id, parcel[:3], care.value, *rest)
 
 
 def counts_to_wire(counts: StageCounts) -> WireCounts:

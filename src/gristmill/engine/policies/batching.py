@@ -1,7 +1,7 @@
 """How many tasks a worker holds, and how many go into one call."""
 
 PREFETCH_S = 0.005  # a round trip to a busy driver on a busy machine; measured 0.3–4 ms with both cores taken
-MAX_PREFETCH = 64
+MAX_PREFETCH = 256
 FLUSH_S = 0.05  # how long an incomplete batch waits for company while upstream still runs
 
 
