@@ -28,6 +28,7 @@ class FileStatus:
 class FileSystem(Protocol):
     """What gristmill needs of a file system. Paths are given and returned in full, with their scheme."""
 
+    def full(self, path: str) -> str: ...
     def status(self, path: str) -> FileStatus | None: ...
     def is_directory(self, path: str) -> bool: ...
     def walk(self, directory: str) -> Iterator[FileStatus]: ...
@@ -51,6 +52,10 @@ def file_system(path: str, options: StorageOptions | None = None) -> FileSystem:
 
 class LocalFileSystem:
     """Files of this machine."""
+
+    def full(self, path: str) -> str:
+        """The path as listings spell it."""
+        return plain(path)
 
     def status(self, path: str) -> FileStatus | None:
         try:
@@ -108,6 +113,10 @@ class RemoteFileSystem:
 
         self._scheme = url.partition("://")[0]
         self._fs = fsspec.core.url_to_fs(url, **options)[0]
+
+    def full(self, path: str) -> str:
+        """The URL as listings spell it."""
+        return self._url(str(self._fs._strip_protocol(path)))
 
     def _url(self, path: str) -> str:
         return cast("str", self._fs.unstrip_protocol(path)) if "://" not in path else path

@@ -68,15 +68,14 @@ def _matching(fs: FileSystem, path: str, wanted: tuple[str, ...] | None) -> tupl
 
 def _glob(fs: FileSystem, pattern: str) -> Iterator[FileStatus]:
     """Files whose path matches; a directory that matches stands for all files in it."""
-    root = _MAGIC.split(pattern, maxsplit=1)[0].rpartition("/")[0]
-    local = "://" not in pattern
-    base = root or ("/" if pattern.startswith("/") else ".")
+    root, slash, _ = _MAGIC.split(pattern, maxsplit=1)[0].rpartition("/")
+    base = root or slash or "."
     if not fs.is_directory(base):
         return
-    matches = re.compile(_translate(pattern)).match
+    matches = re.compile(_translate(pattern[len(root + slash) :])).match
+    prefix = fs.full(base).rstrip("/") + "/"
     for status in fs.walk(base):
-        path = status.path.removeprefix("./") if local and not root and not pattern.startswith("./") else status.path
-        if matches(path):
+        if matches(status.path.removeprefix(prefix)):
             yield status
 
 

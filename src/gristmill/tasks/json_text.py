@@ -22,6 +22,7 @@ JsonValue: TypeAlias = "str | int | float | bool | list[JsonValue] | dict[str, J
 
 JSON_MARK = {b"gristmill.type": b"json"}
 MAX_STRUCT_FIELDS = 64  # an object used as a map would become a struct with a column for each key it ever had
+_MAX_DEPTH = 32
 _PIECE_BYTES = 1 << 19
 _EXACT_IN_DOUBLE = 2**53
 _SCALARS: dict[frozenset[type], pa.DataType] = {
@@ -95,7 +96,7 @@ def infer(values: list[JsonValue]) -> pa.Array | pa.ChunkedArray | None:
             return pa.array(values, _SCALARS[kinds])
         if kinds == {list} or (kinds == {dict} and _count_keys(values) <= MAX_STRUCT_FIELDS):
             array = pa.array(values)
-            return None if _has_empty_struct(array.type) else array
+            return array if _is_storable(array.type) else None
     except _NOT_ARROW:
         pass
     return None
@@ -105,11 +106,11 @@ def _count_keys(values: list[JsonValue]) -> int:
     return len({key for value in values if isinstance(value, dict) for key in value})
 
 
-def _has_empty_struct(kind: pa.DataType) -> bool:
-    """Parquet cannot hold an object without fields."""
-    if pa.types.is_struct(kind) and not kind.num_fields:
-        return True
-    return any(_has_empty_struct(kind.field(i).type) for i in range(kind.num_fields))
+def _is_storable(kind: pa.DataType, depth: int = 0) -> bool:
+    """Parquet has no objects without fields; Arrow's files end at 64 levels."""
+    if depth > _MAX_DEPTH or (pa.types.is_struct(kind) and not kind.num_fields):
+        return False
+    return all(_is_storable(kind.field(i).type, depth + 1) for i in range(kind.num_fields))
 
 
 def _parse_values(texts: Sequence[bytes | None]) -> list[JsonValue]:

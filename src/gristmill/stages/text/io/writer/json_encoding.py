@@ -8,7 +8,7 @@ Four ways, fastest first; they differ in speed, never in meaning:
 Text is UTF-8 without escapes it does not need; NaN and infinities, which JSON has not, are null.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, pairwise, repeat
 
 import msgspec
@@ -19,6 +19,7 @@ from gristmill.tasks.json_lines import JsonLines
 from gristmill.tasks.json_text import is_json
 
 _SLICE_BYTES = 8 * 1024**2  # encoded at a time, so that a large batch is not in memory twice
+_QUOTE, _CLOSE = b'"}'
 _encoder = msgspec.json.Encoder(enc_hook=str, decimal_format="number")
 
 
@@ -47,25 +48,28 @@ def _own_columns(batch: DocumentBatch) -> list[str]:
 
 
 def _splice(batch: DocumentBatch) -> bytes:
-    names = _own_columns(batch)
-    columns = [_texts(batch, name) for name in names]
-    keys = [b"," + _encoder.encode(name) + b":" for name in names]
-    bodies = _open_objects(_lines_of(batch))
-    pieces = chain.from_iterable(zip(keys, columns, strict=True))
-    return _interleave(bodies, *(repeat(p) if isinstance(p, bytes) else p for p in pieces), repeat(b"}\n"))
+    bodies, commas = _open_objects(_lines_of(batch))
+    pieces: list[object] = [bodies]
+    for name in _own_columns(batch):
+        pieces += [commas, repeat(_encoder.encode(name) + b":"), _texts(batch, name)]
+        commas = repeat(b",")
+    return _interleave(*pieces, repeat(b"}\n"))
 
 
-def _open_objects(lines: JsonLines) -> list[memoryview | bytes]:
-    """Each line up to, and without, its closing brace."""
+def _open_objects(lines: JsonLines) -> tuple[list[memoryview | bytes], Iterable[bytes]]:
+    """Each line up to, and without, its closing brace; and the comma that must follow, if the object has fields."""
     view, offsets = lines.data(), lines.offsets()
-    bounds = (offsets - offsets[0]).tolist()
     bodies: list[memoryview | bytes] = []
-    for start, end in pairwise(bounds):
-        if end - start > 8 and view[end - 2] == ord("}"):
+    commas: list[bytes] = [b","] * len(lines)
+    for start, end in pairwise((offsets - offsets[0]).tolist()):
+        if view[start + 1] == _QUOTE and view[end - 2] == _CLOSE:
             bodies.append(view[start : end - 2])
-        else:
-            bodies.append(bytes(view[start:end]).rstrip()[:-1])
-    return bodies
+            continue
+        body = bytes(view[start:end]).rstrip()[:-1]
+        if len(body.strip()) == 1:
+            body, commas[len(bodies)] = b"{", b""
+        bodies.append(body)
+    return bodies, commas
 
 
 def _interleave(*columns: object) -> bytes:

@@ -1,0 +1,48 @@
+"""A file is there whole or not at all."""
+
+import fsspec
+import pytest
+import xxhash
+
+from gristmill.storage.atomic_write import publish, remove, stage_file, write_file
+
+
+def test_a_file_is_written_with_its_size_and_checksum(tmp_path):
+    path = str(tmp_path / "new" / "a.jsonl")
+    written = write_file(path, [b"one", memoryview(b"two")])
+    assert (tmp_path / "new" / "a.jsonl").read_bytes() == b"onetwo"
+    assert (written.path, written.num_bytes, written.checksum) == (
+        path,
+        6,
+        f"xxh3:{xxhash.xxh3_128_hexdigest(b'onetwo')}",
+    )
+
+
+def test_an_error_while_writing_leaves_the_old_file_and_nothing_else(tmp_path):
+    path = tmp_path / "a"
+    path.write_text("old")
+
+    def chunks():
+        yield b"new"
+        raise RuntimeError("disk on fire")
+
+    with pytest.raises(RuntimeError, match="disk on fire"):
+        write_file(str(path), chunks())
+    assert [p.name for p in tmp_path.iterdir()] == ["a"]
+    assert path.read_text() == "old"
+
+
+@pytest.mark.parametrize("root", ["local", "memory://atomic"])
+def test_a_staged_file_appears_when_it_is_published_and_publishing_again_is_no_error(tmp_path, root):
+    root = str(tmp_path) if root == "local" else root
+    fs = fsspec.filesystem("memory" if "://" in root else "file")
+    temporary, final = f"{root}/.gristmill/tmp/s/a.0", f"{root}/a"
+    stage_file(temporary, [b"x"])
+    assert not fs.exists(final)
+    publish(temporary, final)
+    publish(temporary, final)
+    assert fs.cat(final) == b"x"
+    assert not fs.exists(temporary)
+    remove(final)
+    remove(final)
+    assert not fs.exists(final)
