@@ -65,15 +65,14 @@ def number_lines(records: Iterable[CommitRecord], quarantine_files: Iterable[str
     for record in records:
         for path, start, count in record.lines_read:
             starts.setdefault(path, {})[start] = count
-    for name in quarantine_files:
-        path = Path(name)
-        entries = [json.loads(line) for line in path.read_text().splitlines()]
+    for file in map(Path, quarantine_files):
+        entries = [json.loads(line) for line in file.read_text().splitlines()]
         for entry in entries:
             blocks, start = starts.get(entry["source"], {}), entry["block_start"]
             if entry["line"] is not None and start is not None and blocks:
                 entry["line"] += sum(count for first, count in blocks.items() if first < start)
                 entry["block_start"] = None
         text = "".join(json.dumps(entry, separators=(",", ":")) + "\n" for entry in entries)
-        temporary = path.with_name(f".{path.name}.tmp")
+        temporary = file.with_name(f".{file.name}.tmp")
         temporary.write_text(text)
-        temporary.replace(path)
+        temporary.replace(file)

@@ -1,7 +1,7 @@
 """Less garbage collection where there is no garbage.
 
-The driver holds many small records and makes no cycles, so Python's collector walks them all again and again for nothing
-(a fifth of the driver's time at 5,000 tasks a second). Reference counts free everything as before.
+The driver holds many small records and makes no cycles, so Python's collector walks them all again and again for
+nothing (a fifth of the driver's time at 5,000 tasks a second). Reference counts free everything as before.
 """
 
 import contextlib

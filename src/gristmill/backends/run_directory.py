@@ -7,9 +7,9 @@
     quarantine/    documents that could not be processed
     report.json    the books, when the run has ended
 
-Publication order is the guarantee: a writer writes a temporary file, the ledger line is forced to disk, then the file is
-renamed. A crash before the line leaves an orphan that the next run deletes; a crash after it leaves a rename that the
-next run does.
+Publication order is the guarantee: a writer writes a temporary file, the ledger line is forced to disk, then the file
+is renamed. A crash before the line leaves an orphan that the next run deletes; a crash after it leaves a rename that
+the next run does.
 """
 
 import contextlib
@@ -42,8 +42,8 @@ class RunDirectory:
         self.path = path
         self.session = session
         self.quarantine = path / "quarantine"
-        self._lock_fd: int | None = None
-        self._ledger_fd: int | None = None
+        self._lock_fd = -1
+        self._ledger_fd = -1
         self._staging: list[str] = []
 
     # Opening
@@ -99,7 +99,6 @@ class RunDirectory:
             yield from file
 
     def _cut_torn_line(self) -> None:
-        assert self._ledger_fd is not None
         text = (self.path / "ledger.jsonl").read_bytes()
         if text and not text.endswith(b"\n"):
             os.ftruncate(self._ledger_fd, text.rfind(b"\n") + 1)
@@ -128,7 +127,6 @@ class RunDirectory:
 
     def append(self, records: Iterable[CommitRecord]) -> None:
         """Write ledger lines and force them to disk, all at once."""
-        assert self._ledger_fd is not None
         text = "".join(ledger.encode(record) for record in records).encode()
         view = memoryview(text)
         while view:
@@ -155,9 +153,9 @@ class RunDirectory:
             with contextlib.suppress(OSError):  # the parent may hold the run directory itself
                 os.rmdir(os.path.dirname(root))  # noqa: PTH106, PTH120
         for fd in (self._ledger_fd, self._lock_fd):
-            if fd is not None:
+            if fd >= 0:
                 os.close(fd)
-        self._ledger_fd = self._lock_fd = None
+        self._ledger_fd = self._lock_fd = -1
 
 
 def _publish_late(file: StagedFile) -> int | None:
@@ -172,9 +170,8 @@ def _publish_late(file: StagedFile) -> int | None:
 def _refusal(path: Path, before: dict[str, object], now: dict[str, object]) -> str:
     """Say what differs, and how to go on."""
     differences = [*_stage_differences(before, now), *_input_differences(before, now)]
-    for key in ("pipeline", "partitions", "rejects_path", "version"):
-        if before.get(key) != now[key]:
-            differences.append(f"{key}: {before.get(key)!r} then, {now[key]!r} now")
+    keys = [key for key in ("pipeline", "partitions", "rejects_path", "version") if before.get(key) != now[key]]
+    differences += [f"{key}: {before.get(key)!r} then, {now[key]!r} now" for key in keys]
     if not differences:
         differences = ["the code of a stage has changed"]
     shown = "\n  ".join(differences[:SHOWN])

@@ -1,43 +1,26 @@
 """What happens inside a worker, on every executor: run a group's stages on a task and account for every document.
 
-A stage that raises is the one thing in gristmill that is caught broadly: whatever a user's code throws is data here. How
-far a failure is followed up is said by `Care`: reported, narrowed down to single documents, or stepped through one
-document at a time with a crumb left before each, so that the driver knows which document killed the process.
+A stage that raises is the one thing in gristmill that is caught broadly: whatever a user's code throws is data here.
+How far a failure is followed up is said by `Care`: reported, or taken apart as `isolation.py` does.
 """
 
+import pickle
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
-import pyarrow as pa
-
+from gristmill.backends.isolation import Isolation, Job, LeaveCrumb, Result, StageRaised, describe, record_of
 from gristmill.backends.side_files import SideFiles
 from gristmill.engine.commands import Care
-from gristmill.engine.events import Crumb
 from gristmill.engine.plan import AnyStage, AnyTask, Group
 from gristmill.errors import StageError
 from gristmill.metrics.stage_counts import StageCounts
 from gristmill.stages.base import ProcessingStage
-from gristmill.stages.context import Quarantined, StageContext
-from gristmill.stages.worker_info import NodeInfo, WorkerMetadata
+from gristmill.stages.context import StageContext
+from gristmill.stages.worker_info import WorkerMetadata
 from gristmill.tasks import DocumentBatch, FileGroupTask, StagedFile, StagePerfStats, Task
 from gristmill.tasks.document import relink
-
-LeaveCrumb = Callable[[int, int, int], None]
-Result = AnyTask | list[AnyTask] | Iterator[AnyTask] | None
-
-
-class Job(NamedTuple):
-    """One task to run. `item_id` names what is made of it."""
-
-    item_id: str
-    task: AnyTask
-    care: Care = Care.NORMAL
-    attempt: int = 0
-    condemned: tuple[Crumb, ...] = ()
-    cause: str = ""
 
 
 @dataclass(slots=True)
@@ -59,13 +42,6 @@ class JobFailure:
     stage: str
     error: str
     transient: bool
-
-
-class _StageRaised(Exception):  # never leaves this file: carries which stage it was
-    def __init__(self, stage: AnyStage, error: Exception) -> None:
-        super().__init__(str(error))
-        self.stage = stage
-        self.error = error
 
 
 @dataclass(slots=True)
@@ -106,16 +82,16 @@ class GroupRunner:
         self._own_batch = [type(s).process_batch is not ProcessingStage.process_batch for s in self.stages]
         self._one_at_a_time = [False] * len(self.stages)
         self._spare = StageContext(attempt="none")
+        self._careful = Isolation(self.stages, self.settings.session, self._process, leave_crumb)
 
-    def setup_on_node(self) -> None:
-        """Run `setup_on_node` of all stages, in order."""
-        for stage in self.stages:
-            stage.setup_on_node(NodeInfo(), WorkerMetadata())
-
-    def setup(self, metadata: WorkerMetadata) -> None:
-        """Run `setup` of all stages, in order."""
-        for stage in self.stages:
-            stage.setup(metadata)
+    def setup(self, metadata: WorkerMetadata) -> str:
+        """Run `setup` of all stages, in order; return the traceback of the one that raised, or nothing."""
+        try:
+            for stage in self.stages:
+                stage.setup(metadata)
+        except Exception:
+            return traceback.format_exc()
+        return ""
 
     def teardown(self) -> None:
         """Run `teardown` of all stages, in order."""
@@ -129,14 +105,14 @@ class GroupRunner:
         """
         try:
             return list(self._run_together(jobs, emit))
-        except _StageRaised as raised:
+        except StageRaised as raised:
             if len(jobs) == 1:
                 return [_failure(raised)]
         results: list[JobResult | JobFailure] = []
         for number, job in enumerate(jobs):
             try:
                 results += self._run_together([job], lambda _, item_id, task, n=number: emit(n, item_id, task))  # type: ignore[misc]
-            except _StageRaised as raised:
+            except StageRaised as raised:
                 results.append(_failure(raised))
         return results
 
@@ -191,13 +167,7 @@ class GroupRunner:
             yield item, False
 
     def _child(self, index: int, parent: _Item, task: AnyTask, number: int | None) -> _Item:
-        if not isinstance(task, Task):
-            raise _StageRaised(
-                self.stages[index],
-                StageError(
-                    f"{self.group.names[index]}: expected process to return a Task, a list of them, or None; got {task!r:.200}"
-                ),
-            )
+        self._check_is_task(index, task)
         before = parent.task
         if task is not before:
             task.inherit(before)
@@ -209,6 +179,12 @@ class GroupRunner:
         item_id = parent.item_id if number is None else f"{parent.item_id}.{number:04d}"
         task.task_id = item_id
         return _Item(parent.job, item_id, task)
+
+    def _check_is_task(self, index: int, given: object) -> None:
+        if not isinstance(given, Task):
+            expected = "expected process to return a Task, a list of them, or None"
+            error = StageError(f"{self.group.names[index]}: {expected}; got {given!r:.200}")
+            raise StageRaised(self.stages[index], error)
 
     # One stage
 
@@ -233,7 +209,7 @@ class GroupRunner:
             self.leave_crumb(index, 0, item.task.num_items)
             made = self._process(stage, item.task, context)
         else:
-            made = self._process_carefully(index, item.task, job, context)
+            made = self._careful.process(index, item.task, job, context)
         seconds = time.perf_counter() - started
         if not isinstance(made, Iterator):
             outputs = made if isinstance(made, list) else [] if made is None else [made]
@@ -254,7 +230,7 @@ class GroupRunner:
         try:
             made = list(stage.process_batch([item.task for item in items]))
         except Exception as error:
-            raise _StageRaised(stage, error) from error
+            raise StageRaised(stage, error) from error
         if len(made) != len(items):
             # Which output belongs to which input cannot be told; one at a time there is no question.
             self._one_at_a_time[index] = True
@@ -285,9 +261,9 @@ class GroupRunner:
             made = stage.process_batch([task])
             if isinstance(made, list | tuple) and len(made) == 1:
                 return made[0]
-            return list(made)  # type: ignore[arg-type]  # several outputs of one input, given flat
+            return list(made)  # several outputs of one input, given flat
         except Exception as error:
-            raise _StageRaised(stage, error) from error
+            raise StageRaised(stage, error) from error
 
     def _stream(
         self, index: int, item: _Item, made: Iterator[AnyTask], jobs: Sequence[Job], results: list[JobResult]
@@ -302,9 +278,9 @@ class GroupRunner:
                 task = next(made, None)
             except Exception as error:
                 if job.care is Care.NORMAL:
-                    raise _StageRaised(stage, error) from error
+                    raise StageRaised(stage, error) from error
                 # What was streamed before is on its way already; the rest of this source is lost, and said so.
-                context.quarantine(_record(error, item.task, None))
+                context.quarantine(record_of(error, item.task, None))
                 task = None
             seconds = time.perf_counter() - started
             outputs = [] if task is None else [task]
@@ -312,78 +288,6 @@ class GroupRunner:
             if task is None:
                 return
             yield task
-
-    # A stage that failed before
-
-    def _process_carefully(self, index: int, task: AnyTask, job: Job, context: StageContext) -> Result:
-        """Process a task, leaving out the documents that make the stage fail; they are quarantined."""
-        stage = self.stages[index]
-        if job.care is Care.CONDEMN:
-            context.quarantine(_condemned(task, None, job.cause))
-            return None
-        bad: dict[int, Quarantined] = {}
-        if isinstance(task, DocumentBatch) and stage.rows_are_independent:
-            for crumb in job.condemned:
-                if crumb.stage == index:
-                    bad[crumb.first_row] = _condemned(task, crumb.first_row, job.cause)
-            if job.care is Care.STEP:
-                self._step(index, task, job, bad)
-        self.leave_crumb(index, 0, task.num_items)
-        while True:
-            good = _without(task, bad)
-            trial = StageContext(session=context.session, attempt=context.attempt, keep_rejects=context.keep_rejects)
-            try:
-                made = self._process(stage, good, trial)
-            except _StageRaised as raised:
-                if isinstance(raised.error, stage.transient_errors):
-                    raise
-                before = len(bad)
-                if isinstance(task, DocumentBatch) and stage.rows_are_independent:
-                    self._bisect(index, task, [r for r in range(task.num_items) if r not in bad], job, bad)
-                if len(bad) == before:  # no single document is to blame
-                    context.quarantine(_record(raised.error, good, None))
-                    made = None
-                    break
-            else:
-                context.dropped, context.dropped_of, context.rejects = trial.dropped, trial.dropped_of, trial.rejects
-                context.lines_read = trial.lines_read
-                context.quarantined += trial.quarantined
-                break
-        for row in sorted(bad):
-            context.quarantine(bad[row])
-        return made
-
-    def _step(self, index: int, task: DocumentBatch, job: Job, bad: dict[int, Quarantined]) -> None:
-        for row in range(task.num_items):
-            if row not in bad:
-                self.leave_crumb(index, row, row + 1)
-                self._probe(index, task, [row], job, bad)
-
-    def _bisect(self, index: int, task: DocumentBatch, rows: list[int], job: Job, bad: dict[int, Quarantined]) -> None:
-        """Find the documents of `rows` that make the stage fail: at most 2 log2(n) probes for each of them."""
-        if not rows or self._probe(index, task, rows, job, bad) or len(rows) == 1:
-            return
-        middle = len(rows) // 2
-        self._bisect(index, task, rows[:middle], job, bad)
-        self._bisect(index, task, rows[middle:], job, bad)
-
-    def _probe(self, index: int, task: DocumentBatch, rows: list[int], job: Job, bad: dict[int, Quarantined]) -> bool:
-        """Try some rows and throw the result away; a single row that fails is bad. True if they passed."""
-        context = StageContext(session=self.settings.session, attempt=f"{job.attempt}-probe")
-        piece = task.take(rows)
-        piece.task_id = task.task_id
-        try:
-            made = self._process(self.stages[index], piece, context)
-            for output in made if isinstance(made, list | Iterator) else [made]:
-                if isinstance(output, FileGroupTask):
-                    self._side.discard(output.staged)
-        except _StageRaised as raised:
-            if isinstance(raised.error, self.stages[index].transient_errors):
-                raise
-            if len(rows) == 1:
-                bad[rows[0]] = _record(raised.error, piece, rows[0])
-            return False
-        return True
 
     # The books
 
@@ -445,49 +349,14 @@ class GroupRunner:
                 )
 
 
-def _failure(raised: _StageRaised) -> JobFailure:
+def _failure(raised: StageRaised) -> JobFailure:
     transient = isinstance(raised.error, raised.stage.transient_errors)
-    return JobFailure(raised.stage.stage_name(), _describe(raised.error), transient)
+    return JobFailure(raised.stage.stage_name(), describe(raised.error), transient)
 
 
-def _describe(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"
-
-
-def _without(task: AnyTask, bad: dict[int, Quarantined]) -> AnyTask:
-    if not bad or not isinstance(task, DocumentBatch):
-        return task
-    good = task.filter(pa.array([row not in bad for row in range(task.num_items)], pa.bool_()))
-    good.task_id = task.task_id
-    return good
-
-
-def _record(error: Exception, task: AnyTask, row: int | None) -> Quarantined:
-    trace = "".join(traceback.format_exception(error))
-    return _quarantined(task, row, _describe(error), type(error).__name__, trace)
-
-
-def _condemned(task: AnyTask, row: int | None, cause: str) -> Quarantined:
-    piece = task if row is None or not isinstance(task, DocumentBatch) else task.take([row])
-    return _quarantined(piece, row, f"the worker ended while processing it: {cause}", "WorkerLost", "")
-
-
-def _quarantined(task: AnyTask, row: int | None, error: str, kind: str, trace: str) -> Quarantined:
-    source = task._metadata.get("source_files")
-    if isinstance(task, FileGroupTask):
-        source = task.data
-    text, document_id = "", ""
-    if isinstance(task, DocumentBatch) and task.num_items == 1:
-        text, document_id = SideFiles.document_text(task), SideFiles.document_id(task)
-    names = ", ".join(str(path) for path in source) if isinstance(source, list) else ""
-    return Quarantined(
-        error,
-        kind,
-        text,
-        document_id or f"{task.task_id}#{row or 0}",
-        names,
-        row=row,
-        traceback=trace,
-        # A file that cannot be read is one loss: nobody knows how many documents it holds.
-        num_documents=task.num_items if task.counts_documents else 1,
-    )
+def load_stages(pickled: bytes) -> tuple[tuple[Group, ...] | None, str]:
+    """Return the groups, or the traceback of what a user's module threw when it was imported."""
+    try:
+        return pickle.loads(pickled), ""
+    except Exception:
+        return None, traceback.format_exc()

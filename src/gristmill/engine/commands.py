@@ -9,7 +9,6 @@ from gristmill.engine.events import Crumb, Output
 from gristmill.metrics.stage_counts import StageCounts
 from gristmill.tasks import StagedFile
 
-
 EMIT_CREDITS = 2  # outputs a streaming worker may be ahead of its grants
 
 

@@ -27,13 +27,16 @@ class Fleet:
         self._last_recycle = 0.0
 
     def find(self, worker: int) -> WorkerRecord | None:
+        """The worker, or None if it has ended or never was."""
         return self._workers.get(worker)
 
     def add_node(self, event: e.NodeJoined) -> None:
+        """Use a machine from now on."""
         self.nodes[event.node] = NodeRecord(event.node, event.cpus, event.gpu_memory_gb)
         self.rescale_now = True
 
     def remove_node(self, node: int) -> None:
+        """Forget a machine; its workers have been removed before."""
         self.nodes.pop(node, None)
         self.rescale_now = True
 
@@ -59,6 +62,7 @@ class Fleet:
         return False
 
     def drain(self, worker: WorkerRecord) -> None:
+        """Give a worker nothing more; it ends when it has finished what it has."""
         worker.state = WorkerState.DRAINING
         self.scheduler.out.append(c.DrainWorker(worker.id))
 
@@ -76,6 +80,7 @@ class Fleet:
     # All of them
 
     def rescale_if_due(self) -> None:
+        """Start and drain workers, if something has changed or enough time has passed."""
         due = self.scheduler.now - self._last_rescale >= self.scheduler.config.rescale_interval_s
         if self.nodes and (self.rescale_now or due):
             self.rescale_now = False

@@ -1,4 +1,4 @@
-"""What the ledger says, as text. One line is one committed source partition: a person can read it, `tail` can follow it.
+"""What the ledger says, as text. One line is one committed source partition: a person can read it, `tail` follow it.
 
 The last line may be torn by a crash and is then as if it had not been written. A partition committed twice (its files
 had vanished and it was done again) counts once: the later line holds. Reading and writing the file is the executor's.

@@ -25,6 +25,7 @@ class Group:
 
     @property
     def name(self) -> str:
+        """What messages call it."""
         return self.names[0] if len(self.names) == 1 else f"{self.names[0]}…{self.names[-1]}"
 
 
@@ -45,10 +46,12 @@ class Plan:
 
     @property
     def stage_names(self) -> tuple[str, ...]:
+        """All stages in order."""
         return tuple(name for group in self.groups for name in group.names)
 
     @property
     def input_bytes(self) -> int:
+        """Bytes of all source partitions."""
         return sum(task.nbytes for task in self.sources)
 
     def describe(self) -> str:

@@ -9,8 +9,8 @@ An event about something that is over (a late result of a worker given up on, a 
 
 import heapq
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from gristmill.engine import commands as c
 from gristmill.engine import events as e
@@ -21,6 +21,9 @@ from gristmill.engine.policies.backpressure import MemoryBook
 from gristmill.engine.state import GroupRecord, RootRecord, TaskRecord, WorkerRecord, WorkerState
 from gristmill.engine.task_state import Change
 from gristmill.metrics.stage_counts import StageCounts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 MAX_BACKLOG_S = 5.0  # a stage this far ahead of the next one pauses
 MAX_SETUP_FAILURES = 2
@@ -396,7 +399,7 @@ class Scheduler:
         while group.queue:
             head = group.queue[0]
             # A task that failed is tried elsewhere, if there is an elsewhere.
-            worker = min(workers, key=lambda w: (w.id == head.last_worker, len(w.assigned)))  # noqa: B023  # used at once
+            worker = min(workers, key=lambda w: (w.id == head.last_worker, len(w.assigned)))  # used at once
             scarce = not more_coming and len(group.queue) <= len(workers) * size
             room = self._slots(group, scarce=scarce) - len(worker.assigned)
             if room <= 0:

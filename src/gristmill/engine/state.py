@@ -74,9 +74,11 @@ class GroupRecord:
     setup_s: float = 0.0
 
     def ready(self) -> list[WorkerRecord]:
+        """Workers that take tasks."""
         return [w for w in self.workers.values() if w.state is WorkerState.READY]
 
     def measured(self, seconds: float, tasks: int) -> None:
+        """Learn from tasks that took so many seconds of work."""
         self.completions += tasks
         self.useful_s += seconds
         each = seconds / tasks

@@ -1,8 +1,8 @@
 """Column flow: every column a stage reads must come from somewhere before it.
 
-The set of columns is known where a reader knows it (a Parquet schema, `fields`, a sample of JSON lines) and is carried on
-through stages that say what they add. A user's own stage may add anything, so after one nothing is an error any more: no
-false alarms, at the price of finding some mistakes at run time.
+The set of columns is known where a reader knows it (a Parquet schema, `fields`, a sample of JSON lines) and is carried
+on through stages that say what they add. A user's own stage may add anything, so after one nothing is an error any
+more: no false alarms, at the price of finding some mistakes at run time.
 """
 
 from collections.abc import Sequence

@@ -74,11 +74,16 @@ def unique_names(pipeline: str, stages: Sequence[AnyStage]) -> list[str]:
     return unique
 
 
+def check_is_stage(pipeline: str, given: object) -> None:
+    """Raise ConfigError for anything that is not a stage: a class, a function, a list."""
+    if not isinstance(given, ProcessingStage):
+        hint = "; did you forget to call it?" if isinstance(given, type) else ""
+        raise ConfigError(f"pipeline {pipeline!r}: expected a ProcessingStage; got {given!r:.200}{hint}")
+
+
 def _check_stages(name: str, stages: Sequence[AnyStage]) -> None:
     for stage in stages:
-        if not isinstance(stage, ProcessingStage):
-            hint = "; did you forget to call it?" if isinstance(stage, type) else ""
-            raise ConfigError(f"pipeline {name!r}: expected a ProcessingStage; got {stage!r}{hint}")
+        check_is_stage(name, stage)
         if (stage.batch_size or 1) < 1:
             raise ConfigError(f"{stage.stage_name()}: expected batch_size ≥ 1; got {stage.batch_size!r}")
         workers = stage.num_workers()

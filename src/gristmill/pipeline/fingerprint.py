@@ -13,13 +13,16 @@ import json
 import types
 from collections.abc import Mapping
 from pathlib import PurePath
+from typing import cast
 
-from gristmill.stages.base import ProcessingStage
+from gristmill.engine.plan import AnyStage
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 
 # How a stage is run, not what it does: changing these must not throw away finished work.
 NOT_CONTENT = {"name", "resources", "batch_size", "runtime_env"}
+# Class attributes that say nothing about what is done.
+NOT_SETTINGS = NOT_CONTENT | {"__doc__", "__module__", "__qualname__", "__firstlineno__"}
 DEPTH = 12
 
 
@@ -28,24 +31,25 @@ def fingerprint(parts: list[str]) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
 
-def stage_config(stage: object) -> str:
+def stage_config(stage: AnyStage) -> str:
     """Return the canonical configuration of a stage, as JSON."""
-    assert isinstance(stage, ProcessingStage)
     config = {k: v for k, v in stage.get_config().items() if k not in NOT_CONTENT}
     described = {key: canonical(value) for key, value in sorted(config.items())}
     kind = type(stage)
     return json.dumps({"class": f"{kind.__module__}.{kind.__qualname__}", "code": _class_code(kind), **described})
 
 
-def canonical(value: object, depth: int = 0) -> Json:  # noqa: PLR0911  # one return for each kind of value
+def canonical(value: object, depth: int = 0) -> Json:  # noqa: C901, PLR0911  # one branch for each kind of value
     """Return a JSON value that is the same for equal values in every process."""
     if depth > DEPTH:
         return f"<{type(value).__qualname__}>"
+    if isinstance(value, enum.Enum):
+        return f"{type(value).__qualname__}.{value.name}"
     if value is None or isinstance(value, bool | int | float | str):
-        return value if not isinstance(value, enum.Enum) else f"{type(value).__qualname__}.{value.name}"
+        return value
     if isinstance(value, bytes | bytearray):
         return f"bytes:{hashlib.sha256(value).hexdigest()[:16]}"
-    if isinstance(value, PurePath | enum.Enum):
+    if isinstance(value, PurePath):
         return str(value)
     if isinstance(value, Mapping):
         return {str(key): canonical(item, depth + 1) for key, item in sorted(value.items(), key=lambda kv: str(kv[0]))}
@@ -72,8 +76,7 @@ def _object(value: object, depth: int) -> Json:
 
 def _function(function: types.FunctionType | types.MethodType, depth: int) -> Json:
     bound = function.__self__ if isinstance(function, types.MethodType) else None
-    plain = function.__func__ if isinstance(function, types.MethodType) else function
-    assert isinstance(plain, types.FunctionType)
+    plain = cast("types.FunctionType", function.__func__ if isinstance(function, types.MethodType) else function)
     cells = []
     for cell in plain.__closure__ or ():
         try:
@@ -113,8 +116,6 @@ def _class_code(cls: type) -> str:
             function = getattr(function, "__func__", function)
             if isinstance(function, types.FunctionType):
                 digest.update(f"{name}:{_code(function.__code__)}".encode())
-            elif isinstance(member, bool | int | float | str):
-                # Class-level settings; the docstring and the module's name say nothing about what is done.
-                if name not in ("__doc__", "__module__", "__qualname__", "__firstlineno__", *NOT_CONTENT):
-                    digest.update(f"{name}={member!r}".encode())
+            elif isinstance(member, bool | int | float | str) and name not in NOT_SETTINGS:
+                digest.update(f"{name}={member!r}".encode())
     return digest.hexdigest()[:16]

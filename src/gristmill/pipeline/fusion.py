@@ -1,9 +1,9 @@
 """Which neighbouring stages run in one process, handing tasks over as objects.
 
-Moving a batch to another process costs a copy and a round trip, so neighbours are fused unless something speaks against
-it: other resources or environment, another number of workers, a GPU (its memory was asked for by one stage), a stage that
-batches tasks the group before it does not, a stage that must not be fused, or a source that streams one large file: then
-the stages behind it can keep the other cores busy.
+Moving a batch to another process costs a copy and a round trip, so neighbours are fused unless something speaks
+against it: other resources or environment, another number of workers, a GPU (its memory was asked for by one stage), a
+stage that batches tasks the group before it does not, a stage that must not be fused, or a source that streams one
+large file: then the stages behind it can keep the other cores busy.
 """
 
 from collections.abc import Sequence

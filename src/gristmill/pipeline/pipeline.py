@@ -8,7 +8,7 @@ from gristmill.backends.local import LocalExecutor
 from gristmill.backends.run_result import RunResult
 from gristmill.engine.plan import AnyStage, AnyTask, Plan
 from gristmill.errors import ConfigError
-from gristmill.pipeline.compile import compile_plan, decompose
+from gristmill.pipeline.compile import check_is_stage, compile_plan, decompose
 from gristmill.stages.base import CompositeStage, ProcessingStage
 
 
@@ -35,9 +35,7 @@ class Pipeline:
 
     def add_stage(self, stage: ProcessingStage) -> "Pipeline":  # type: ignore[type-arg]  # of any tasks
         """Append a stage; returns the pipeline, so that calls can be chained."""
-        if not isinstance(stage, ProcessingStage):
-            hint = "; did you forget to call it?" if isinstance(stage, type) else ""
-            raise ConfigError(f"pipeline {self.name!r}: expected a ProcessingStage; got {stage!r}{hint}")
+        check_is_stage(self.name, stage)
         self.stages.append(stage)
         return self
 

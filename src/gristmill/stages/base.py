@@ -1,8 +1,8 @@
 """`ProcessingStage` and `CompositeStage`: what users subclass.
 
 A stage transforms tasks one at a time (`process`) or several together (`process_batch`). It says what it needs
-(`resources`, `batch_size`), which columns it reads and adds, and never where or how often it runs. It must give the same
-outputs for the same input: a worker may die, and the task is then done again elsewhere.
+(`resources`, `batch_size`), which columns it reads and adds, and never where or how often it runs. It must give the
+same outputs for the same input: a worker may die, and the task is then done again elsewhere.
 """
 
 import copy

@@ -1,7 +1,8 @@
 """`StageContext`: how a stage reports what leaves the stream sideways, and where a writer may put files.
 
 A worker gives each of its stages a context before every call and reads it afterwards. A stage called outside a run (in
-a test, in a notebook) has a context of its own that counts and keeps nothing else, and files written then appear at once.
+a test, in a notebook) has a context of its own that counts and keeps nothing else, and files written then appear at
+once.
 """
 
 from dataclasses import dataclass, field
@@ -62,6 +63,15 @@ class StageContext:
     def is_clean(self) -> bool:
         """Whether the stage reported nothing."""
         return not (self.dropped or self.quarantined or self.lines_read)
+
+    def take_over(self, other: "StageContext") -> None:
+        """Add what another context of the same stage has recorded."""
+        for reason, count in other.dropped.items():
+            self.dropped[reason] = self.dropped.get(reason, 0) + count
+        self.dropped_of.update(other.dropped_of)
+        self.rejects += other.rejects
+        self.quarantined += other.quarantined
+        self.lines_read.update(other.lines_read)
 
     def drop(
         self,

@@ -11,14 +11,18 @@ from gristmill.tasks import Task
 
 X = TypeVar("X", bound=Task)  # type: ignore[type-arg]
 Y = TypeVar("Y", bound=Task)  # type: ignore[type-arg]
-Result = Y | list[Y] | Iterator[Y] | None
 
 
 class FunctionStage(ProcessingStage[X, Y]):
     """A stage whose `process` is a user's function."""
 
     def __init__(
-        self, function: Callable[[X], "Result[Y]"], *, name: str, resources: Resources, batch_size: int
+        self,
+        function: Callable[[X], Y | list[Y] | Iterator[Y] | None],
+        *,
+        name: str,
+        resources: Resources,
+        batch_size: int,
     ) -> None:
         self.function = function
         self.name = name
@@ -26,13 +30,13 @@ class FunctionStage(ProcessingStage[X, Y]):
         self.batch_size = batch_size
         self.__doc__ = function.__doc__
 
-    def process(self, task: X) -> "Result[Y]":
+    def process(self, task: X) -> Y | list[Y] | Iterator[Y] | None:
         return self.function(task)
 
 
 def processing_stage(
     *, name: str, resources: Resources | dict[str, float] | None = None, batch_size: int | None = None
-) -> Callable[[Callable[[X], "Result[Y]"]], FunctionStage[X, Y]]:
+) -> Callable[[Callable[[X], Y | list[Y] | Iterator[Y] | None]], FunctionStage[X, Y]]:
     """Turn a function of one task into a stage.
 
     >>> @processing_stage(name="shout", resources=Resources(cpus=1))
@@ -41,7 +45,7 @@ def processing_stage(
     if isinstance(resources, dict):
         resources = Resources(**resources)
 
-    def decorate(function: Callable[[X], "Result[Y]"]) -> FunctionStage[X, Y]:
+    def decorate(function: Callable[[X], Y | list[Y] | Iterator[Y] | None]) -> FunctionStage[X, Y]:
         if len(inspect.signature(function).parameters) != 1:
             raise ConfigError(
                 f"@processing_stage {name!r}: expected a function of one task; got {function.__qualname__}"

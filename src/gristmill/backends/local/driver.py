@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable
 
 from gristmill.backends.books import Books
-from gristmill.backends.processes.pool import ProcessPool
 from gristmill.backends.garbage import seldom_collecting
+from gristmill.backends.local.pool import Pool
 from gristmill.backends.run_directory import RunDirectory
 from gristmill.backends.snapshots import SnapshotMaker
 from gristmill.engine import commands as c
@@ -33,7 +33,7 @@ class Driver:
         self,
         plan: Plan,
         scheduler: Scheduler,
-        pool: ProcessPool,
+        pool: Pool,
         books: Books,
         directory: RunDirectory | None,
         observer: Callable[[RunSnapshot], None] | None,

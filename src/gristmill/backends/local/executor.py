@@ -38,7 +38,7 @@ class LocalExecutor(BaseExecutor):
     worker_restart_interval_m: float = 1.0
 
     def __post_init__(self) -> None:
-        if self.num_workers is not None and (not isinstance(self.num_workers, int) or self.num_workers < 0):
+        if self.num_workers is not None and self.num_workers < 0:
             raise ConfigError(f"LocalExecutor: expected num_workers to be a whole number ≥ 0; got {self.num_workers!r}")
         if self.execution_mode not in ("streaming", "batch"):
             raise ConfigError(

@@ -6,13 +6,13 @@ never ends is not possible. Nothing is packed: what a stage returns is what the 
 
 import os
 import time
-import traceback
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from gristmill.backends.isolation import Job
 from gristmill.backends.processes.memory import resident_bytes
-from gristmill.backends.worker import GroupRunner, Job, JobFailure, JobResult, RunSettings
+from gristmill.backends.worker import GroupRunner, JobFailure, JobResult, RunSettings
 from gristmill.engine import events as e
 from gristmill.engine.commands import Assignment
 from gristmill.engine.plan import AnyTask, Group
@@ -63,10 +63,9 @@ class InlinePool:
         plan = self.groups[group]
         runner = GroupRunner(plan, last=group + 1 == len(self.groups), settings=self.settings)
         started = time.perf_counter()
-        try:
-            runner.setup(WorkerMetadata(worker_id=f"{plan.name}-{number}", gpu_ids=tuple(map(str, gpus))))
-        except Exception:
-            self._events.append(e.WorkerSetupFailed(number, traceback.format_exc()))
+        error = runner.setup(WorkerMetadata(worker_id=f"{plan.name}-{number}", gpu_ids=tuple(map(str, gpus))))
+        if error:
+            self._events.append(e.WorkerSetupFailed(number, error))
             return
         self._runners[number] = runner
         self._events.append(e.WorkerReady(number, time.perf_counter() - started))

@@ -4,7 +4,6 @@ It runs in a process of its own: what it loads (a model, to fetch its files) mus
 be copied into every worker.
 """
 
-import os
 import pickle
 import subprocess
 import sys
@@ -25,9 +24,7 @@ def set_up_node(groups: tuple[Group, ...]) -> None:
     if not wanted:
         return
     work = pickle.dumps((list(sys.path), cloudpickle.dumps(wanted)))
-    done = subprocess.run(
-        [sys.executable, "-c", CODE], input=work, stderr=subprocess.PIPE, check=False, cwd=os.getcwd()
-    )
+    done = subprocess.run([sys.executable, "-c", CODE], input=work, stderr=subprocess.PIPE, check=False)
     if done.returncode:
         raise RunFailed(f"setup_on_node failed:\n{done.stderr.decode(errors='replace').strip()}")
 

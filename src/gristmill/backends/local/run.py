@@ -19,7 +19,6 @@ from gristmill.backends.run_result import RunResult
 from gristmill.backends.worker import RunSettings
 from gristmill.engine.commands import Finish
 from gristmill.engine.events import NodeJoined
-from gristmill.engine.ledger import CommitRecord
 from gristmill.engine.plan import AnyStage, Plan
 from gristmill.engine.scheduler import Scheduler, SchedulerConfig
 from gristmill.errors import ConfigError, EngineBug, Interrupted, RunFailed, TooManyQuarantined
@@ -28,6 +27,7 @@ from gristmill.storage.sizes import parse_size
 
 if TYPE_CHECKING:  # the executor imports this file when it runs something
     from gristmill.backends.local.executor import LocalExecutor
+    from gristmill.backends.local.pool import Pool
 
 WORKER_BYTES = 48 << 20  # what a worker holds beyond the pages it shares with the fork server
 LEAST_BYTES = 64 << 20  # for data, however small the limit
@@ -45,7 +45,7 @@ class LocalRun:
         self.session = os.urandom(6).hex()
         self._scratch = tempfile.TemporaryDirectory(prefix="gristmill-")
         self.directory = RunDirectory(self._run_path(), session=self.session)
-        self.pool: ProcessPool | InlinePool | None = None
+        self.pool: Pool | None = None
 
     def _run_path(self) -> Path:
         if self.options.checkpoint_path is not None:
@@ -150,11 +150,10 @@ class LocalRun:
         if finish.outcome == "failed":
             driver.tell_end("failed")
             raise RunFailed(f"{self.plan.name}: {finish.error}")
-        records: list[CommitRecord] = list(books.records.values())
         result = books.result(run_dir=run_dir, rejects_path=self.options.rejects_path)
         result.messages = list(driver.messages)
         if finish.outcome == "finished":
-            number_lines(records, result.quarantine_files)
+            number_lines(books.records.values(), result.quarantine_files)
         if not self.keeps_directory:
             result.quarantine_files = []
         if not result.balanced:
@@ -174,7 +173,8 @@ class LocalRun:
         if finish.outcome == "quarantine_limit" or result.quarantined > allowed:
             error = TooManyQuarantined(
                 f"{self.plan.name}: expected at most {limit} quarantined documents; "
-                f"got {result.quarantined} of {result.read} read. What is good is committed; see {result.run_dir}/quarantine"
+                f"got {result.quarantined} of {result.read} read. What is good is committed; "
+                f"see {result.run_dir}/quarantine"
             )
             error.result = result
             raise error

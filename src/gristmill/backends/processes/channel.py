@@ -2,7 +2,7 @@
 
 A frame is an 8-byte length and a pickle. Descriptors arrive in the order they were sent, so a message needs to say only
 how many are its own. `Channel` blocks and is used inside workers; `BufferedChannel` never blocks and is used by the
-driver, which must go on reading while a slow worker's socket is full: two processes waiting to send would be a deadlock.
+driver, which must go on reading while a slow worker's socket is full: two processes waiting to send would never wake.
 """
 
 import array
@@ -13,6 +13,9 @@ import socket
 import struct
 from collections import deque
 from collections.abc import Iterator, Sequence
+from typing import Any
+
+Message = Any  # tuples and lists of plain values; each end of a socket knows what the other says
 
 HEADER = struct.Struct("=QI")  # payload length, number of descriptors
 READ_SIZE = 1 << 18
@@ -30,7 +33,7 @@ def send_with_fds(sock: socket.socket, data: memoryview, fds: Sequence[int]) -> 
     return sock.sendmsg([data], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))])
 
 
-def encode(message: object, num_fds: int) -> bytes:
+def encode(message: Message, num_fds: int) -> bytes:
     """Return one frame."""
     body = pickle.dumps(message, protocol=5)
     return HEADER.pack(len(body), num_fds) + body
@@ -58,7 +61,7 @@ class Decoder:
             raise ChannelClosed
         self._buffer += data
 
-    def messages(self) -> Iterator[tuple[object, list[int]]]:
+    def messages(self) -> Iterator[tuple[Message, list[int]]]:
         """Yield the complete messages received so far, each with its descriptors."""
         start = 0
         buffer = self._buffer
@@ -86,7 +89,7 @@ class Channel:
         self.sock = sock
         self._decoder = Decoder()
 
-    def send(self, message: object, fds: Sequence[int] = ()) -> None:
+    def send(self, message: Message, fds: Sequence[int] = ()) -> None:
         """Send one message with at most MAX_FDS descriptors; they stay open here."""
         frame = memoryview(encode(message, len(fds)))
         try:
@@ -96,7 +99,7 @@ class Channel:
         except (BrokenPipeError, ConnectionResetError):
             raise ChannelClosed from None
 
-    def receive(self) -> list[tuple[object, list[int]]]:
+    def receive(self) -> list[tuple[Message, list[int]]]:
         """Wait for at least one message; return all that are there."""
         while True:
             messages = list(self._decoder.messages())
@@ -104,7 +107,7 @@ class Channel:
                 return messages
             self._decoder.receive(self.sock)
 
-    def poll(self) -> list[tuple[object, list[int]]]:
+    def poll(self) -> list[tuple[Message, list[int]]]:
         """Return what is there without waiting."""
         with contextlib.suppress(BlockingIOError):
             self._decoder.receive(self.sock, socket.MSG_DONTWAIT)
@@ -115,12 +118,12 @@ class BufferedChannel:
     """The driver's end: what cannot be sent now waits here."""
 
     def __init__(self, sock: socket.socket) -> None:
-        sock.setblocking(False)
+        sock.settimeout(0)
         self.sock = sock
         self._decoder = Decoder()
         self._outgoing: deque[tuple[memoryview, list[int]]] = deque()
 
-    def send(self, message: object, fds: Sequence[int] = ()) -> None:
+    def send(self, message: Message, fds: Sequence[int] = ()) -> None:
         """Queue a message. The descriptors stay open here and must until the message is out."""
         self._outgoing.append((memoryview(encode(message, len(fds))), list(fds)))
 
@@ -143,7 +146,7 @@ class BufferedChannel:
             else:
                 self._outgoing[0] = (frame[sent:], [])
 
-    def receive(self) -> tuple[list[tuple[object, list[int]]], bool]:
+    def receive(self) -> tuple[list[tuple[Message, list[int]]], bool]:
         """Return (all messages that are there, whether the other side is gone)."""
         closed = False
         try:

@@ -17,10 +17,13 @@ import socket
 import sys
 import traceback
 from dataclasses import dataclass
+from typing import Any
 
 from gristmill.backends.processes.channel import Channel, ChannelClosed
 
 PR_SET_PDEATHSIG = 1
+
+Loaded = tuple[Any, Any]  # groups and settings, typed where they are used: this file imports as little as it can
 
 
 @dataclass(frozen=True)
@@ -43,21 +46,20 @@ def main() -> None:
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     workers: dict[int, int] = {}  # pid -> worker
-    loaded: tuple[object, object] | None = None
+    loaded: Loaded | None = None
     try:
         while True:
-            readable, _, _ = select.select([channel.sock, wake_read], [], [])
+            readable, _, _ = select.select([channel.sock.fileno(), wake_read], [], [])
             if wake_read in readable:
                 os.read(wake_read, 4096)
                 _report_ended(channel, workers)
-            if channel.sock not in readable:
+            if channel.sock.fileno() not in readable:
                 continue
             for message, fds in channel.receive():
-                if message[0] == "plan":  # type: ignore[index]
-                    loaded = _load(channel, message[1])  # type: ignore[index]
-                else:
-                    _, worker, group, gpus = message  # type: ignore[misc]
-                    _start(channel, workers, loaded, (worker, group, gpus), fds)
+                if message[0] == "plan":
+                    loaded = _load(channel, message[1])
+                elif loaded is not None:  # what cannot be loaded cannot be started; the driver has been told
+                    _start(channel, workers, loaded, message[1:], fds)
     except ChannelClosed:
         pass
     finally:
@@ -66,32 +68,32 @@ def main() -> None:
         os._exit(0)  # at once: taking a loaded interpreter apart takes longer than many a run
 
 
-def _load(channel: Channel, plan: ServerPlan) -> tuple[object, object] | None:
+def _load(channel: Channel, plan: ServerPlan) -> Loaded | None:
     sys.path[:] = plan.path
-    try:
-        os.chdir(plan.directory)
-        loaded = pickle.loads(plan.groups), pickle.loads(plan.settings)
-        import gristmill.backends.processes.worker_process  # noqa: F401  # paid once here, not in every worker
+    os.chdir(plan.directory)
+    # Imported here so that the path is set before, and paid once here, not in every worker.
+    import gristmill.backends.processes.worker_process  # noqa: F401
+    from gristmill.backends.worker import load_stages
 
-        gc.collect()
-        gc.freeze()  # a collection in a worker would write to, and so copy, every page shared with this process
-    except Exception:  # a user's module may raise anything when imported
-        channel.send(("loaded", traceback.format_exc()))
+    groups, error = load_stages(plan.groups)
+    channel.send(("loaded", error))
+    if error:
         return None
-    channel.send(("loaded", ""))
-    return loaded
+    gc.collect()
+    gc.freeze()  # a collection in a worker would write to, and so copy, every page shared with this process
+    return groups, pickle.loads(plan.settings)
 
 
 def _start(
     channel: Channel,
     workers: dict[int, int],
-    loaded: tuple[object, object] | None,
+    loaded: Loaded,
     which: tuple[int, int, tuple[str, ...]],
     fds: list[int],
 ) -> None:
     pid = os.fork()
     if pid == 0:
-        status = 1
+        status = 1  # this is the last frame of a new process: whatever happens, it must not run on into the loop above
         try:
             channel.sock.close()
             signal.set_wakeup_fd(-1)
@@ -101,9 +103,9 @@ def _start(
 
             work(loaded, which, socket.socket(fileno=fds[0]), fds[1])
             status = 0
-        except BaseException:  # the last frame of this process: nothing may run on into the server's own loop
-            traceback.print_exc()
         finally:
+            if status:
+                traceback.print_exc()
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(status)

@@ -11,13 +11,14 @@ import selectors
 import signal
 import socket
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import cloudpickle
 
 from gristmill.backends.processes import shared_memory
-from gristmill.backends.processes.channel import MAX_FDS, BufferedChannel, ChannelClosed
+from gristmill.backends.processes.channel import MAX_FDS, BufferedChannel, ChannelClosed, Message
 from gristmill.backends.processes.fork_server import ServerPlan
 from gristmill.backends.processes.launch import Server
 from gristmill.backends.processes.memory import oom_kills, resident_bytes
@@ -59,9 +60,10 @@ class ProcessPool:
     _workers: dict[int, _Worker] = field(default_factory=dict)
     _dirty: dict[int, None] = field(default_factory=dict)
     _messages: list[str] = field(default_factory=list)
-    _control: BufferedChannel | None = None
-    _loaded: bool = False
     _oom_kills: int = 0
+
+    def __post_init__(self) -> None:
+        self._control = BufferedChannel(self.server.sock)
 
     pack = staticmethod(pack)
     unpack = staticmethod(unpack)
@@ -79,9 +81,8 @@ class ProcessPool:
     def open(self) -> None:
         """Tell the server what to load."""
         self._oom_kills = oom_kills()
-        self._control = BufferedChannel(self.server.sock)
         self._selector.register(self.server.sock, selectors.EVENT_READ, None)
-        plan = ServerPlan(list(sys.path), os.getcwd(), _pickled(self.groups), pickle.dumps(self.settings))  # noqa: PTH109
+        plan = ServerPlan(list(sys.path), str(Path.cwd()), _pickled(self.groups), pickle.dumps(self.settings))
         self._control.send(("plan", plan))
         self._flush_control()
 
@@ -101,7 +102,6 @@ class ProcessPool:
         mapped = memoryview(shared_memory.map_read_only(os.dup(crumb_fd), CRUMB.size))
         self._workers[number] = _Worker(self.groups[group], BufferedChannel(ours), mapped)
         self._selector.register(ours, selectors.EVENT_READ, number)
-        assert self._control is not None
         names = tuple(self.gpu_names[gpu] for gpu in gpus)
         with theirs:
             self._control.send(("start", number, group, names), [theirs.fileno(), crumb_fd])
@@ -162,7 +162,6 @@ class ProcessPool:
                 del self._dirty[number]
 
     def _flush_control(self, *, wait: bool = False) -> None:
-        assert self._control is not None
         try:
             self._control.flush()
             while wait and self._control.wants_write:
@@ -194,8 +193,10 @@ class ProcessPool:
         events: list[e.Event] = []
         for batch, fds in messages:
             queue = iter(fds)
-            for message in batch:  # type: ignore[attr-defined]
-                events.append(self._event(number, worker, message, queue))
+            for message in batch:
+                event = self._event(number, worker, message, queue)
+                if event is not None:
+                    events.append(event)
                 if message[0] == "done" and message[7] != worker.rss_bytes:
                     worker.rss_bytes = message[7]
                     events.append(e.MemorySampled(number, message[7]))
@@ -203,9 +204,9 @@ class ProcessPool:
             worker.closed = True
             self._selector.unregister(worker.channel.sock)
             events += self._ended(number)
-        return [event for event in events if event is not None]
+        return events
 
-    def _event(self, number: int, worker: _Worker, message: tuple, fds: "Sequence[int]") -> e.Event | None:  # type: ignore[type-arg]
+    def _event(self, number: int, worker: _Worker, message: Message, fds: Iterator[int]) -> e.Event | None:
         kind = message[0]
         if kind == "done":
             _, task, outputs, useful_s, counts, side_files, lines, _ = message
@@ -225,11 +226,10 @@ class ProcessPool:
         return None
 
     def _hear_server(self) -> list[e.Event]:
-        assert self._control is not None
         messages, closed = self._control.receive()
         events: list[e.Event] = []
         for message, _ in messages:
-            kind, *rest = message  # type: ignore[misc]
+            kind, *rest = message
             if kind == "loaded" and rest[0]:
                 raise ConfigError(f"the pipeline's stages cannot be loaded in a new process:\n{rest[0]}")
             if kind == "started":
@@ -254,23 +254,22 @@ class ProcessPool:
             return [e.WorkerExited(number)]
         if worker.failed_setup:
             return []
-        cause = self._cause(worker)
+        cause = self._cause(worker, worker.status)
         self._messages.append(f"a worker of {worker.group.name} ended: {cause}{where}")
         return [e.WorkerLost(number, cause, crumb)]
 
-    def _cause(self, worker: _Worker) -> str:
-        assert worker.status is not None
+    def _cause(self, worker: _Worker, status: int) -> str:
         if worker.kill_reason is not None:
             return worker.kill_reason
-        if os.WIFSIGNALED(worker.status):
-            name = signal.Signals(os.WTERMSIG(worker.status)).name
+        if os.WIFSIGNALED(status):
+            name = signal.Signals(os.WTERMSIG(status)).name
             killed = oom_kills()
             if name == "SIGKILL" and killed > self._oom_kills:
                 self._oom_kills = killed
                 return "killed by the system because memory ran out"
             hint = ", as the system does when memory runs out" if name == "SIGKILL" else ""
             return f"killed by {name}{hint}"
-        return f"ended with exit code {os.WEXITSTATUS(worker.status)}"
+        return f"ended with exit code {os.WEXITSTATUS(status)}"
 
     def _crumb(self, worker: _Worker) -> e.Crumb | None:
         _, stage, first, end = CRUMB.unpack_from(worker.crumbs, 0)
@@ -303,9 +302,9 @@ class ProcessPool:
         return resident_bytes([os.getpid(), self.server.process.pid, *pids])
 
 
-def _output(wire: tuple, fds: "Sequence[int]") -> e.Output:  # type: ignore[type-arg]
+def _output(wire: Message, fds: Iterator[int]) -> e.Output:
     index, item_id, num_bytes, header, body, size = wire
-    return e.Output(index, item_id, num_bytes, Parcel(header, body, size, -1 if body is not None else next(fds)))  # type: ignore[call-overload]
+    return e.Output(index, item_id, num_bytes, Parcel(header, body, size, -1 if body is not None else next(fds)))
 
 
 def _pickled(groups: tuple[Group, ...]) -> bytes:
@@ -318,4 +317,5 @@ def _pickled(groups: tuple[Group, ...]) -> bytes:
                     f"{stage.stage_name()}: expected a stage that can be sent to another process; {error}. "
                     "Make what cannot be pickled (clients, locks, open files) in setup()."
                 ) from error
-    return cloudpickle.dumps(groups)
+    pickled: bytes = cloudpickle.dumps(groups)
+    return pickled

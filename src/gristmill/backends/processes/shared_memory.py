@@ -7,12 +7,12 @@ after everybody else has let go of it, so a stage may keep a reference to its in
 
 import mmap
 import os
-import sys
 import tempfile
 from collections.abc import Callable
+from pathlib import Path
 
 
-def create(size: int, fill: Callable[[memoryview], None]) -> int:
+def create(size: int, fill: Callable[[memoryview], object]) -> int:
     """Return the descriptor of a new block of `size` bytes, written by `fill`."""
     fd = _nameless_file()
     try:
@@ -34,8 +34,8 @@ def map_read_only(fd: int, size: int) -> mmap.mmap:
 
 
 def _nameless_file() -> int:
-    if sys.platform == "linux":
+    if hasattr(os, "memfd_create"):
         return os.memfd_create("gristmill", os.MFD_CLOEXEC)
     fd, path = tempfile.mkstemp(prefix="gristmill-")
-    os.unlink(path)
+    Path(path).unlink()
     return fd

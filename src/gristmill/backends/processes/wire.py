@@ -5,7 +5,7 @@ block of its own. The driver passes parcels on and never opens them, except thos
 """
 
 import os
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import pyarrow as pa
 
@@ -54,8 +54,7 @@ def unpack(parcel: Parcel) -> AnyTask:
 def to_wire(assignment: Assignment) -> tuple[object, ...]:
     """An assignment without its descriptor, which rides beside the message."""
     task, item_id, parcel, care, *rest = assignment
-    assert isinstance(parcel, Parcel)
-    return (task, item_id, parcel[:3], care.value, *rest)
+    return (task, item_id, cast("Parcel", parcel)[:3], care.value, *rest)
 
 
 def counts_to_wire(counts: StageCounts) -> WireCounts:

@@ -11,13 +11,13 @@ import socket
 import struct
 import sys
 import time
-import traceback
 from collections import deque
 from collections.abc import Iterator
 
-from gristmill.backends.processes.channel import MAX_FDS, Channel, ChannelClosed
+from gristmill.backends.isolation import Job
+from gristmill.backends.processes.channel import MAX_FDS, Channel, ChannelClosed, Message
 from gristmill.backends.processes.wire import Parcel, counts_to_wire, pack, unpack
-from gristmill.backends.worker import GroupRunner, Job, JobFailure, JobResult, RunSettings
+from gristmill.backends.worker import GroupRunner, JobFailure, JobResult, RunSettings
 from gristmill.engine.commands import EMIT_CREDITS, Care
 from gristmill.engine.events import Crumb
 from gristmill.engine.plan import AnyTask, Group
@@ -31,17 +31,17 @@ RSS_UNIT = 1 if sys.platform == "darwin" else 1024  # ru_maxrss is in bytes ther
 
 
 def work(
-    loaded: tuple[object, object] | None, which: tuple[int, int, tuple[str, ...]], sock: socket.socket, crumb_fd: int
+    loaded: tuple[tuple[Group, ...], RunSettings],
+    which: tuple[int, int, tuple[str, ...]],
+    sock: socket.socket,
+    crumb_fd: int,
 ) -> None:
     """Run one worker until it is told to drain or the driver is gone."""
     worker, group_index, gpus = which
-    assert loaded is not None
     groups, settings = loaded
     if gpus:
         os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(gpus)
-    assert isinstance(groups, tuple)
-    assert isinstance(settings, RunSettings)
-    group: Group = groups[group_index]
+    group = groups[group_index]
     _limit_threads(group)
     crumbs = mmap.mmap(crumb_fd, CRUMB.size)
     os.close(crumb_fd)
@@ -68,7 +68,7 @@ class WorkerProcess:
         self.channel = channel
         self.crumbs = crumbs
         self.runner = GroupRunner(group, last=last, settings=settings, leave_crumb=self._leave_crumb)
-        self.calls: deque[list[tuple[tuple[object, ...], Parcel]]] = deque()
+        self.calls: deque[list[tuple[Message, Parcel]]] = deque()
         self.draining = False
         self.credits: dict[int, int] = {}
         self.running = -1
@@ -80,10 +80,9 @@ class WorkerProcess:
 
     def set_up(self, metadata: WorkerMetadata) -> bool:
         started = time.perf_counter()
-        try:
-            self.runner.setup(metadata)
-        except Exception:
-            self.channel.send([("setup_failed", traceback.format_exc())])
+        error = self.runner.setup(metadata)
+        if error:
+            self.channel.send([("setup_failed", error)])
             return False
         self.channel.send([("ready", time.perf_counter() - started)])
         return True
@@ -102,10 +101,10 @@ class WorkerProcess:
             if self._fds or time.perf_counter() - self._sent_at > HOLD_S:
                 self._flush()
 
-    def _take(self, messages: list[tuple[object, list[int]]]) -> None:
+    def _take(self, messages: list[tuple[Message, list[int]]]) -> None:
         for batch, fds in messages:
             queue = iter(fds)
-            for kind, payload in batch:  # type: ignore[attr-defined]
+            for kind, payload in batch:
                 if kind == "call":
                     self.calls.append([(wire, _parcel(wire, queue)) for wire in payload])
                 elif kind == "grant":
@@ -118,8 +117,8 @@ class WorkerProcess:
 
     # One call
 
-    def _run_call(self, call: list[tuple[tuple[object, ...], Parcel]]) -> None:
-        self.running = call[0][0][0]  # type: ignore[assignment]
+    def _run_call(self, call: list[tuple[Message, Parcel]]) -> None:
+        self.running = call[0][0][0]
         CRUMB.pack_into(self.crumbs, 0, self.running, -1, 0, 0)
         jobs = [_job(wire, parcel) for wire, parcel in call]
         emitted = [0] * len(jobs)
@@ -161,10 +160,10 @@ class WorkerProcess:
             self._fds.append(parcel.fd)
         return (index, item_id, task.nbytes, parcel.header, parcel.body, parcel.size)
 
-    def _emit(self, wire: tuple[object, ...], index: int, item_id: str, task: AnyTask) -> None:
+    def _emit(self, wire: Message, index: int, item_id: str, task: AnyTask) -> None:
         """Send one output of a task that goes on, waiting while the driver has too many of them."""
-        number: int = wire[0]  # type: ignore[assignment]
-        skip: int = wire[-1]  # type: ignore[assignment]
+        number: int = wire[0]
+        skip: int = wire[-1]
         if index < skip:
             return  # an earlier attempt delivered it
         credits = self.credits.setdefault(number, EMIT_CREDITS)
@@ -189,12 +188,12 @@ class WorkerProcess:
             self._results, self._fds = [], []
 
 
-def _parcel(wire: tuple[object, ...], fds: Iterator[int]) -> Parcel:
-    header, body, size = wire[2]  # type: ignore[misc]
+def _parcel(wire: Message, fds: Iterator[int]) -> Parcel:
+    header, body, size = wire[2]
     return Parcel(header, body, size, -1 if body is not None else next(fds))
 
 
-def _job(wire: tuple[object, ...], parcel: Parcel) -> Job:
+def _job(wire: Message, parcel: Parcel) -> Job:
     _, item_id, _, care, attempt, condemned, cause, _ = wire
-    crumbs = tuple(Crumb(*crumb) for crumb in condemned)  # type: ignore[attr-defined]
-    return Job(item_id, unpack(parcel), Care(care), attempt, crumbs, cause)  # type: ignore[arg-type]
+    crumbs = tuple(Crumb(*crumb) for crumb in condemned)
+    return Job(item_id, unpack(parcel), Care(care), attempt, crumbs, cause)

@@ -34,6 +34,7 @@ class MemoryBook:
         self.expansion = [None] * self.num_groups
 
     def need(self, group: int, num_bytes: int) -> int:
+        """Bytes a task of this size is expected to take beyond its input."""
         expansion = self.expansion[group]
         return int(num_bytes * (FIRST_GUESS if expansion is None else expansion))
 
@@ -47,10 +48,12 @@ class MemoryBook:
         return sum(self.held) + self.reserved_total + self.need(group, num_bytes) + later <= self.limit
 
     def queue(self, group: int, num_bytes: int) -> None:
+        """A task waits with its input in memory."""
         self.held[group] += num_bytes
         self.lane[group] = max(self.lane[group], num_bytes)
 
     def send(self, task: int, group: int, num_bytes: int) -> None:
+        """A task runs, or is about to."""
         # At least a byte, so that "nothing runs" is the same as "nothing is reserved" even for empty tasks.
         self.reserved[task] = max(1, self.need(group, num_bytes))
         self.reserved_total += self.reserved[task]

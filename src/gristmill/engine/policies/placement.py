@@ -1,7 +1,7 @@
 """Which GPUs a worker gets.
 
-Amounts are whole numbers of 1/10,000 of a GPU: sums of shares stay exact, and 10 × 0.1 fills a GPU. A request in GB is a
-share of the GPU it lands on. A share goes to the fullest GPU it still fits on, so that whole GPUs stay whole.
+Amounts are whole numbers of 1/10,000 of a GPU: sums of shares stay exact, and 10 × 0.1 fills a GPU. A request in GB is
+a share of the GPU it lands on. A share goes to the fullest GPU it still fits on, so that whole GPUs stay whole.
 """
 
 from collections.abc import Sequence

@@ -1,0 +1,180 @@
+"""Taking a failed task apart: which of its documents make the stage fail?
+
+ISOLATE: the task is tried once more as a whole; if it fails again it is halved until single documents are left, at most
+2 log2(n) probes for each bad one. STEP: its workers died, so every document is tried alone, with a crumb left before
+each: if the process dies, the driver knows which document it was. Probes are thrown away. What is kept is one call with
+the good documents, so the output is the same as if the bad ones had never been there.
+"""
+
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from gristmill.backends.side_files import SideFiles
+from gristmill.engine.commands import Care
+from gristmill.engine.events import Crumb
+from gristmill.engine.plan import AnyStage, AnyTask
+from gristmill.stages.context import Quarantined, StageContext
+from gristmill.tasks import DocumentBatch, FileGroupTask
+
+LeaveCrumb = Callable[[int, int, int], None]  # stage, first row, end row
+Result = AnyTask | list[AnyTask] | Iterator[AnyTask] | None
+Process = Callable[[AnyStage, AnyTask, StageContext], Result]
+Bad = dict[int, Quarantined]  # by row
+
+
+class Job(NamedTuple):
+    """One task to run. `item_id` names what is made of it."""
+
+    item_id: str
+    task: AnyTask
+    care: Care = Care.NORMAL
+    attempt: int = 0
+    condemned: tuple[Crumb, ...] = ()
+    cause: str = ""
+
+
+class StageRaised(Exception):  # carries a user's exception and which stage it was; never leaves a worker
+    """A stage raised."""
+
+    def __init__(self, stage: AnyStage, error: Exception) -> None:
+        super().__init__(str(error))
+        self.stage = stage
+        self.error = error
+
+    @property
+    def is_transient(self) -> bool:
+        return isinstance(self.error, self.stage.transient_errors)
+
+
+class Isolation:
+    """Runs the stages of one group on tasks that failed before."""
+
+    def __init__(self, stages: Sequence[AnyStage], session: str, process: Process, leave_crumb: LeaveCrumb) -> None:
+        self._stages = stages
+        self._session = session
+        self._process = process
+        self._leave_crumb = leave_crumb
+
+    def process(self, index: int, task: AnyTask, job: Job, context: StageContext) -> Result:
+        """Process a task, leaving out the documents that make the stage fail; they are quarantined."""
+        if job.care is Care.CONDEMN:
+            context.quarantine(_condemned(task, None, job.cause))
+            return None
+        bad: Bad = {}
+        divisible = isinstance(task, DocumentBatch) and self._stages[index].rows_are_independent
+        if divisible:
+            for crumb in job.condemned:
+                if crumb.stage == index:
+                    bad[crumb.first_row] = _condemned(task, crumb.first_row, job.cause)
+            if job.care is Care.STEP:
+                self._step(index, task, job, bad)
+        made = self._process_good(index, task, job, bad, context, divisible=divisible)
+        for row in sorted(bad):
+            context.quarantine(bad[row])
+        return made
+
+    def _process_good(
+        self, index: int, task: AnyTask, job: Job, bad: Bad, context: StageContext, *, divisible: bool
+    ) -> Result:
+        """Process what is not known to be bad, learning what else is, until it passes or nothing more is learnt."""
+        self._leave_crumb(index, 0, task.num_items)
+        while True:
+            good = _without(task, bad)
+            trial = StageContext(context.session, context.attempt, context.keep_rejects)
+            try:
+                made = self._process(self._stages[index], good, trial)
+            except StageRaised as raised:
+                if raised.is_transient:
+                    raise
+                before = len(bad)
+                if divisible:
+                    self._bisect(index, task, [row for row in range(task.num_items) if row not in bad], job, bad)
+                if len(bad) == before:  # no single document is to blame
+                    context.quarantine(record_of(raised.error, good, None))
+                    return None
+            else:
+                context.take_over(trial)
+                return made
+
+    def _step(self, index: int, task: AnyTask, job: Job, bad: Bad) -> None:
+        for row in range(task.num_items):
+            if row not in bad:
+                self._leave_crumb(index, row, row + 1)
+                self._probe(index, task, [row], job, bad)
+
+    def _bisect(self, index: int, task: AnyTask, rows: list[int], job: Job, bad: Bad) -> None:
+        if not rows or self._probe(index, task, rows, job, bad) or len(rows) == 1:
+            return
+        middle = len(rows) // 2
+        self._bisect(index, task, rows[:middle], job, bad)
+        self._bisect(index, task, rows[middle:], job, bad)
+
+    def _probe(self, index: int, task: AnyTask, rows: list[int], job: Job, bad: Bad) -> bool:
+        """Try some rows and throw the result away; a single row that fails is bad. True if they passed."""
+        context = StageContext(session=self._session, attempt=f"{job.attempt}-probe")
+        piece = _rows(task, rows)
+        try:
+            made = self._process(self._stages[index], piece, context)
+            for output in made if isinstance(made, list | Iterator) else [made]:
+                if isinstance(output, FileGroupTask):
+                    SideFiles.discard(output.staged)
+        except StageRaised as raised:
+            if raised.is_transient:
+                raise
+            if len(rows) == 1:
+                bad[rows[0]] = record_of(raised.error, piece, rows[0])
+            return False
+        return True
+
+
+def describe(error: Exception) -> str:
+    """An exception in one line."""
+    return f"{type(error).__name__}: {error}"
+
+
+def record_of(error: Exception, task: AnyTask, row: int | None) -> Quarantined:
+    """The quarantine record of a task, or of the one document in it, that made a stage raise."""
+    trace = "".join(traceback.format_exception(error))
+    return _quarantined(task, row, describe(error), type(error).__name__, trace)
+
+
+def _condemned(task: AnyTask, row: int | None, cause: str) -> Quarantined:
+    piece = task if row is None else _rows(task, [row])
+    return _quarantined(piece, row, f"the worker ended while processing it: {cause}", "WorkerLost", "")
+
+
+def _rows(task: AnyTask, rows: list[int]) -> AnyTask:
+    if not isinstance(task, DocumentBatch):
+        return task
+    piece = task.take(rows)
+    piece.task_id = task.task_id
+    return piece
+
+
+def _without(task: AnyTask, bad: Bad) -> AnyTask:
+    if not bad or not isinstance(task, DocumentBatch):
+        return task
+    good = task.filter(pa.array([row not in bad for row in range(task.num_items)], pa.bool_()))
+    good.task_id = task.task_id
+    return good
+
+
+def _quarantined(task: AnyTask, row: int | None, error: str, kind: str, trace: str) -> Quarantined:
+    source = task.data if isinstance(task, FileGroupTask) else task._metadata.get("source_files")
+    text = document_id = ""
+    if isinstance(task, DocumentBatch) and task.num_items == 1:
+        text, document_id = SideFiles.document_text(task), SideFiles.document_id(task)
+    return Quarantined(
+        error,
+        kind,
+        text,
+        document_id or f"{task.task_id}#{row or 0}",
+        ", ".join(map(str, source)) if isinstance(source, list) else "",
+        row=row,
+        traceback=trace,
+        # A file that cannot be read is one loss: nobody knows how many documents it holds.
+        num_documents=task.num_items if task.counts_documents else 1,
+    )
