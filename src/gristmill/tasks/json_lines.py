@@ -7,7 +7,7 @@ may copy live fields byte for byte. Every line here is one valid JSON object in 
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from json.decoder import scanstring  # type: ignore[attr-defined]  # documented nowhere, in every Python since 2.6
 
@@ -25,12 +25,21 @@ _REFUSED = (msgspec.DecodeError, RecursionError)
 
 
 @dataclass(frozen=True, slots=True)
+class FieldTexts:
+    """The JSON text of one field in every line; None where it is missing."""
+
+    name: str
+    texts: list[msgspec.Raw | None]
+
+
+@dataclass(frozen=True, slots=True)
 class JsonLines:
     """Lines (each with its newline) aligned with the rows of a batch."""
 
     values: pa.Array  # large_binary, no nulls
     gone: frozenset[str] = frozenset()  # fields whose columns were replaced or dropped
     kept: frozenset[str] | None = None  # if not None, only these fields are meant at all
+    ahead: FieldTexts | None = field(default=None, repr=False, compare=False)  # one field that was found on the way
 
     def __len__(self) -> int:
         return len(self.values)
@@ -54,7 +63,7 @@ class JsonLines:
 
     def with_values(self, values: pa.Array) -> "JsonLines":
         """Other rows, same standing of the fields."""
-        return replace(self, values=values)
+        return replace(self, values=values, ahead=None)
 
     @property
     def nbytes(self) -> int:
@@ -87,7 +96,9 @@ class JsonLines:
 
     def texts(self, name: str) -> list[msgspec.Raw | None]:
         """The JSON text of one field in every line; None where it is missing."""
-        decoder = _one_field(name)
+        if self.ahead is not None and self.ahead.name == name:
+            return self.ahead.texts
+        decoder = field_decoder(name)
         if decoder is not None:
             try:
                 return [found.value for found in decoder.decode_lines(self.data())]
@@ -113,14 +124,14 @@ class JsonLines:
         return any(text is not None for name in names for text in self.texts(name))
 
 
-class _Field(msgspec.Struct):
-    """What `_one_field` decodes to; for the type checker only."""
+class FoundField(msgspec.Struct):
+    """What `field_decoder` decodes to."""
 
     value: msgspec.Raw | None
 
 
 @lru_cache(maxsize=256)
-def _one_field(name: str) -> "msgspec.json.Decoder[_Field] | None":
+def field_decoder(name: str) -> "msgspec.json.Decoder[FoundField] | None":
     """A decoder that skips everything but one field, or None if msgspec cannot spell the name."""
     try:
         struct = msgspec.defstruct("Field", [("value", msgspec.Raw, None)], rename={"value": name}, gc=False)

@@ -137,7 +137,7 @@ def test_a_pandas_frame_is_taken_and_given_back():
 
 
 def test_anything_else_is_refused_by_name():
-    with pytest.raises(StageError, match="expected a pyarrow.Table or a pandas.DataFrame; got list"):
+    with pytest.raises(StageError, match=r"expected a pyarrow\.Table or a pandas\.DataFrame; got list"):
         DocumentBatch("d", [1])
 
 

@@ -5,6 +5,7 @@ value can span two lines (what follows a `}` inside a value never is `{`), so as
 """
 
 from dataclasses import dataclass
+from typing import cast
 
 import msgspec
 import numpy as np
@@ -12,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from gristmill.stages.text.io.reader.line_blocks import Block
-from gristmill.tasks.json_lines import JsonLines, split_object
+from gristmill.tasks.json_lines import FieldTexts, FoundField, JsonLines, field_decoder, split_object
 
 
 class _AnyObject(msgspec.Struct, gc=False):
@@ -20,6 +21,10 @@ class _AnyObject(msgspec.Struct, gc=False):
 
 
 _decoder = msgspec.json.Decoder(_AnyObject)
+# Checking a line and finding one field in it cost the same, so the field most pipelines want is found on the way.
+_LIKELY = "text"
+_likely_decoder = cast("msgspec.json.Decoder[FoundField]", field_decoder(_LIKELY))
+_MIN_KEPT_BYTES = 256
 _REFUSED = (msgspec.DecodeError, RecursionError)
 _MAX_KEPT_CHARS = 1_000_000  # of a broken line; it may be a whole file without newlines
 
@@ -39,8 +44,11 @@ def check_lines(block: Block, bounds: NDArray[np.int64]) -> tuple[JsonLines, lis
     buffers = [None, pa.py_buffer(bounds), _buffer(block)]
     values = pa.Array.from_buffers(pa.large_binary(), len(bounds) - 1, buffers)
     is_utf8 = _is_utf8(block)
-    if is_utf8 and _are_plain_objects(block, bounds):
-        return JsonLines(values), []
+    found = _plain_objects(block, bounds) if is_utf8 else None
+    if found is not None:
+        # Many short lines are not worth an object each.
+        is_worth = len(values) * _MIN_KEPT_BYTES <= len(block)
+        return JsonLines(values, ahead=FieldTexts(_LIKELY, [f.value for f in found]) if is_worth else None), []
     keep = np.ones(len(values), bool)
     bad: list[BadLine] = []
     view = memoryview(block)
@@ -72,16 +80,16 @@ def _is_utf8(block: Block) -> bool:
     return True
 
 
-def _are_plain_objects(block: Block, bounds: NDArray[np.int64]) -> bool:
+def _plain_objects(block: Block, bounds: NDArray[np.int64]) -> list[FoundField] | None:
+    """Check all lines at once; return what is found of the field that is likely to be asked for first."""
     data = np.frombuffer(block, np.uint8)
-    if len(bounds) < 2:
-        return True
     if (data[bounds[:-1]] != ord("{")).any() or (data[bounds[1:] - 2] != ord("}")).any():
-        return False
+        return None
     try:
-        return len(_decoder.decode_lines(block)) == len(bounds) - 1
+        found = _likely_decoder.decode_lines(block)
     except _REFUSED:
-        return False
+        return None
+    return found if len(found) == len(bounds) - 1 else None
 
 
 def _is_object(line: memoryview) -> bool:
