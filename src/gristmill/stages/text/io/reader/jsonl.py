@@ -26,6 +26,7 @@ from gristmill.tasks.json_lines import JsonLines
 
 _SAMPLE_BYTES = 1_000_000
 _SAMPLE_LINES = 1_000
+_NO_LINES = pa.array([], pa.large_binary())
 
 
 @dataclass(eq=False)
@@ -96,9 +97,8 @@ class JsonlReaderStage(ProcessingStage[FileGroupTask, DocumentBatch]):
         return self._batch(task, list(self._read(task)))
 
     def _batch(self, task: FileGroupTask, parts: list[JsonLines]) -> DocumentBatch:
-        values = [part.values for part in parts]
-        joined = values[0] if len(values) == 1 else pa.concat_arrays([pa.array([], pa.large_binary()), *values])
-        batch = DocumentBatch.from_lines(task.dataset_name, JsonLines(joined), fields=self.fields)
+        lines = parts[0] if len(parts) == 1 else JsonLines(pa.concat_arrays([_NO_LINES, *(p.values for p in parts)]))
+        batch = DocumentBatch.from_lines(task.dataset_name, lines, fields=self.fields)
         batch._metadata["source_files"] = list(task.data)
         return batch
 

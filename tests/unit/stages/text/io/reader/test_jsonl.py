@@ -175,6 +175,17 @@ def test_types_survive(tmp_path):
     assert table.to_pydict() == {**{k: [v] for k, v in document.items()}, "big": [str(2**80)]}
 
 
+def test_a_text_found_while_reading_is_the_text_parsed_later(tmp_path):
+    documents = [{"text": "é\n" * 300}, {"text": None}, {"other": "x" * 900}, {"text": "last"}]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(d, ensure_ascii=False) + "\n" for d in documents))
+    partitioning, stage = JsonlReader(str(tmp_path)).decompose()
+    batch = stage.process(partitioning.partitions()[0])
+    assert batch.lines.ahead is not None
+    assert batch.slice(1).lines.ahead is None
+    assert batch.column("text").to_pylist() == [d.get("text") for d in documents]
+    assert batch.slice(1).column("text").to_pylist() == [d.get("text") for d in documents[1:]]
+
+
 def test_columns_are_known_from_the_first_documents(tmp_path):
     (tmp_path / "a.jsonl").write_bytes(b'{"a":1}\nbroken\n{"b":1}')
     stage = JsonlReader(str(tmp_path)).decompose()[1]
