@@ -4,6 +4,7 @@ A stage that raises is the one thing in gristmill that is caught broadly: whatev
 How far a failure is followed up is said by `Care`: reported, or taken apart as `isolation.py` does.
 """
 
+import copy
 import pickle
 import time
 import traceback
@@ -29,6 +30,7 @@ class JobResult:
 
     outputs: list[tuple[str, AnyTask]] = field(default_factory=list)
     counts: tuple[StageCounts, ...] = ()
+    files: list[StagedFile] = field(default_factory=list)  # written by stages, to be published with the commit
     side_files: list[StagedFile] = field(default_factory=list)
     lines_read: list[tuple[str, int, int]] = field(default_factory=list)
     useful_s: float = 0.0
@@ -51,6 +53,10 @@ class _Item:
     job: int
     item_id: str
     task: AnyTask
+    documents: int  # before the stage sees the task: it may change it in place
+    num_bytes: int
+    seen: int = 0  # documents of it that came out, were dropped or quarantined
+    wrote: bool = False
 
 
 @dataclass(frozen=True)
@@ -103,18 +109,35 @@ class GroupRunner:
 
         `emit(job, item_id, task)` takes the outputs of a stage that streams, as they come.
         """
+        sent = [0] * len(jobs)
+
+        def count_and_emit(number: int, item_id: str, task: AnyTask) -> None:
+            sent[number] += 1
+            emit(number, item_id, task)
+
         try:
-            return list(self._run_together(jobs, emit))
+            return list(self._run_together(jobs, count_and_emit))
         except StageRaised as raised:
             if len(jobs) == 1:
                 return [_failure(raised)]
-        results: list[JobResult | JobFailure] = []
-        for number, job in enumerate(jobs):
-            try:
-                results += self._run_together([job], lambda _, item_id, task, n=number: emit(n, item_id, task))  # type: ignore[misc]
-            except StageRaised as raised:
-                results.append(_failure(raised))
-        return results
+        return [self._run_alone(job, number, sent[number], emit) for number, job in enumerate(jobs)]
+
+    def _run_alone(
+        self, job: Job, number: int, skip: int, emit: Callable[[int, str, AnyTask], None]
+    ) -> JobResult | JobFailure:
+        """Run one job of several again; the first `skip` tasks it streams are on their way already."""
+        streamed = 0
+
+        def emit_rest(_: int, item_id: str, task: AnyTask) -> None:
+            nonlocal streamed
+            streamed += 1
+            if streamed > skip:
+                emit(number, item_id, task)
+
+        try:
+            return self._run_together([job], emit_rest)[0]
+        except StageRaised as raised:
+            return _failure(raised)
 
     def _run_together(self, jobs: Sequence[Job], emit: Callable[[int, str, AnyTask], None]) -> list[JobResult]:
         started = time.perf_counter()
@@ -123,12 +146,12 @@ class GroupRunner:
         ]
         items = []
         for number, job in enumerate(jobs):
-            job.task.task_id = job.item_id
-            if self.group.index == 0 and job.task.counts_documents:
-                results[number].counts[
-                    0
-                ].read += job.task.num_items  # given as initial tasks: this is where they are met
-            items.append(_Item(number, job.item_id, job.task))
+            # A copy of the outside: a stage may set attributes of its input, and the job may have to be done again.
+            task = copy.copy(job.task)
+            task.task_id = job.item_id
+            if self.group.index == 0 and task.counts_documents:
+                results[number].counts[0].read += task.num_items  # given as initial tasks: this is where they are met
+            items.append(_item(number, job.item_id, task))
         for item, streamed in self._wave(0, items, jobs, results):
             if self.last and item.task.counts_documents:
                 results[item.job].counts[-1].written += item.task.num_items
@@ -178,7 +201,7 @@ class GroupRunner:
                 task._metadata.setdefault("source_files", list(before.data))
         item_id = parent.item_id if number is None else f"{parent.item_id}.{number:04d}"
         task.task_id = item_id
-        return _Item(parent.job, item_id, task)
+        return _item(parent.job, item_id, task)
 
     def _check_is_task(self, index: int, given: object) -> None:
         if not isinstance(given, Task):
@@ -215,8 +238,7 @@ class GroupRunner:
             outputs = made if isinstance(made, list) else [] if made is None else [made]
             self._account(index, item, outputs, context, result, seconds)
         else:
-            item.task._stage_perf.append(StagePerfStats(self.group.names[index], seconds))
-            self._note(index, item, context, result)
+            self._account(index, item, [], context, result, seconds, more_to_come=True)
         return made
 
     def _call_many(
@@ -284,7 +306,7 @@ class GroupRunner:
                 task = None
             seconds = time.perf_counter() - started
             outputs = [] if task is None else [task]
-            self._account(index, item, outputs, context, result, seconds, streamed=True)
+            self._account(index, item, outputs, context, result, seconds, more_to_come=task is not None)
             if task is None:
                 return
             yield task
@@ -308,45 +330,58 @@ class GroupRunner:
         result: JobResult,
         seconds: float,
         *,
-        streamed: bool = False,
+        more_to_come: bool = False,
     ) -> None:
-        """Enter one call into the books: every document in is out, dropped, quarantined or written."""
+        """Enter what a call gave into the books: every document in is out, dropped, quarantined or written."""
+        for task in outputs:
+            self._check_is_task(index, task)
+            if isinstance(task, FileGroupTask) and task.staged:
+                result.files += task.staged
+                task.staged = ()
         counts = result.counts[index]
         name = self.group.names[index]
         clean = context.is_clean
         lost = 0 if clean else sum(context.dropped.values()) + sum(r.num_documents for r in context.quarantined)
         made = sum([task.num_items for task in outputs if task.counts_documents])
+        item.seen += made + lost
+        item.wrote = item.wrote or any(not task.counts_documents for task in outputs)
         counts.process_s += seconds
-        if item.task.counts_documents:
-            given = item.task.num_items
-            counts.documents_in += given
-            counts.bytes_in += item.task.nbytes
-            unseen = given - lost - made
-            if any(not task.counts_documents for task in outputs):
-                counts.written += max(unseen, 0)
-            elif unseen > 0:
-                context.dropped[name] = context.dropped.get(name, 0) + unseen
-            else:
-                counts.created -= unseen
-        else:
-            counts.read += made + lost
-            if not streamed:
-                counts.bytes_in += item.task.nbytes
         counts.documents_out += made
+        if not item.task.counts_documents:
+            counts.read += made + lost
+        if not more_to_come:
+            self._close_item(item, counts, context, name)
         if not clean or context.dropped:
             for reason, number in context.dropped.items():
                 counts.dropped[reason] = counts.dropped.get(reason, 0) + number
             self._note(index, item, context, result)
+        self._add_history(item, outputs, StagePerfStats(name, seconds, 0.0, item.num_bytes / 1e6, item.documents))
+
+    @staticmethod
+    def _close_item(item: _Item, counts: StageCounts, context: StageContext, name: str) -> None:
+        """A stage is done with a task: what it was given and nobody has seen since was written, left out or is new."""
+        counts.bytes_in += item.num_bytes
+        if not item.task.counts_documents:
+            return
+        counts.documents_in += item.documents
+        unseen = item.documents - item.seen
+        if item.wrote:
+            counts.written += max(unseen, 0)
+        elif unseen > 0:
+            context.dropped[name] = context.dropped.get(name, 0) + unseen
+        else:
+            counts.created -= unseen
+
+    @staticmethod
+    def _add_history(item: _Item, outputs: Sequence[AnyTask], perf: StagePerfStats) -> None:
+        before = item.task._stage_perf
         for task in outputs:
-            if isinstance(task, Task):
-                task._stage_perf.append(
-                    StagePerfStats(
-                        name,
-                        seconds,
-                        input_data_size_mb=item.task.nbytes / 1e6,
-                        num_items_processed=item.task.num_items,
-                    )
-                )
+            # A new list: a stage may hand its input's list to several outputs.
+            task._stage_perf = [*(task._stage_perf or before), perf]
+
+
+def _item(job: int, item_id: str, task: AnyTask) -> _Item:
+    return _Item(job, item_id, task, task.num_items, task.nbytes)
 
 
 def _failure(raised: StageRaised) -> JobFailure:

@@ -91,6 +91,7 @@ class Commit(msgspec.Struct, frozen=True):
     counts: tuple[StageCounts, ...]
     side_files: tuple[StagedFile, ...]
     lines_read: tuple[tuple[str, int, int], ...]
+    files: tuple[StagedFile, ...]
 
 
 class Publish(msgspec.Struct, frozen=True):

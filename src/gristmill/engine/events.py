@@ -108,7 +108,7 @@ class TaskEmitted(msgspec.Struct, frozen=True):
 class TaskFinished(msgspec.Struct, frozen=True):
     """A task is done. `counts` has one entry for each stage of the group, or none if no document was in it.
 
-    `side_files` hold rejected and quarantined documents.
+    `files` are what writers wrote; `side_files` hold rejected and quarantined documents.
     """
 
     worker: int
@@ -118,6 +118,7 @@ class TaskFinished(msgspec.Struct, frozen=True):
     counts: tuple[StageCounts, ...]
     side_files: tuple[StagedFile, ...] = ()
     lines_read: tuple[tuple[str, int, int], ...] = ()
+    files: tuple[StagedFile, ...] = ()
 
 
 class TaskRaised(msgspec.Struct, frozen=True):

@@ -155,15 +155,13 @@ class Fleet:
                 return
 
     def recycle(self) -> None:
-        """Replace workers that have lived long enough, one at a time, the new one before the old one goes."""
+        """Replace workers that are too old or too large, one at a time, the new one before the old one goes."""
         s = self.scheduler
-        lifetime = s.config.worker_max_lifetime_s
-        if lifetime is None or s.now - self._last_recycle < s.config.worker_restart_interval_s:
+        if s.now - self._last_recycle < s.config.worker_restart_interval_s:
             return
         replaced = {w.replaces for w in self._workers.values()}
         for worker in list(self._workers.values()):
-            old = worker.state is WorkerState.READY and s.now - worker.ready_at > lifetime
-            if not old or worker.id in replaced or s.group_finished(worker.group):
+            if not self._is_worn(worker) or worker.id in replaced or s.group_finished(worker.group):
                 continue
             self._last_recycle = s.now
             group = s.groups[worker.group]
@@ -171,3 +169,11 @@ class Fleet:
             if not self.start(group, replaces=worker.id):
                 self.drain(worker)
             return
+
+    def _is_worn(self, worker: WorkerRecord) -> bool:
+        config = self.scheduler.config
+        if worker.state is not WorkerState.READY:
+            return False
+        lifetime, most = config.worker_max_lifetime_s, config.worker_memory_bytes
+        too_old = lifetime is not None and self.scheduler.now - worker.ready_at > lifetime
+        return too_old or (most is not None and worker.rss_bytes > most)

@@ -43,6 +43,8 @@ class SchedulerConfig:
     worker_max_lifetime_s: float | None = None
     worker_restart_interval_s: float = 0.0
     watchdog_s: float = WATCHDOG_S
+    max_queued: int = 1 << 30  # tasks waiting for one group; an executor that holds a descriptor for each has a limit
+    worker_memory_bytes: int | None = None  # a worker that has grown beyond this is replaced
 
 
 class Scheduler:
@@ -285,6 +287,7 @@ class Scheduler:
         for offset, counts in enumerate(event.counts):
             root.counts[first + offset].add(counts)
             self.totals[first + offset].add(counts)
+        root.files.extend(event.files)
         root.side_files.extend(event.side_files)
         root.lines_read.extend(event.lines_read)
 
@@ -309,8 +312,10 @@ class Scheduler:
     def _commit(self, root: RootRecord) -> None:
         self.committing.add(root.id)
         outputs = tuple(sorted(root.outputs, key=lambda output: output.item_id))
-        side_files, lines = tuple(root.side_files), tuple(sorted(root.lines_read))
-        self.out.append(c.Commit(root.id, root.name, outputs, root.counts, side_files, lines))
+        files = tuple(sorted(root.files, key=lambda file: file.final))
+        side_files = tuple(sorted(root.side_files, key=lambda file: file.final))
+        lines = tuple(sorted(root.lines_read))
+        self.out.append(c.Commit(root.id, root.name, outputs, root.counts, side_files, lines, files))
         del self.roots[root.id]
 
     def _committed(self, event: e.Committed) -> None:
@@ -386,6 +391,8 @@ class Scheduler:
         if index + 1 == len(self.groups):
             return False
         after = self.groups[index + 1]
+        if len(after.queue) >= self.config.max_queued:
+            return True
         if after.mean_service_s is None:
             return len(after.queue) > 2 * max(8, len(after.workers) * after.plan.batch_size)
         return len(after.queue) > 2 * len(after.workers) * after.plan.batch_size and after.backlog_s() > MAX_BACKLOG_S

@@ -100,6 +100,7 @@ class RootRecord:
     counts: tuple[StageCounts, ...]
     live: int = 1
     outputs: list[Output] = field(default_factory=list)
+    files: list[StagedFile] = field(default_factory=list)
     side_files: list[StagedFile] = field(default_factory=list)
     lines_read: list[tuple[str, int, int]] = field(default_factory=list)
 

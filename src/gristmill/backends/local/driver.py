@@ -18,7 +18,6 @@ from gristmill.engine.plan import Plan
 from gristmill.engine.scheduler import Scheduler
 from gristmill.metrics.snapshot import RunSnapshot
 from gristmill.storage.atomic_write import publish
-from gristmill.tasks import FileGroupTask, StagedFile
 
 TICK_S = 0.1
 COMMIT_S = 0.05  # ledger lines of this long are forced to disk together
@@ -63,7 +62,7 @@ class Driver:
             c.SendTask: self._send_task,
             c.GrantEmit: lambda command: pool.grant(command.worker, command.task),
             c.PullSource: self._pull_source,
-            c.Release: lambda command: command.payload.release(),
+            c.Release: lambda command: pool.release(command.payload),
             c.Commit: self._commit,
             c.Publish: lambda command: None,
             c.Warn: self._warn,
@@ -131,14 +130,13 @@ class Driver:
             self._events.append(e.SourceExhausted())
 
     def _commit(self, command: c.Commit) -> None:
-        files: tuple[StagedFile, ...] = ()
         if self.plan.ends_in_writer:
-            tasks = [self.pool.unpack(output.payload) for output in command.outputs]
-            files = tuple(file for task in tasks if isinstance(task, FileGroupTask) for file in task.staged)
+            for output in command.outputs:
+                self.pool.release(output.payload)
         else:
             self.books.tasks[command.root] = [self.pool.keep(output.payload) for output in command.outputs]
         counts = tuple(zip(self.plan.stage_names, command.counts, strict=True))
-        record = CommitRecord(command.root, command.name, files, command.side_files, counts, command.lines_read)
+        record = CommitRecord(command.root, command.name, command.files, command.side_files, counts, command.lines_read)
         self._uncommitted.append((command.root, record))
 
     def _force_ledger(self, *, at_once: bool = False) -> None:

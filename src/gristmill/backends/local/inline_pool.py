@@ -25,9 +25,6 @@ class Held:
 
     task: AnyTask
 
-    def release(self) -> None:
-        """Nothing to do: the garbage collector sees it."""
-
 
 @dataclass
 class InlinePool:
@@ -44,8 +41,8 @@ class InlinePool:
         return Held(task)
 
     @staticmethod
-    def unpack(held: Held) -> AnyTask:
-        return held.task
+    def release(held: Held) -> None:
+        """Nothing to do: the garbage collector sees it."""
 
     @staticmethod
     def keep(held: Held) -> Callable[[], AnyTask]:
@@ -131,4 +128,4 @@ def _event(number: int, task: int, outcome: JobResult | JobFailure, first: int) 
         e.Output(first + n, item_id, made.nbytes, Held(made)) for n, (item_id, made) in enumerate(outcome.outputs)
     )
     counts, side, lines = outcome.counts, tuple(outcome.side_files), tuple(outcome.lines_read)
-    return e.TaskFinished(number, task, outputs, outcome.useful_s, counts, side, lines)
+    return e.TaskFinished(number, task, outputs, outcome.useful_s, counts, side, lines, tuple(outcome.files))

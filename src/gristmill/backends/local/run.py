@@ -12,6 +12,7 @@ from gristmill.backends.local.gpus import Gpu, find_gpus
 from gristmill.backends.local.inline_pool import InlinePool
 from gristmill.backends.local.node_setup import set_up_node
 from gristmill.backends.processes.launch import Server
+from gristmill.backends.processes.limits import allow_many_files
 from gristmill.backends.processes.memory import default_limit, resident_bytes
 from gristmill.backends.processes.pool import ProcessPool
 from gristmill.backends.run_directory import RunDirectory
@@ -30,6 +31,7 @@ if TYPE_CHECKING:  # the executor imports this file when it runs something
     from gristmill.backends.local.pool import Pool
 
 WORKER_BYTES = 48 << 20  # what a worker holds beyond the pages it shares with the fork server
+SPARE_FILES = 256  # descriptors left for everything but queued tasks
 LEAST_BYTES = 64 << 20  # for data, however small the limit
 
 
@@ -102,9 +104,10 @@ class LocalRun:
             self.pool = ProcessPool(self.plan.groups, settings, self.server, tuple(gpu.name for gpu in gpus))
         self.pool.open()
         set_up_node(self.plan.groups)
-        scheduler = Scheduler(self.plan.groups, self._config(len(self.plan.sources) - len(books.records)))
+        node = self._node(gpus)
+        scheduler = Scheduler(self.plan.groups, self._config(len(self.plan.sources) - len(books.records), node))
         durable = self.directory if self.keeps_directory else None
-        driver = Driver(self.plan, scheduler, self.pool, books, durable, self.options.observer, node=self._node(gpus))
+        driver = Driver(self.plan, scheduler, self.pool, books, durable, self.options.observer, node=node)
         try:
             finish = driver.run()
         except KeyboardInterrupt:
@@ -114,7 +117,9 @@ class LocalRun:
         self.pool.close()
         return self._close_books(driver, books, finish)
 
-    def _config(self, num_sources: int) -> SchedulerConfig:
+    def _config(self, num_sources: int, node: NodeJoined) -> SchedulerConfig:
+        # Its share of the memory and what it shares with the others: beyond that it has kept something it should not.
+        worker_memory = int(node.memory_bytes / node.cpus) + 4 * WORKER_BYTES
         lifetime = self.executor.worker_max_lifetime_m
         return SchedulerConfig(
             num_sources=num_sources,
@@ -123,6 +128,8 @@ class LocalRun:
             rescale_interval_s=self.executor.autoscale_interval_s,
             worker_max_lifetime_s=None if lifetime is None else lifetime * 60,
             worker_restart_interval_s=self.executor.worker_restart_interval_m * 60,
+            max_queued=max(64, (allow_many_files() - SPARE_FILES) // len(self.plan.groups)),
+            worker_memory_bytes=worker_memory,
         )
 
     def _node(self, gpus: tuple[Gpu, ...]) -> NodeJoined:

@@ -66,7 +66,12 @@ class ProcessPool:
         self._control = BufferedChannel(self.server.sock)
 
     pack = staticmethod(pack)
-    unpack = staticmethod(unpack)
+
+    @staticmethod
+    def release(parcel: Parcel) -> None:
+        """Close the block of a parcel, if it has one. Who maps it keeps it."""
+        if parcel.fd >= 0:
+            os.close(parcel.fd)
 
     @staticmethod
     def keep(parcel: Parcel) -> Callable[[], AnyTask]:
@@ -197,9 +202,9 @@ class ProcessPool:
                 event = self._event(number, worker, message, queue)
                 if event is not None:
                     events.append(event)
-                if message[0] == "done" and message[7] != worker.rss_bytes:
-                    worker.rss_bytes = message[7]
-                    events.append(e.MemorySampled(number, message[7]))
+                if message[0] == "done" and message[-1] != worker.rss_bytes:
+                    worker.rss_bytes = message[-1]
+                    events.append(e.MemorySampled(number, message[-1]))
         if closed:
             worker.closed = True
             self._selector.unregister(worker.channel.sock)
@@ -209,10 +214,12 @@ class ProcessPool:
     def _event(self, number: int, worker: _Worker, message: Message, fds: Iterator[int]) -> e.Event | None:
         kind = message[0]
         if kind == "done":
-            _, task, outputs, useful_s, counts, side_files, lines, _ = message
+            _, task, outputs, useful_s, counts, side_files, lines, files, _ = message
             made = tuple(_output(output, fds) for output in outputs)
             per_stage = tuple(counts_from_wire(wire) for wire in counts)
-            return e.TaskFinished(number, task, made, useful_s, per_stage, tuple(side_files), tuple(lines))
+            return e.TaskFinished(
+                number, task, made, useful_s, per_stage, tuple(side_files), tuple(lines), tuple(files)
+            )
         if kind == "emitted":
             return e.TaskEmitted(number, message[1], _output(message[2], fds))
         if kind == "raised":

@@ -4,7 +4,6 @@ A task travels as a `Parcel`: a header, and a body that is in the message itself
 block of its own. The driver passes parcels on and never opens them, except those of a run's final tasks.
 """
 
-import os
 from typing import NamedTuple, cast
 
 import pyarrow as pa
@@ -27,10 +26,6 @@ class Parcel(NamedTuple):
     body: bytes | None
     size: int
     fd: int = -1
-
-    def release(self) -> None:
-        if self.fd >= 0:
-            os.close(self.fd)
 
 
 def pack(task: AnyTask) -> Parcel:

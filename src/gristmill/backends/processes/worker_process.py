@@ -26,7 +26,7 @@ from gristmill.stages.worker_info import WorkerMetadata
 CRUMB = struct.Struct("=qiii")  # task, stage, first row, end row
 HOLD_S = 0.002
 RSS_S = 0.05
-FAN_OUT = 100  # outputs in one message
+FAN_OUT = 100  # outputs in one message, at most
 RSS_UNIT = 1 if sys.platform == "darwin" else 1024  # ru_maxrss is in bytes there and in KiB elsewhere
 
 
@@ -129,22 +129,33 @@ class WorkerProcess:
 
         outcomes = self.runner.run(jobs, emit)
         for (wire, _), outcome, index in zip(call, outcomes, emitted, strict=True):
-            self._results.append(self._outcome(wire[0], outcome, index))
+            self._results.append(self._outcome(wire, outcome, index))
         self.running = -1
 
-    def _outcome(self, task: object, outcome: JobResult | JobFailure, first_index: int) -> tuple[object, ...]:
+    def _outcome(self, wire: Message, outcome: JobResult | JobFailure, first_index: int) -> tuple[object, ...]:
+        task = wire[0]
         if isinstance(outcome, JobFailure):
             return ("raised", task, outcome.stage, outcome.error, outcome.transient)
         numbered = list(enumerate(outcome.outputs, first_index))
-        # A message carries so many descriptors and no more: the first outputs of a large fan-out go ahead.
-        while len(numbered) > FAN_OUT:
-            ahead, numbered = numbered[:FAN_OUT], numbered[FAN_OUT:]
+        # Descriptors are few, in a message and in the driver: most outputs of a large fan-out go ahead as if streamed.
+        for n, (item_id, made) in numbered[:-FAN_OUT]:
+            self._emit(wire, n, item_id, made)
+        numbered = numbered[-FAN_OUT:]
+        if len(self._fds) > MAX_FDS - FAN_OUT:
             self._flush()
-            self._results += [("emitted", task, self._output(n, item_id, made)) for n, (item_id, made) in ahead]
-        self._flush_if_full()
         outputs = [self._output(n, item_id, made) for n, (item_id, made) in numbered]
         counts = [] if all(stage.is_empty() for stage in outcome.counts) else [*map(counts_to_wire, outcome.counts)]
-        return ("done", task, outputs, outcome.useful_s, counts, outcome.side_files, outcome.lines_read, self._rss())
+        return (
+            "done",
+            task,
+            outputs,
+            outcome.useful_s,
+            counts,
+            outcome.side_files,
+            outcome.lines_read,
+            outcome.files,
+            self._rss(),
+        )
 
     def _rss(self) -> int:
         """The most memory this process has had. Asking costs 20 µs, so a worker with quick tasks asks now and then."""
@@ -174,10 +185,6 @@ class WorkerProcess:
         self.credits[number] = credits - 1
         self._results.append(("emitted", number, self._output(index, item_id, task)))
         self._flush()
-
-    def _flush_if_full(self) -> None:
-        if len(self._fds) > MAX_FDS - FAN_OUT:
-            self._flush()
 
     def _flush(self) -> None:
         self._sent_at = time.perf_counter()
