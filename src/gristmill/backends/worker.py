@@ -190,7 +190,6 @@ class GroupRunner:
             yield item, False
 
     def _child(self, index: int, parent: _Item, task: AnyTask, number: int | None) -> _Item:
-        self._check_is_task(index, task)
         before = parent.task
         if task is not before:
             task.inherit(before)
@@ -202,12 +201,6 @@ class GroupRunner:
         item_id = parent.item_id if number is None else f"{parent.item_id}.{number:04d}"
         task.task_id = item_id
         return _item(parent.job, item_id, task)
-
-    def _check_is_task(self, index: int, given: object) -> None:
-        if not isinstance(given, Task):
-            expected = "expected process to return a Task, a list of them, or None"
-            error = StageError(f"{self.group.names[index]}: {expected}; got {given!r:.200}")
-            raise StageRaised(self.stages[index], error)
 
     # One stage
 
@@ -282,10 +275,15 @@ class GroupRunner:
         try:
             made = stage.process_batch([task])
             if isinstance(made, list | tuple) and len(made) == 1:
-                return made[0]
-            return list(made)  # several outputs of one input, given flat
+                result: Result = made[0]
+            else:
+                result = list(made)  # type: ignore[arg-type]  # several outputs of one input, given flat
         except Exception as error:
             raise StageRaised(stage, error) from error
+        if result is not None and not isinstance(result, Iterator):
+            for output in result if isinstance(result, list) else [result]:
+                _check_is_task(stage, output)
+        return result
 
     def _stream(
         self, index: int, item: _Item, made: Iterator[AnyTask], jobs: Sequence[Job], results: list[JobResult]
@@ -334,7 +332,7 @@ class GroupRunner:
     ) -> None:
         """Enter what a call gave into the books: every document in is out, dropped, quarantined or written."""
         for task in outputs:
-            self._check_is_task(index, task)
+            _check_is_task(self.stages[index], task)
             if isinstance(task, FileGroupTask) and task.staged:
                 result.files += task.staged
                 task.staged = ()
@@ -378,6 +376,12 @@ class GroupRunner:
         for task in outputs:
             # A new list: a stage may hand its input's list to several outputs.
             task._stage_perf = [*(task._stage_perf or before), perf]
+
+
+def _check_is_task(stage: AnyStage, given: object) -> None:
+    if not isinstance(given, Task):
+        expected = "expected process to return a Task, a list of them, or None"
+        raise StageRaised(stage, StageError(f"{stage.stage_name()}: {expected}; got {given!r:.200}"))
 
 
 def _item(job: int, item_id: str, task: AnyTask) -> _Item:
