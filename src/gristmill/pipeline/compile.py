@@ -57,7 +57,7 @@ def unique_names(pipeline: str, stages: Sequence[AnyStage]) -> list[str]:
     """
     chosen: dict[str, AnyStage] = {}
     for stage in stages:
-        if stage.name and stage.name != type(stage).name:
+        if stage.name and stage.name != stage.default_name():
             if stage.name in chosen:
                 raise ConfigError(f"pipeline {pipeline!r}: expected stage names to differ; got {stage.name!r} twice")
             chosen[stage.name] = stage

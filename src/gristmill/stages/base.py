@@ -7,7 +7,7 @@ same outputs for the same input: a worker may die, and the task is then done aga
 
 import copy
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import ClassVar, Generic, TypeVar, cast
 
 from gristmill.errors import ConfigError, nearest
@@ -24,6 +24,17 @@ Y = TypeVar("Y", bound=Task)  # type: ignore[type-arg]
 
 Columns = tuple[list[str], list[str]]  # task attributes, data columns
 _UNSET = object()
+
+
+class _DefaultFrom:
+    """A property of a subclass as a default: what `with_` sets on an instance comes before it."""
+
+    def __init__(self, compute: Callable[..., object]) -> None:
+        self.compute = compute
+        self.__doc__ = compute.__doc__
+
+    def __get__(self, stage: object, owner: type) -> object:
+        return self if stage is None else self.compute(stage)
 
 
 class ProcessingStage(Generic[X, Y]):
@@ -56,6 +67,10 @@ class ProcessingStage(Generic[X, Y]):
 
     def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
+        for key in ("name", "resources", "batch_size"):
+            given = cls.__dict__.get(key)
+            if isinstance(given, property) and given.fget is not None:
+                setattr(cls, key, _DefaultFrom(given.fget))
         if not cls.__name__.startswith("_"):
             register(cls)
 
@@ -134,6 +149,11 @@ class ProcessingStage(Generic[X, Y]):
     def stage_name(self) -> str:
         """The name in plans, metrics and messages."""
         return self.name or type(self).__name__
+
+    def default_name(self) -> str:
+        """The name if nobody chose one; in a pipeline with several such stages they are numbered."""
+        given = inspect.getattr_static(type(self), "name")
+        return str(given.compute(self)) if isinstance(given, _DefaultFrom) else str(given)
 
     @property
     def context(self) -> StageContext:

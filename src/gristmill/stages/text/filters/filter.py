@@ -39,7 +39,10 @@ class Filter(ProcessingStage[DocumentBatch, DocumentBatch]):
                 raise ConfigError(f"Filter: expected filter_fn to be a DocumentFilter or a function; got {judge!r}")
         self._fields()
         self._inverts()
-        self.name = self.name or f"filter_{'_and_'.join(dict.fromkeys(self._fields()))}"
+        self.name = self.name or self.default_name()
+
+    def default_name(self) -> str:
+        return f"filter_{'_and_'.join(dict.fromkeys(self._fields()))}"
 
     def inputs(self) -> tuple[list[str], list[str]]:
         return ["data"], list(dict.fromkeys(self._fields()))

@@ -36,7 +36,10 @@ class Score(ProcessingStage[DocumentBatch, DocumentBatch]):
                 f"got {self.score_field!r}"
             )
         self._text_fields()
-        self.name = self.name or f"score_{join_names(self._scorers())}"
+        self.name = self.name or self.default_name()
+
+    def default_name(self) -> str:
+        return f"score_{join_names(self._scorers())}"
 
     def inputs(self) -> tuple[list[str], list[str]]:
         return ["data"], list(dict.fromkeys(self._text_fields()))

@@ -43,7 +43,7 @@ class ScoreFilter(ProcessingStage[DocumentBatch, DocumentBatch]):
                 raise ConfigError(f"ScoreFilter: expected filter_obj to be a DocumentFilter; got {judge!r}")
         if not self._filters():
             raise ConfigError("ScoreFilter: expected at least one filter; got an empty list")
-        self.name = self.name or join_names(self._filters())
+        self.name = self.name or self.default_name()
         fields = [field for field in self._score_fields() if field is not None]
         if len(set(fields)) != len(fields):
             raise ConfigError(
@@ -51,6 +51,9 @@ class ScoreFilter(ProcessingStage[DocumentBatch, DocumentBatch]):
             )
         self._text_fields()
         self._inverts()
+
+    def default_name(self) -> str:
+        return join_names(self._filters())
 
     def inputs(self) -> tuple[list[str], list[str]]:
         return ["data"], list(dict.fromkeys(self._text_fields()))

@@ -1,0 +1,38 @@
+"""The names users type are where they expect them."""
+
+import importlib
+
+import pytest
+
+NAMES = {
+    "gristmill.pipeline": ["Pipeline"],
+    "gristmill.stages.base": ["ProcessingStage", "CompositeStage", "get_stage_class"],
+    "gristmill.stages.core": ["ProcessingStage", "CompositeStage", "get_stage_class"],
+    "gristmill.stages.function_decorators": ["processing_stage"],
+    "gristmill.stages.function_definitions": ["processing_stage"],
+    "gristmill.stages.resources": ["Resources"],
+    "gristmill.stages.file_partitioning": ["FilePartitioningStage"],
+    "gristmill.tasks": ["Task", "DocumentBatch", "FileGroupTask", "EmptyTask"],
+    "gristmill.backends.base": ["BaseExecutor", "NodeInfo", "WorkerMetadata"],
+    "gristmill.backends.local": ["LocalExecutor"],
+    "gristmill.backends.run_result": ["RunResult"],
+    "gristmill.config.run": ["create_pipeline_from_yaml", "create_executor_from_yaml"],
+    "gristmill.stages.text.io": ["JsonlReader", "ParquetReader", "JsonlWriter", "ParquetWriter"],
+    "gristmill.stages.text.io.reader": ["JsonlReader", "ParquetReader", "CsvReader", "TextReader"],
+    "gristmill.stages.text.io.writer": ["JsonlWriter", "ParquetWriter"],
+    "gristmill.stages.text.filters": ["Score", "Filter", "ScoreFilter", "DocumentFilter"],
+    "gristmill.stages.text.filters.heuristic": ["WordCountFilter", "NonAlphaNumericFilter", "BulletsFilter"],
+    "gristmill.stages.text.filters.heuristic.repetition": ["RepeatedLinesFilter", "RepeatedParagraphsFilter"],
+}
+
+
+@pytest.mark.parametrize(("path", "name"), [(path, name) for path, names in NAMES.items() for name in names])
+def test_a_known_name_is_at_its_known_path(path, name):
+    assert hasattr(importlib.import_module(path), name)
+
+
+@pytest.mark.parametrize("alias", ["gristmill.stages.core", "gristmill.stages.base"])
+def test_two_paths_of_a_name_lead_to_one_class(alias):
+    from gristmill.stages.base import ProcessingStage
+
+    assert importlib.import_module(alias).ProcessingStage is ProcessingStage
