@@ -12,6 +12,7 @@ import pyarrow as pa
 from gristmill.errors import ReadError
 from gristmill.storage.file_system import StorageOptions, file_system, is_url, plain
 
+_PIECE_BYTES = 1 << 20
 _CODECS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
 
 
@@ -56,30 +57,33 @@ def open_stream(path: str, *, storage_options: StorageOptions | None = None) -> 
         raise ReadError(f"{path}: expected a readable file; got {error}") from error
 
 
-def read_blocks(path: str, block_bytes: int, *, storage_options: StorageOptions | None = None) -> Iterator[bytes]:
-    """Yield the (decompressed) content in blocks; a damaged file yields what is before the damage, then raises."""
+def read_pieces(path: str, *, storage_options: StorageOptions | None = None) -> Iterator[bytes]:
+    """Yield the (decompressed) content in pieces of at most 1 MiB.
+
+    A damaged file yields what is before the damage, up to one piece, and then raises `ReadError`.
+    """
     size = 0
     with open_stream(path, storage_options=storage_options) as stream:
         while True:
-            pieces, missing = [], block_bytes
             try:
-                # Small reads: what was decompressed before the damage is kept, up to one piece.
-                while missing > 0 and (piece := stream.read(min(missing, 1 << 20))):
-                    pieces.append(piece)
-                    missing -= len(piece)
+                piece = stream.read(_PIECE_BYTES)
             except OSError as error:
-                yield b"".join(pieces)
-                at = f"after {size + sum(map(len, pieces))} bytes of content"
+                at = f"after {size} bytes of content"
                 raise ReadError(f"{path}: expected a whole compressed file; got an error {at}: {error}") from error
-            if not pieces:
+            if not piece:
                 return
-            size += block_bytes - missing
-            yield pieces[0] if len(pieces) == 1 else b"".join(pieces)
+            size += len(piece)
+            yield piece
+
+
+def read_start(path: str, num_bytes: int, *, storage_options: StorageOptions | None = None) -> bytes:
+    """Return the first bytes of the (decompressed) content."""
+    return next(read_pieces(path, storage_options=storage_options), b"")[:num_bytes]
 
 
 def read_all(path: str, *, storage_options: StorageOptions | None = None) -> bytes:
     """Return the whole content, decompressed."""
-    return b"".join(read_blocks(path, 1 << 24, storage_options=storage_options))
+    return b"".join(read_pieces(path, storage_options=storage_options))
 
 
 def file_size(path: str, *, storage_options: StorageOptions | None = None) -> int:

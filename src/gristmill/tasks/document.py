@@ -215,9 +215,12 @@ class DocumentBatch(Task[pa.Table]):
         mask = _array(mask, pa.bool_())
         if len(mask) != self._num_rows:
             raise StageError(f"DocumentBatch.filter: expected a mask of {self._num_rows} values; got {len(mask)}")
+        num_rows = pc.sum(mask).as_py() or 0
+        if num_rows == self._num_rows:
+            return self._copy()
         table = filter_table(self._table, mask) if self._table.num_columns else self._table
         values = None if self._lines is None else filter_array(self._lines.values, mask)
-        return self._with_rows(pc.sum(mask).as_py() or 0, table, values)
+        return self._with_rows(num_rows, table, values)
 
     def take(self, indices: Rows) -> "DocumentBatch":
         """Return the rows at these positions, in their order."""

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 from gristmill.errors import ReadError
-from gristmill.storage.open_read import file_size, read_all, read_blocks, read_range
+from gristmill.storage.open_read import file_size, read_all, read_pieces, read_range, read_start
 
-CONTENT = b"".join(b"line %d\n" % i for i in range(50_000))
+CONTENT = b"".join(b"line %d\n" % i for i in range(400_000))
 COMPRESS = {
     ".gz": gzip.compress,
     ".bz2": bz2.compress,
@@ -24,9 +24,7 @@ def test_a_file_is_read_whatever_it_is_compressed_with(tmp_path, suffix):
     path = tmp_path / f"a.jsonl{suffix}"
     path.write_bytes(COMPRESS[suffix](CONTENT))
     assert read_all(str(path)) == CONTENT
-    blocks = list(read_blocks(str(path), 100_000))
-    assert b"".join(blocks) == CONTENT
-    assert {len(block) for block in blocks[:-1]} == {100_000}
+    assert read_start(str(path), 5) == b"line "
 
 
 def test_gzip_files_put_end_to_end_are_one_file(tmp_path):
@@ -41,7 +39,7 @@ def test_a_cut_file_gives_what_is_before_the_cut_and_then_names_itself(tmp_path,
     path.write_bytes(COMPRESS[suffix](CONTENT)[:-100])
     got = []
     with pytest.raises(ReadError, match=rf"a\{suffix}: expected a whole compressed file; got an error after \d+ bytes"):
-        got.extend(read_blocks(str(path), 100_000))
+        got.extend(read_pieces(str(path)))
     assert CONTENT.startswith(b"".join(got))
 
 

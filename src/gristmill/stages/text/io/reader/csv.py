@@ -19,7 +19,7 @@ from gristmill.stages.text.io.reader.file_reader import _FileReader
 from gristmill.stages.text.io.reader.line_blocks import BOM
 from gristmill.stages.text.io.reader.whole_files import read_tables
 from gristmill.storage.file_system import StorageOptions
-from gristmill.storage.open_read import read_all, read_blocks
+from gristmill.storage.open_read import read_all, read_start
 from gristmill.tasks import DocumentBatch, FileGroupTask, Task
 
 _SAMPLE_BYTES = 1_000_000
@@ -70,7 +70,7 @@ class CsvReaderStage(ProcessingStage[FileGroupTask, DocumentBatch]):
             return None if self.fields is None else list(self.fields)
         try:
             path = self._partitioning.first_file()
-            start = next(read_blocks(path, _SAMPLE_BYTES, storage_options=storage_options(self.read_kwargs)), b"")
+            start = read_start(path, _SAMPLE_BYTES, storage_options=storage_options(self.read_kwargs))
             return self._header(start, path) or None
         except GristmillError:
             return None

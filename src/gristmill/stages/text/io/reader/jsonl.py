@@ -19,7 +19,7 @@ from gristmill.stages.text.io.reader.file_reader import _FileReader
 from gristmill.stages.text.io.reader.json_checks import check_lines
 from gristmill.stages.text.io.reader.line_blocks import BOM, Block, line_bounds, read_owned_lines, stream_blocks
 from gristmill.storage.file_system import StorageOptions
-from gristmill.storage.open_read import file_size, read_blocks
+from gristmill.storage.open_read import file_size, read_start
 from gristmill.storage.paths import is_compressed
 from gristmill.tasks import DocumentBatch, FileGroupTask, FileSlice, Task
 from gristmill.tasks.json_lines import JsonLines
@@ -70,7 +70,7 @@ class JsonlReaderStage(ProcessingStage[FileGroupTask, DocumentBatch]):
             return None
         try:
             path = self._partitioning.first_file()
-            block = next(read_blocks(path, _SAMPLE_BYTES, storage_options=storage_options(self.read_kwargs)), b"")
+            block = read_start(path, _SAMPLE_BYTES, storage_options=storage_options(self.read_kwargs))
         except GristmillError:
             return None
         if len(block) < _SAMPLE_BYTES and not block.endswith(b"\n"):

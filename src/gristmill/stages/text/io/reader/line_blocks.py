@@ -11,8 +11,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from gristmill.errors import ReadError
 from gristmill.storage.file_system import StorageOptions
-from gristmill.storage.open_read import read_blocks, read_range
+from gristmill.storage.open_read import read_pieces, read_range
 from gristmill.tasks.byte_search import find_byte
 
 _NEWLINE = ord("\n")
@@ -72,18 +73,64 @@ def _rest_of_line(path: str, position: int, storage_options: StorageOptions | No
     return b"".join([*pieces, b"\n"])
 
 
-def stream_blocks(path: str, block_bytes: int, *, storage_options: StorageOptions | None = None) -> Iterator[bytes]:
-    """Yield blocks of about one size from a file that can only be read from its beginning.
+def stream_blocks(path: str, block_bytes: int, *, storage_options: StorageOptions | None = None) -> Iterator[Block]:
+    """Yield blocks of at most one size, if no line is longer, from a file that can only be read from its beginning.
 
     A damaged file yields the whole lines before the damage, then raises `ReadError`.
     """
-    rest: list[bytes] = []
-    for piece in read_blocks(path, block_bytes, storage_options=storage_options):
-        cut = piece.rfind(b"\n") + 1
-        if not cut:
-            rest.append(piece)
-            continue
-        yield b"".join([*rest, memoryview(piece)[:cut]]) if rest or cut < len(piece) else piece
-        rest = [piece[cut:]] if cut < len(piece) else []
-    if any(rest):
-        yield b"".join([*rest, b"\n"])
+    block = _GrowingBlock(block_bytes)
+    try:
+        for piece in read_pieces(path, storage_options=storage_options):
+            for part in (piece[i : i + block_bytes] for i in range(0, len(piece), block_bytes)):
+                if block.is_full(part):
+                    yield from block.take_lines()
+                block.append(part)
+    except ReadError:
+        yield from block.take_lines()
+        raise
+    if block.used:
+        if block.view[block.used - 1] != _NEWLINE:
+            block.append(b"\n")
+        yield from block.take_lines()
+
+
+class _GrowingBlock:
+    """A block being filled. What is taken from it is never written to again."""
+
+    def __init__(self, block_bytes: int) -> None:
+        self._block_bytes = block_bytes
+        self._renew(b"", block_bytes)
+
+    def _renew(self, content: bytes | memoryview, room: int) -> None:
+        self._buffer = pa.allocate_buffer(room)
+        self.view = memoryview(self._buffer).cast("B")
+        self.view[: len(content)] = content
+        self.used = len(content)
+
+    def is_full(self, part: bytes) -> bool:
+        return self.used + len(part) > self._block_bytes
+
+    def append(self, part: bytes) -> None:
+        end = self.used + len(part)
+        if end > len(self.view):
+            self._renew(self.view[: self.used], 2 * end)
+        self.view[self.used : end] = part
+        self.used = end
+
+    def take_lines(self) -> Iterator[Block]:
+        """Yield the whole lines, if there are any, and keep what is after them."""
+        cut = _after_last_newline(self.view, self.used)
+        if cut:
+            block, rest = self._buffer.slice(0, cut), self.view[cut : self.used]
+            self._renew(rest, max(self._block_bytes, len(rest)))
+            yield block
+
+
+def _after_last_newline(view: memoryview, end: int) -> int:
+    while end > 0:
+        start = max(0, end - _TAIL_BYTES)
+        found = bytes(view[start:end]).rfind(b"\n")
+        if found >= 0:
+            return start + found + 1
+        end = start
+    return 0
