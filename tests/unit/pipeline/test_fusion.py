@@ -1,0 +1,78 @@
+"""Neighbours run in one process unless something speaks against it."""
+
+import gzip
+
+import pyarrow as pa
+import pytest
+from tests.jsonl_files import write_documents
+
+from gristmill.pipeline.compile import compile_plan
+from gristmill.stages.base import ProcessingStage
+from gristmill.stages.resources import Resources
+from gristmill.stages.text.filters import ScoreFilter
+from gristmill.stages.text.filters.heuristic import WordCountFilter
+from gristmill.stages.text.io.reader import JsonlReader
+from gristmill.stages.text.io.writer import JsonlWriter
+from gristmill.tasks import DocumentBatch
+
+
+class _Step(ProcessingStage[DocumentBatch, DocumentBatch]):
+    def process(self, task):
+        return task
+
+
+class _Apart(_Step):
+    fusible = False
+
+
+def shape(*stages):
+    """How many stages each group has."""
+    plan = compile_plan("p", list(stages), [DocumentBatch("b", pa.table({"text": ["a"]}))])
+    return [len(group.stages) for group in plan.groups]
+
+
+def test_equal_neighbours_are_one_group():
+    assert shape(_Step(), _Step(), _Step()) == [3]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        _Step().with_(resources=Resources(cpus=2)),
+        _Step().with_(resources=Resources(gpus=0.5)),
+        _Step().with_(num_workers=1),
+        _Step().with_(runtime_env={"pip": ["x"]}),
+        _Step().with_(batch_size=16),
+        _Apart(),
+    ],
+    ids=["cpus", "gpus", "workers", "environment", "batch", "not fusible"],
+)
+def test_a_stage_that_differs_is_a_group_of_its_own(other):
+    assert shape(_Step(), other, _Step())[0] == 1
+
+
+def test_a_stage_that_asks_for_a_gpu_is_never_fused_with_another():
+    gpu = Resources(gpus=0.5)
+
+    assert shape(_Step().with_(resources=gpu), _Step().with_(resources=gpu)) == [1, 1]
+
+
+def test_the_first_stages_batch_size_is_the_groups():
+    assert shape(_Step().with_(batch_size=16), _Step().with_(batch_size=16), _Step()) == [3]
+
+
+def test_a_text_pipeline_is_one_group(tmp_path):
+    write_documents(tmp_path / "in" / "a.jsonl", [{"text": "a"}])
+    stages = [JsonlReader(str(tmp_path / "in")), *(ScoreFilter(WordCountFilter()) for _ in range(5))]
+    plan = compile_plan("p", [*stages, JsonlWriter(str(tmp_path / "out"))], None)
+
+    assert [len(group.stages) for group in plan.groups] == [7]
+    assert "7 stages fused" in plan.describe()
+
+
+def test_a_large_file_that_cannot_be_split_is_read_apart_from_the_stages_behind_it(tmp_path):
+    lines = "".join(f'{{"text": "{n * n}"}}\n' for n in range(2_000))
+    (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(lines.encode()))
+    stages = [JsonlReader(str(tmp_path / "a.jsonl.gz"), blocksize="4KB"), _Step(), _Step()]
+
+    assert [len(group.stages) for group in compile_plan("p", stages, None).groups] == [1, 2]
