@@ -4,6 +4,7 @@
     ledger.jsonl   one line a committed source partition (engine/ledger.py); append-only, one writer
     lock           held by the driver for as long as it lives
     status.json    the latest snapshot, for `gristmill status`
+    metrics.jsonl  a snapshot every `logging_interval` seconds
     quarantine/    documents that could not be processed
     report.json    the books, when the run has ended
 
@@ -18,6 +19,7 @@ import fcntl
 import json
 import os
 import shutil
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -135,6 +137,11 @@ class RunDirectory:
 
     def write_status(self, snapshot: RunSnapshot) -> None:
         self._write("status.json", json.dumps({"pid": os.getpid(), **dataclasses.asdict(snapshot)}))
+
+    def log_metrics(self, snapshot: RunSnapshot) -> None:
+        """Append a snapshot to the history of the run."""
+        with (self.path / "metrics.jsonl").open("a") as file:
+            file.write(json.dumps({"time": time.time(), **dataclasses.asdict(snapshot)}) + "\n")
 
     def write_report(self, report: dict[str, object]) -> None:
         self._write("report.json", json.dumps(report, indent=1))

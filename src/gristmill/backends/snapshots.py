@@ -12,7 +12,7 @@ from gristmill.metrics.stage_counts import StageCounts
 class SnapshotMaker:
     """Remembers when the run began and what earlier sessions did."""
 
-    def __init__(self, plan: Plan, scheduler: Scheduler, books: Books) -> None:
+    def __init__(self, plan: Plan, scheduler: Scheduler, books: Books, memory_limit: int) -> None:
         self.messages_told = 0
         self._plan = plan
         self._scheduler = scheduler
@@ -21,9 +21,9 @@ class SnapshotMaker:
         self._partitions_before = len(books.records)
         self._bytes_before = sum(plan.sources[root].nbytes for root in books.records)
         self._books = books
+        self._memory_limit = memory_limit
 
     def make(self, state: str, memory_bytes: int, messages: list[str]) -> RunSnapshot:
-        s = self._scheduler
         stages = self._stages()
         counts = [self._count(i, name) for i, name in enumerate(self._plan.stage_names)]
         elapsed = time.monotonic() - self._started
@@ -44,7 +44,7 @@ class SnapshotMaker:
             input_bytes_done=self._bytes_before + done_here,
             input_bytes_total=total,
             memory_bytes=memory_bytes,
-            memory_limit=s.memory.limit,
+            memory_limit=self._memory_limit,
             eta_s=elapsed * left / done_here if done_here else None,
             stages=stages,
             messages=tuple(messages),

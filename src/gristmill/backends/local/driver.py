@@ -38,6 +38,8 @@ class Driver:
         observer: Callable[[RunSnapshot], None] | None,
         *,
         node: e.NodeJoined,
+        memory_limit: int,
+        logging_interval: float,
     ) -> None:
         self.plan = plan
         self.scheduler = scheduler
@@ -46,7 +48,7 @@ class Driver:
         self.directory = directory
         self.observer = observer
         self.node = node
-        self.snapshots = SnapshotMaker(plan, scheduler, books)
+        self.snapshots = SnapshotMaker(plan, scheduler, books, memory_limit)
         self.finish: c.Finish | None = None
         self.messages: list[str] = []
         self._events: list[e.Event] = []
@@ -55,6 +57,8 @@ class Driver:
         self._last_commit = 0.0
         self._last_snapshot = 0.0
         self._last_status = 0.0
+        self._last_log = time.monotonic()
+        self._logging_interval = logging_interval
         self._do: dict[type, Callable[..., None]] = {
             c.StartWorker: self._start_worker,
             c.DrainWorker: lambda command: pool.drain(command.worker),
@@ -183,6 +187,9 @@ class Driver:
         if self.directory is not None and (at_once or now - self._last_status >= STATUS_S):
             self._last_status = now
             self.directory.write_status(snapshot)
+        if self.directory is not None and (at_once or now - self._last_log >= self._logging_interval):
+            self._last_log = now
+            self.directory.log_metrics(snapshot)
 
     def tell_end(self, state: str) -> None:
         """Give the observer and the status file the last word."""

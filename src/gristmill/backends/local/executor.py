@@ -22,6 +22,7 @@ class LocalExecutor(BaseExecutor):
     `memory_limit`   bytes, or "4GB", for all processes together, this one included; 80 % of what is free if not given
     `gpus`, `gpu_memory_gb`   devices to use, if they cannot be found out or are to be pretended
     `execution_mode` "streaming", or "batch": stage after stage, for comparison
+    `autoscale_interval_s`, `logging_interval`   seconds between rebalancings, and between entries in metrics.jsonl
     `ignore_failures`   do not stop at `max_quarantined`
     `worker_max_lifetime_m`, `worker_restart_interval_m`   replace workers older than this, so long apart
     """

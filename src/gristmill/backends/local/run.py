@@ -48,6 +48,8 @@ class LocalRun:
         self._scratch = tempfile.TemporaryDirectory(prefix="gristmill-")
         self.directory = RunDirectory(self._run_path(), session=self.session)
         self.pool: Pool | None = None
+        limit = executor.memory_limit
+        self.memory_limit = default_limit() if limit is None else parse_size(limit)
 
     def _run_path(self) -> Path:
         if self.options.checkpoint_path is not None:
@@ -107,7 +109,17 @@ class LocalRun:
         node = self._node(gpus)
         scheduler = Scheduler(self.plan.groups, self._config(len(self.plan.sources) - len(books.records), node))
         durable = self.directory if self.keeps_directory else None
-        driver = Driver(self.plan, scheduler, self.pool, books, durable, self.options.observer, node=node)
+        driver = Driver(
+            self.plan,
+            scheduler,
+            self.pool,
+            books,
+            durable,
+            self.options.observer,
+            node=node,
+            memory_limit=self.memory_limit,
+            logging_interval=self.executor.logging_interval,
+        )
         try:
             finish = driver.run()
         except KeyboardInterrupt:
@@ -135,8 +147,7 @@ class LocalRun:
     def _node(self, gpus: tuple[Gpu, ...]) -> NodeJoined:
         workers = self.executor.num_workers
         cpus = self.executor.cpus() if workers is None else max(workers, 1)
-        limit = self.executor.memory_limit
-        total = default_limit() if limit is None else parse_size(limit)
+        limit, total = self.executor.memory_limit, self.memory_limit
         # The driver is there already, and the fork server is about its size.
         ours = 2 * resident_bytes([os.getpid()]) + cpus * WORKER_BYTES
         if limit is not None and total < ours:
