@@ -1,0 +1,152 @@
+"""The run directory: one driver at a time, what is committed is found again, another plan is refused."""
+
+import json
+
+import pyarrow as pa
+import pytest
+from tests.jsonl_files import write_documents
+
+from gristmill.backends.run_directory import RunDirectory
+from gristmill.engine.ledger import CommitRecord
+from gristmill.errors import ConfigError, ResumeRefused
+from gristmill.metrics.stage_counts import StageCounts
+from gristmill.pipeline.compile import compile_plan
+from gristmill.stages.text.filters import ScoreFilter
+from gristmill.stages.text.filters.heuristic import WordCountFilter
+from gristmill.stages.text.io.reader import JsonlReader
+from gristmill.tasks import DocumentBatch, StagedFile
+
+TASKS = [DocumentBatch("b", pa.table({"text": ["a"]}))]
+
+
+def plan(min_words=5):
+    return compile_plan("p", [ScoreFilter(WordCountFilter(min_words))], TASKS)
+
+
+def record(root, *files, side_files=()):
+    return CommitRecord(root, f"part-{root}", files, side_files, (("word_count", StageCounts(read=root)),), ())
+
+
+@pytest.fixture
+def opened(tmp_path):
+    """Open the directory as a driver does; all that were opened are closed at the end."""
+    directories = []
+
+    def open_directory(the_plan=None, session="one"):
+        for earlier in directories:
+            earlier.close()
+        directory = RunDirectory(tmp_path / "run", session=session)
+        directories.append(directory)
+        directory.acquire()
+        return directory, directory.resume(the_plan or plan(), rejects_path=None)
+
+    yield open_directory
+    for directory in directories:
+        directory.close()
+
+
+def test_what_was_appended_is_found_by_the_next_run(opened):
+    first, found = opened()
+    assert found == {}
+    first.append([record(1), record(0)])
+
+    assert opened()[1] == {0: record(0), 1: record(1)}
+
+
+def test_a_torn_last_line_is_as_if_it_had_never_been_written(opened, tmp_path):
+    opened()[0].append([record(0), record(1)])
+    ledger = tmp_path / "run" / "ledger.jsonl"
+    ledger.write_bytes(ledger.read_bytes()[:-10])
+    directory, found = opened()
+    assert list(found) == [0]
+    directory.append([record(1)])
+
+    assert list(opened()[1]) == [0, 1]
+
+
+def test_a_partition_committed_again_counts_once_as_it_was_last(opened):
+    again = CommitRecord(0, "part-0", (), (), (("word_count", StageCounts(read=7)),), ())
+    opened()[0].append([record(0), again])
+
+    assert opened()[1] == {0: again}
+
+
+def test_two_drivers_cannot_hold_one_directory(opened, tmp_path):
+    opened()
+    other = RunDirectory(tmp_path / "run", session="two")
+
+    with pytest.raises(ConfigError, match=r"expected no other run here; process \d+ is running in it$"):
+        other.acquire()
+
+
+def test_a_changed_threshold_is_refused_in_words(opened):
+    opened()
+
+    with pytest.raises(ResumeRefused, match=r"stage word_count: filter_obj .*(?s:.)*start over with fresh=True"):
+        opened(plan(min_words=6))
+
+
+def test_a_changed_input_is_refused_in_words(opened, tmp_path):
+    stages = [JsonlReader(str(tmp_path / "in")), ScoreFilter(WordCountFilter())]
+    write_documents(tmp_path / "in" / "a.jsonl", [{"text": "a"}])
+    opened(compile_plan("p", stages, None))
+    write_documents(tmp_path / "in" / "a.jsonl", [{"text": "changed"}])
+    write_documents(tmp_path / "in" / "b.jsonl", [{"text": "b"}])
+
+    with pytest.raises(ResumeRefused) as refused:
+        opened(compile_plan("p", stages, None))
+    assert "a.jsonl: has changed (size or modification time)" in str(refused.value)
+    assert "b.jsonl: is new" in str(refused.value)
+
+
+def test_clearing_forgets_everything_of_an_earlier_run(opened, tmp_path):
+    directory, _ = opened()
+    directory.append([record(0)])
+    directory.quarantine.mkdir()
+    directory.clear()
+
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["lock"]
+
+
+def staged(tmp_path, *, temporary=False, final=False, size=4):
+    files = [tmp_path / "out.tmp", tmp_path / "out.jsonl"]
+    for path, there in zip(files, (temporary, final), strict=True):
+        if there:
+            path.write_text("x" * 4)
+    return StagedFile(str(files[0]), str(files[1]), size, 1, "")
+
+
+@pytest.mark.parametrize(
+    ("state", "kept"),
+    [
+        ({"final": True}, True),
+        ({"temporary": True}, True),
+        ({}, False),
+        ({"final": True, "size": 5}, False),
+    ],
+    ids=["published", "crashed before the rename", "vanished", "cut short"],
+)
+def test_only_records_whose_files_are_really_there_count_as_done(opened, tmp_path, state, kept):
+    directory, _ = opened()
+    done = record(0, staged(tmp_path, **state))
+
+    assert (directory.finish_publication({0: done}) == {0: done}) is kept
+    assert (tmp_path / "out.jsonl").exists() is (kept or bool(state))
+
+
+def test_staging_of_dead_sessions_is_removed_and_ones_own_at_the_end(opened, tmp_path):
+    (tmp_path / "out" / ".gristmill" / "tmp" / "dead").mkdir(parents=True)
+    directory, _ = opened(session="alive")
+    directory.make_staging([str(tmp_path / "out")])
+    assert [path.name for path in (tmp_path / "out" / ".gristmill" / "tmp").iterdir()] == ["alive"]
+    directory.close()
+
+    assert not (tmp_path / "out" / ".gristmill").exists()
+
+
+def test_the_header_says_what_the_run_is(opened, tmp_path):
+    opened()
+    header = json.loads((tmp_path / "run" / "header.json").read_text())
+
+    assert header["fingerprint"] == plan().fingerprint
+    assert [name for name, _ in header["stages"]] == ["word_count"]
