@@ -83,6 +83,13 @@ def test_a_line_that_is_no_document_goes_to_quarantine_with_file_and_line_number
     assert error in record.error
 
 
+def test_two_objects_on_one_line_are_no_document_among_lines_that_are(tmp_path):
+    (tmp_path / "a.jsonl").write_bytes(b'{"ok":1}\n{"a":1}{"b":2}\n')
+    found, stage = read(JsonlReader(str(tmp_path)))
+    assert found == [b'{"ok":1}\n']
+    assert [(r.kind, r.line) for r in stage.context.quarantined] == [("broken_json", 2)]
+
+
 def test_two_objects_on_one_line_are_not_excused_by_an_object_on_two():
     # Counted by values alone, three lines would hold three objects.
     content = b'{"a":1}{"b":2}\n{"c":\n{"d":1}}\n'
