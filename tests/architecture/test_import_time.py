@@ -1,4 +1,8 @@
-"""`import gristmill` is light: it loads no heavy library and costs little beside pyarrow, which every run needs."""
+"""Importing gristmill is light: no heavy library, and little beside pyarrow, which every run needs.
+
+`pa.array` and its like import pandas where it is installed, for 0.2 s: at the top of a module that is paid by every
+process of every run.
+"""
 
 import re
 import statistics
@@ -20,17 +24,22 @@ def import_costs(module: str) -> dict[str, int]:
 
 
 @pytest.mark.slow
-def test_importing_gristmill_loads_no_heavy_library():
-    loaded = {name.partition(".")[0] for name in import_costs("gristmill")}
+@pytest.mark.parametrize(
+    "module",
+    ["gristmill", "gristmill.pipeline", "gristmill.stages.text.io", "gristmill.backends.processes.worker_process"],
+)
+def test_importing_loads_no_heavy_library(module):
+    loaded = {name.partition(".")[0] for name in import_costs(module)}
 
     assert "gristmill" in loaded
     assert loaded.isdisjoint(HEAVY)
 
 
 @pytest.mark.slow
-def test_importing_gristmill_costs_less_than_twice_pyarrow():
+def test_importing_a_pipeline_costs_less_than_thrice_pyarrow():
     # A ratio of medians taken in turns: a busy machine slows both sides alike.
-    pairs = [(import_costs("gristmill")["gristmill"], import_costs("pyarrow")["pyarrow"]) for _ in range(REPEATS)]
+    name = "gristmill.pipeline"
+    pairs = [(import_costs(name)[name], import_costs("pyarrow")["pyarrow"]) for _ in range(REPEATS)]
     ours, theirs = (statistics.median(side) for side in zip(*pairs, strict=True))
 
-    assert ours < 2 * theirs
+    assert ours < 3 * theirs
