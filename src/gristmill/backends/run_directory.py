@@ -107,13 +107,16 @@ class RunDirectory:
 
     # Files
 
-    def make_staging(self, directories: Iterable[str]) -> None:
-        """Make the temporary directories of this session and delete those of earlier ones."""
-        for directory in dict.fromkeys(directories):
-            root = f"{directory.rstrip('/')}/{STAGING_DIR}"
+    def claim_staging(self, directories: Iterable[str]) -> None:
+        """Delete the temporary directories of earlier sessions below these; `close` deletes this session's."""
+        self._staging = [f"{directory.rstrip('/')}/{STAGING_DIR}" for directory in dict.fromkeys(directories)]
+        for root in self._staging:
             if not is_url(root):
                 shutil.rmtree(root, ignore_errors=True)
-            self._staging.append(root)
+
+    def make_staging(self) -> None:
+        """Make the temporary directories of this session."""
+        for root in self._staging:
             file_system(root).make_directory(f"{root}/{self.session}")
 
     def finish_publication(self, records: dict[int, CommitRecord]) -> dict[int, CommitRecord]:
@@ -145,6 +148,14 @@ class RunDirectory:
 
     def write_report(self, report: dict[str, object]) -> None:
         self._write("report.json", json.dumps(report, indent=1))
+
+    def has_report(self) -> bool:
+        """Whether the run in this directory has come to its end, its books closed."""
+        return (self.path / "report.json").exists()
+
+    def remove_report(self) -> None:
+        """The run goes on: what was reported about it is no longer so."""
+        (self.path / "report.json").unlink(missing_ok=True)
 
     def _write(self, name: str, text: str) -> None:
         temporary = self.path / f".{name}.tmp"

@@ -73,12 +73,12 @@ class Driver:
             c.Finish: self._finish,
         }
 
-    def run(self) -> c.Finish:
-        """Drive the run to its end."""
+    def run(self, must_stop: Callable[[], bool] = lambda: False) -> c.Finish:
+        """Drive the run to its end, or until `must_stop` says so; what is committed then stays."""
         with seldom_collecting():
-            return self._run()
+            return self._run(must_stop)
 
-    def _run(self) -> c.Finish:
+    def _run(self, must_stop: Callable[[], bool]) -> c.Finish:
         self._handle(e.Ticked(time.monotonic()), self.node)
         while self.finish is None:
             events = self.pool.poll(self._timeout())
@@ -87,13 +87,10 @@ class Driver:
             self.messages += self.pool.take_messages()
             self._force_ledger()
             self._tell()
+            if must_stop():
+                self._handle(e.Cancelled("interrupted"))
         self._force_ledger(at_once=True)
         return self.finish
-
-    def cancel(self, reason: str) -> None:
-        """Stop at once; what is committed stays."""
-        self._handle(e.Ticked(time.monotonic()), e.Cancelled(reason))
-        self._force_ledger(at_once=True)
 
     def _handle(self, *events: e.Event) -> None:
         for command in self.scheduler.handle(*events):

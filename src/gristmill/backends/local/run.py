@@ -1,6 +1,8 @@
 """One execution of one plan by the local executor: open the run directory, drive, close the books."""
 
+import contextlib
 import os
+import shutil
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +13,7 @@ from gristmill.backends.local.driver import Driver
 from gristmill.backends.local.gpus import Gpu, find_gpus
 from gristmill.backends.local.inline_pool import InlinePool
 from gristmill.backends.local.node_setup import set_up_node
+from gristmill.backends.local.stop_signals import StopSignals
 from gristmill.backends.processes.launch import Server
 from gristmill.backends.processes.limits import allow_many_files
 from gristmill.backends.processes.memory import default_limit, resident_bytes
@@ -45,7 +48,9 @@ class LocalRun:
         self.server = server
         self.keeps_directory = True
         self.session = os.urandom(6).hex()
-        self._scratch = tempfile.TemporaryDirectory(prefix="gristmill-")
+        self.stop = StopSignals()
+        self.books = Books(plan, {})
+        self._scratch: str | None = None
         self.directory = RunDirectory(self._run_path(), session=self.session)
         self.pool: Pool | None = None
         limit = executor.memory_limit
@@ -58,16 +63,25 @@ class LocalRun:
         if outputs:
             return Path(outputs[-1]) / ".gristmill"
         self.keeps_directory = False
-        return Path(self._scratch.name)
+        self._scratch = tempfile.mkdtemp(prefix="gristmill-")
+        return Path(self._scratch)
 
     def execute(self) -> RunResult:
+        """Run to the end, or stop cleanly on Ctrl-C and SIGTERM."""
+        with self.stop.handled():
+            try:
+                return self._execute()
+            except KeyboardInterrupt:
+                raise Interrupted(self._interrupted()) from None
+
+    def _execute(self) -> RunResult:
         resumable = self.options.checkpoint_path is not None and not self.options.fresh
         self.directory.acquire()
         if not resumable:
             self.directory.clear()
         committed = self.directory.resume(self.plan, rejects_path=self.options.rejects_path)
         committed = self.directory.finish_publication(committed)
-        books = Books(self.plan, committed)
+        books = self.books = Books(self.plan, committed)
         # Without a writer the final tasks live in memory only: there is nothing to continue from.
         if committed and not self.plan.ends_in_writer:
             raise ConfigError(
@@ -89,26 +103,39 @@ class LocalRun:
     def _already_finished(self, books: Books) -> RunResult:
         result = books.result(run_dir=self.directory.path, rejects_path=self.options.rejects_path)
         result.already_finished = True
-        result.messages.append(f"{self.directory.path}: this run is finished already; nothing was changed")
+        self.directory.claim_staging(self._sinks())
+        if self.directory.has_report():
+            result.messages.append(f"{self.directory.path}: this run is finished already; nothing was changed")
+        else:  # it was killed after its last commit
+            number_lines(books.records.values(), result.quarantine_files)
+            self.directory.write_report(result.to_json())
+            result.messages.append(f"{self.directory.path}: everything was committed already; closed the books")
+        self._check_quarantine_limit(result)
         return result
 
+    def _sinks(self) -> list[str]:
+        """Every directory this run publishes files in."""
+        rejects = [self.options.rejects_path] if self.options.rejects_path else []
+        return [*self.plan.output_directories, str(self.directory.quarantine), *rejects]
+
     def _drive(self, books: Books) -> RunResult:
-        quarantine = str(self.directory.quarantine)
-        sinks = [*self.plan.output_directories, quarantine]
-        if self.options.rejects_path:
-            sinks.append(self.options.rejects_path)
-        self.directory.make_staging(sinks)
-        settings = RunSettings(self.session, self.options.rejects_path, quarantine)
+        self.directory.remove_report()
+        self.directory.claim_staging(self._sinks())
+        self.directory.make_staging()
+        settings = RunSettings(self.session, self.options.rejects_path, str(self.directory.quarantine))
         gpus = find_gpus(self.executor.gpus, self.executor.gpu_memory_gb)
         if self.server is None:
             self.pool = InlinePool(self.plan.groups, settings)
         else:
-            self.pool = ProcessPool(self.plan.groups, settings, self.server, tuple(gpu.name for gpu in gpus))
+            self.pool = ProcessPool(
+                self.plan.groups, settings, self.server, tuple(gpu.name for gpu in gpus), self._scratch
+            )
         self.pool.open()
         set_up_node(self.plan.groups)
         node = self._node(gpus)
         scheduler = Scheduler(self.plan.groups, self._config(len(self.plan.sources) - len(books.records), node))
         durable = self.directory if self.keeps_directory else None
+<<<<<<< Updated upstream
         driver = Driver(
             self.plan,
             scheduler,
@@ -126,6 +153,16 @@ class LocalRun:
             driver.cancel("interrupted")
             driver.tell_end("stopped")
             raise Interrupted(self._interrupted(books)) from None
+=======
+        driver = Driver(self.plan, scheduler, self.pool, books, durable, self.options.observer, node=node)
+        # In this process a stage may take any time, so there the signal has to interrupt it.
+        with contextlib.nullcontext() if self.server is None else self.stop.only_noted():
+            try:
+                finish = driver.run(lambda: self.stop.noted)
+            except KeyboardInterrupt:
+                driver.tell_end("stopped")
+                raise
+>>>>>>> Stashed changes
         self.pool.close()
         return self._close_books(driver, books, finish)
 
@@ -157,8 +194,8 @@ class LocalRun:
             )
         return NodeJoined(0, float(cpus), tuple(gpu.memory_gb for gpu in gpus), max(LEAST_BYTES, total - ours))
 
-    def _interrupted(self, books: Books) -> str:
-        done = f"stopped; {len(books.records)} of {len(self.plan.sources)} source partitions are committed"
+    def _interrupted(self) -> str:
+        done = f"stopped; {len(self.books.records)} of {len(self.plan.sources)} source partitions are committed"
         if self.options.checkpoint_path is None:
             return done + ". Pass checkpoint_path to be able to continue a run."
         return done + ". Run the same command again to continue."
@@ -168,6 +205,9 @@ class LocalRun:
         if finish.outcome == "failed":
             driver.tell_end("failed")
             raise RunFailed(f"{self.plan.name}: {finish.error}")
+        if finish.outcome == "stopped":
+            driver.tell_end("stopped")
+            raise Interrupted(self._interrupted())
         result = books.result(run_dir=run_dir, rejects_path=self.options.rejects_path)
         result.messages = list(driver.messages)
         if finish.outcome == "finished":
@@ -180,15 +220,16 @@ class LocalRun:
             raise EngineBug(f"{self.plan.name}: {len(books.records)} of {len(self.plan.sources)} partitions committed")
         driver.tell_end("finished" if finish.outcome == "finished" else "stopped")
         self.directory.write_report(result.to_json())
-        self._check_quarantine_limit(result, finish)
+        self._check_quarantine_limit(result, stopped=finish.outcome == "quarantine_limit")
         return result
 
-    def _check_quarantine_limit(self, result: RunResult, finish: Finish) -> None:
+    def _check_quarantine_limit(self, result: RunResult, *, stopped: bool = False) -> None:
         limit = None if self.executor.ignore_failures else self.options.max_quarantined
         if limit is None:
             return
         allowed = limit * result.read if isinstance(limit, float) else limit
-        if finish.outcome == "quarantine_limit" or result.quarantined > allowed:
+        # What was under way when a share was exceeded may have brought it down again; the run is incomplete all the same.
+        if stopped or result.quarantined > allowed:
             error = TooManyQuarantined(
                 f"{self.plan.name}: expected at most {limit} quarantined documents; "
                 f"got {result.quarantined} of {result.read} read. What is good is committed; "
@@ -202,4 +243,5 @@ class LocalRun:
         if self.pool is not None:
             self.pool.close()
         self.directory.close()
-        self._scratch.cleanup()
+        if self._scratch is not None:
+            shutil.rmtree(self._scratch, ignore_errors=True)

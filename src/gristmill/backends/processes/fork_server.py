@@ -1,7 +1,8 @@
 """The fork server: a small clean process that imports everything once and forks a worker in a few milliseconds.
 
 It has no threads, so forking it is safe whatever the user's program has running. It holds no decisions: it starts
-workers, reports their ends, and when the driver is gone, however that happened, it kills them all and ends itself.
+workers, reports their ends, and when the driver is gone, however that happened, it kills them all, removes what the
+driver would have removed, and ends itself.
 
 Driver to server: ("plan", bytes) once, then ("start", worker, group, gpus) with [socket, crumb block] each.
 Server to driver: ("loaded", error), ("started", worker, pid), ("exited", worker, wait status).
@@ -12,11 +13,13 @@ import gc
 import os
 import pickle
 import select
+import shutil
 import signal
 import socket
 import sys
 import traceback
 from dataclasses import dataclass
+from types import FrameType
 from typing import Any
 
 from gristmill.backends.processes.channel import Channel, ChannelClosed
@@ -24,6 +27,10 @@ from gristmill.backends.processes.channel import Channel, ChannelClosed
 PR_SET_PDEATHSIG = 1
 
 Loaded = tuple[Any, Any]  # groups and settings, typed where they are used: this file imports as little as it can
+
+
+class _DriverGone(BaseException):  # no stage's import may catch it
+    pass
 
 
 @dataclass(frozen=True)
@@ -34,12 +41,15 @@ class ServerPlan:
     directory: str
     groups: bytes
     settings: bytes
+    scratch: str | None  # the driver's temporary directory
 
 
 def main() -> None:
     """Serve until the driver's end of the socket closes."""
     channel = Channel(socket.socket(fileno=int(sys.argv[1])))
-    _die_with_parent()
+    # Not SIGKILL: there may be something to clean up. The closed socket says the same, but not in the middle of an import.
+    signal.signal(signal.SIGTERM, _leave)
+    _die_with_parent(signal.SIGTERM)
     wake_read, wake_write = os.pipe()
     os.set_blocking(wake_write, False)
     signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
@@ -47,6 +57,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     workers: dict[int, int] = {}  # pid -> worker
     loaded: Loaded | None = None
+    scratch: str | None = None
     try:
         while True:
             readable, _, _ = select.select([channel.sock.fileno(), wake_read], [], [])
@@ -57,14 +68,17 @@ def main() -> None:
                 continue
             for message, fds in channel.receive():
                 if message[0] == "plan":
+                    scratch = message[1].scratch
                     loaded = _load(channel, message[1])
                 elif loaded is not None:  # what cannot be loaded cannot be started; the driver has been told
                     _start(channel, workers, loaded, message[1:], fds)
-    except ChannelClosed:
+    except (ChannelClosed, _DriverGone):
         pass
     finally:
         for pid in workers:
             os.kill(pid, signal.SIGKILL)
+        if scratch is not None:
+            shutil.rmtree(scratch, ignore_errors=True)
         os._exit(0)  # at once: taking a loaded interpreter apart takes longer than many a run
 
 
@@ -98,7 +112,8 @@ def _start(
             channel.sock.close()
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            _die_with_parent()
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            _die_with_parent(signal.SIGKILL)
             from gristmill.backends.processes.worker_process import work
 
             work(loaded, which, socket.socket(fileno=fds[0]), fds[1])
@@ -123,7 +138,12 @@ def _report_ended(channel: Channel, workers: dict[int, int]) -> None:
         channel.send(("exited", workers.pop(pid), status))
 
 
-def _die_with_parent() -> None:
-    """Ask the kernel to kill this process when its parent dies. Elsewhere the closed socket has to do."""
+def _leave(number: int, frame: FrameType | None) -> None:
+    del number, frame
+    raise _DriverGone
+
+
+def _die_with_parent(number: signal.Signals) -> None:
+    """Ask the kernel for a signal when the parent of this process dies. Elsewhere the closed socket has to do."""
     if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, number)

@@ -56,6 +56,7 @@ class ProcessPool:
     settings: RunSettings
     server: Server
     gpu_names: Sequence[str] = ()
+    scratch: str | None = None  # a directory to remove if the driver is killed
     _selector: selectors.BaseSelector = field(default_factory=selectors.DefaultSelector)
     _workers: dict[int, _Worker] = field(default_factory=dict)
     _dirty: dict[int, None] = field(default_factory=dict)
@@ -87,7 +88,8 @@ class ProcessPool:
         """Tell the server what to load."""
         self._oom_kills = oom_kills()
         self._selector.register(self.server.sock, selectors.EVENT_READ, None)
-        plan = ServerPlan(list(sys.path), str(Path.cwd()), _pickled(self.groups), pickle.dumps(self.settings))
+        settings = pickle.dumps(self.settings)
+        plan = ServerPlan(list(sys.path), str(Path.cwd()), _pickled(self.groups), settings, self.scratch)
         self._control.send(("plan", plan))
         self._flush_control()
 

@@ -1,0 +1,44 @@
+"""What runs leave on disk: the part that must be identical, and the part that must not be there."""
+
+import json
+from pathlib import Path
+
+SHARED_MEMORY = Path("/dev/shm")
+
+
+def contents(work):
+    """Every published file below a work directory, as bytes: output, rejects and quarantine."""
+    roots = [work / "out", work / "rejects", work / "run" / "quarantine"]
+    return {
+        str(file.relative_to(work)): file.read_bytes()
+        for root in roots
+        for file in sorted(root.rglob("*"))
+        if file.is_file()
+    }
+
+
+def temporary_files(work):
+    """Files and directories that only a running run may have."""
+    return [
+        str(path.relative_to(work))
+        for path in work.rglob("*")
+        if path.name.endswith(".tmp") or (path.name == "tmp" and path.parent.name == ".gristmill")
+    ]
+
+
+def shared_memory():
+    """Named blocks of shared memory, which gristmill never makes."""
+    names = SHARED_MEMORY.iterdir() if SHARED_MEMORY.is_dir() else ()
+    return {path.name for path in names if path.name.startswith(("gristmill", "psm_", "sem."))}
+
+
+def ledger(work):
+    """The ledger's whole lines; a torn last line is none."""
+    path = work / "run" / "ledger.jsonl"
+    text = path.read_text() if path.exists() else ""
+    return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
+
+
+def modification_times(work):
+    """When each published file was last written."""
+    return {name: (work / name).stat().st_mtime_ns for name in contents(work)}
