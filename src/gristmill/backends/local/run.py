@@ -135,7 +135,6 @@ class LocalRun:
         node = self._node(gpus)
         scheduler = Scheduler(self.plan.groups, self._config(len(self.plan.sources) - len(books.records), node))
         durable = self.directory if self.keeps_directory else None
-<<<<<<< Updated upstream
         driver = Driver(
             self.plan,
             scheduler,
@@ -147,14 +146,6 @@ class LocalRun:
             memory_limit=self.memory_limit,
             logging_interval=self.executor.logging_interval,
         )
-        try:
-            finish = driver.run()
-        except KeyboardInterrupt:
-            driver.cancel("interrupted")
-            driver.tell_end("stopped")
-            raise Interrupted(self._interrupted(books)) from None
-=======
-        driver = Driver(self.plan, scheduler, self.pool, books, durable, self.options.observer, node=node)
         # In this process a stage may take any time, so there the signal has to interrupt it.
         with contextlib.nullcontext() if self.server is None else self.stop.only_noted():
             try:
@@ -162,7 +153,6 @@ class LocalRun:
             except KeyboardInterrupt:
                 driver.tell_end("stopped")
                 raise
->>>>>>> Stashed changes
         self.pool.close()
         return self._close_books(driver, books, finish)
 
