@@ -137,7 +137,8 @@ def test_only_records_whose_files_are_really_there_count_as_done(opened, tmp_pat
 def test_staging_of_dead_sessions_is_removed_and_ones_own_at_the_end(opened, tmp_path):
     (tmp_path / "out" / ".gristmill" / "tmp" / "dead").mkdir(parents=True)
     directory, _ = opened(session="alive")
-    directory.make_staging([str(tmp_path / "out")])
+    directory.claim_staging([str(tmp_path / "out")])
+    directory.make_staging()
     assert [path.name for path in (tmp_path / "out" / ".gristmill" / "tmp").iterdir()] == ["alive"]
     directory.close()
 

@@ -218,7 +218,7 @@ class LocalRun:
         if limit is None:
             return
         allowed = limit * result.read if isinstance(limit, float) else limit
-        # What was under way when a share was exceeded may have brought it down again; the run is incomplete all the same.
+        # What was under way when a share was exceeded may have brought it down again; the run is incomplete anyway.
         if stopped or result.quarantined > allowed:
             error = TooManyQuarantined(
                 f"{self.plan.name}: expected at most {limit} quarantined documents; "

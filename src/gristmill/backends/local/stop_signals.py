@@ -8,10 +8,14 @@ books wrong; the loop looks at least every tenth of a second. A second signal is
 import contextlib
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
 
-_OURS_TO_TAKE = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+_Handler = Callable[[int, FrameType | None], object] | signal.Handlers
+_OURS_TO_TAKE: dict[signal.Signals, _Handler] = {
+    signal.SIGINT: signal.default_int_handler,
+    signal.SIGTERM: signal.SIG_DFL,
+}
 
 
 class StopSignals:

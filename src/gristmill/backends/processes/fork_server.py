@@ -47,7 +47,7 @@ class ServerPlan:
 def main() -> None:
     """Serve until the driver's end of the socket closes."""
     channel = Channel(socket.socket(fileno=int(sys.argv[1])))
-    # Not SIGKILL: there may be something to clean up. The closed socket says the same, but not in the middle of an import.
+    # Not SIGKILL: there may be something to clean up. The closed socket says the same, but not during an import.
     signal.signal(signal.SIGTERM, _leave)
     _die_with_parent(signal.SIGTERM)
     wake_read, wake_write = os.pipe()
