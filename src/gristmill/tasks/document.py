@@ -27,6 +27,7 @@ Rows: TypeAlias = "pa.Array | pa.ChunkedArray | Sequence[int] | Sequence[bool]"
 
 
 _NO_LINES = pa.nulls(0, pa.large_binary())  # pa.array would import pandas, for 0.2 s
+_EMPTY_TABLE = pa.Table.from_arrays([], schema=pa.schema([]))  # pa.table would import it too
 
 
 class DocumentBatch(Task[pa.Table]):
@@ -55,7 +56,7 @@ class DocumentBatch(Task[pa.Table]):
     @classmethod
     def from_lines(cls, dataset_name: str, lines: JsonLines, *, fields: Sequence[str] | None = None) -> "DocumentBatch":
         """Make a batch of JSON lines; with `fields` it has these columns only, null where no line has them."""
-        batch = cls(dataset_name, pa.table({}))
+        batch = cls(dataset_name, _EMPTY_TABLE)
         batch._lines = lines
         batch._num_rows = len(lines)
         batch._complete = False
@@ -359,7 +360,7 @@ def _as_table(data: Union[pa.Table, "pd.DataFrame"]) -> pa.Table:
 
 
 def _no_columns(table: pa.Table) -> pa.Table:
-    return pa.table({}).replace_schema_metadata(table.schema.metadata)
+    return _EMPTY_TABLE.replace_schema_metadata(table.schema.metadata)
 
 
 def _append(table: pa.Table, field: pa.Field, column: pa.Array | pa.ChunkedArray) -> pa.Table:

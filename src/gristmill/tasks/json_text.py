@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from gristmill.tasks.byte_search import find_byte
+from gristmill.tasks.byte_search import find_byte, unpack_bits
 
 JsonValue: TypeAlias = "str | int | float | bool | list[JsonValue] | dict[str, JsonValue] | None"
 
@@ -139,18 +139,17 @@ def _parse_strings(texts: Sequence[bytes | None]) -> pa.Array | None:
         piece = _parse_some_strings(texts[start:stop], lengths[start:stop])
         if piece is None:
             return None
-        _, piece_offsets, piece_data = piece.buffers()
+        piece_valid, piece_offsets, piece_data = piece.buffers()
         offsets[start + 1 : stop + 1] = np.frombuffer(piece_offsets, np.int32, len(piece) + 1)[1:] + used
         size = int(offsets[stop]) - used
         if size:
             memoryview(data)[used : used + size] = memoryview(piece_data)[:size]
         if piece.null_count:
-            is_null[start:stop] = piece.is_null().to_numpy(zero_copy_only=False)
+            is_null[start:stop] = ~unpack_bits(piece_valid, piece.offset, len(piece))
         start, used = stop, used + size
     if is_null.all():
         return None
-    valid = pa.array(~is_null).buffers()[1] if is_null.any() else None
-    return pa.StringArray.from_buffers(len(texts), pa.py_buffer(offsets), data.slice(0, used), valid)
+    return pa.StringArray.from_buffers(len(texts), pa.py_buffer(offsets), data.slice(0, used), _bitmap(~is_null))
 
 
 def _parse_some_strings(texts: Sequence[bytes | None], lengths: NDArray[np.int64]) -> pa.Array | None:
@@ -162,11 +161,25 @@ def _parse_some_strings(texts: Sequence[bytes | None], lengths: NDArray[np.int64
         found = _unescape(joined, lengths)
         if found is not None:
             return found
-    # In ASCII text msgspec copies and pyarrow copies: faster than anything numpy can do about the escapes.
+    # In ASCII text making Python strings is copying: faster than anything numpy can do about the escapes.
     try:
-        return pa.array(_decode_strings(b"[" + b",".join(known) + b"]"), pa.string())
+        values = _decode_strings(b"[" + b",".join(known) + b"]")
     except (msgspec.DecodeError, RecursionError):
         return None
+    return _string_array(values)
+
+
+def _string_array(values: list[str | None]) -> pa.Array:
+    """What `pa.array` returns, which would import pandas (0.2 s in every worker) to see that this is no Series."""
+    encoded = [b"" if value is None else value.encode() for value in values]
+    offsets = np.zeros(len(values) + 1, np.int32)
+    np.cumsum(np.fromiter(map(len, encoded), np.int32, len(encoded)), out=offsets[1:])
+    valid = _bitmap(np.fromiter((value is not None for value in values), bool, len(values)))
+    return pa.StringArray.from_buffers(len(values), pa.py_buffer(offsets), pa.py_buffer(b"".join(encoded)), valid)
+
+
+def _bitmap(is_valid: NDArray[np.bool_]) -> pa.Buffer | None:
+    return None if is_valid.all() else pa.py_buffer(np.packbits(is_valid, bitorder="little"))
 
 
 def _unescape(text: bytearray, lengths: NDArray[np.int64]) -> pa.Array | None:

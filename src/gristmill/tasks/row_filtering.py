@@ -8,6 +8,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from gristmill.tasks.byte_search import unpack_bits
+
 _OFFSETS = {pa.large_binary(): np.int64, pa.large_string(): np.int64, pa.binary(): np.int32, pa.string(): np.int32}
 _SHORT_BYTES = 64  # mean length below which copying row by row no longer pays
 
@@ -33,7 +35,7 @@ def filter_array(array: pa.Array, mask: pa.Array) -> pa.Array:
     offsets = np.frombuffer(array.buffers()[1], width, len(array) + 1, array.offset * width.itemsize)
     if offsets[-1] - offsets[0] < _SHORT_BYTES * len(array):
         return array.filter(mask)
-    keep = mask.to_numpy(zero_copy_only=False)
+    keep = unpack_bits(mask.buffers()[1], mask.offset, len(mask))
     new_offsets = np.zeros(int(keep.sum()) + 1, width)
     np.cumsum(np.diff(offsets)[keep], out=new_offsets[1:])
     data = _copy_runs(array.buffers()[2], offsets, keep, int(new_offsets[-1]))

@@ -3,6 +3,8 @@
 import bz2
 import gzip
 import json
+import subprocess
+import sys
 
 import fsspec
 import pyarrow as pa
@@ -220,3 +222,17 @@ def test_options_that_cannot_work_are_refused_when_the_reader_is_made(options, m
     with pytest.raises(ConfigError) as caught:
         JsonlReader("in", **options)
     assert message in str(caught.value)
+
+
+def test_reading_text_imports_neither_pandas_nor_fsspec(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"text":"a\\n"}\n{"text":null}\n{"text":"\\u00e9"}\n')
+    script = f"""
+import sys
+from gristmill.stages.text.io import JsonlReader, JsonlWriter
+partitioning, stage = JsonlReader({str(tmp_path)!r}).decompose()
+batch = stage.process(partitioning.partitions()[0])
+assert len(batch.column("text")) == 3
+JsonlWriter({str(tmp_path / "out")!r}).process(batch)
+print(sorted({{"pandas", "fsspec"}} & set(sys.modules)))
+"""
+    assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout == "[]\n"
