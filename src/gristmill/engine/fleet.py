@@ -11,7 +11,7 @@ from gristmill.engine.state import GroupRecord, NodeRecord, WorkerRecord, Worker
 if TYPE_CHECKING:  # the two halves of one object: the scheduler owns the fleet
     from gristmill.engine.scheduler import Scheduler
 
-IDLE_S = 1.0  # how long a worker is idle before its place may go to another group
+WATCHDOG_FACTOR = 20.0  # times the usual time of a task before the user is told
 
 
 class Fleet:
@@ -25,20 +25,27 @@ class Fleet:
         self._next_worker = 0
         self._last_rescale = 0.0
         self._last_recycle = 0.0
+        self._last_look = 0.0
 
     def find(self, worker: int) -> WorkerRecord | None:
         """The worker, or None if it has ended or never was."""
         return self._workers.get(worker)
 
     def add_node(self, event: e.NodeJoined) -> None:
-        """Use a machine from now on."""
-        self.nodes[event.node] = NodeRecord(event.node, event.cpus, event.gpu_memory_gb)
+        """Use a machine from now on; one that is in use already has only repeated itself."""
+        if event.node in self.nodes:
+            return
+        self.nodes[event.node] = NodeRecord(event.node, event.cpus, event.gpu_memory_gb, event.memory_bytes)
         self.rescale_now = True
 
     def remove_node(self, node: int) -> None:
         """Forget a machine; its workers have been removed before."""
         self.nodes.pop(node, None)
         self.rescale_now = True
+
+    def memory_bytes(self) -> int:
+        """Bytes for data on all machines together."""
+        return sum(node.memory_bytes for node in self.nodes.values())
 
     # One worker
 
@@ -94,14 +101,17 @@ class Fleet:
         )
         for index, group in enumerate(s.groups):
             self._shrink(index, group, wanted)
-        starved: list[GroupRecord] = []
+        without = [g for i, g in enumerate(s.groups) if wanted[i] and not _staying(g)]
+        # Who has work waiting and nobody to do it comes first, downstream before upstream. If it does not fit, what the
+        # others give up is kept for it: else they would take it back at once, and it would never have its turn.
+        unplaced = [g for g in reversed(without) if g.queue and not self.start(g)]
         for index, group in enumerate(s.groups):
-            staying = sum(w.state is not WorkerState.DRAINING for w in group.workers.values())
+            if unplaced and group.plan.resources.requires_gpu:
+                continue
+            staying = _staying(group)
             while staying < wanted[index] and self.start(group):
                 staying += 1
-            if staying == 0 and wanted[index]:
-                starved.append(group)
-        for group in starved:
+        for group in unplaced:
             self._make_room(group)
 
     def _load(self, index: int) -> autoscale.GroupLoad:
@@ -154,7 +164,30 @@ class Fleet:
                 self.drain(worker)
                 return
 
-    def recycle(self) -> None:
+    def look_after_workers(self) -> None:
+        """Once for every moment, after its news: a result that is here already must not count as overdue."""
+        if self.scheduler.now > self._last_look:
+            self._last_look = self.scheduler.now
+            self._recycle()
+            for group in self.scheduler.groups:
+                for worker in group.workers.values():
+                    if worker.assigned:
+                        self._watch(group, worker)
+
+    def _watch(self, group: GroupRecord, worker: WorkerRecord) -> None:
+        """Kill a worker whose call is past its stage's deadline; speak up about one that is suspiciously slow."""
+        s = self.scheduler
+        deadline = group.plan.deadline_s
+        running_s = s.now - worker.running_since
+        if deadline is not None and running_s > deadline:
+            worker.running_since = s.now  # once is enough
+            s.out.append(c.KillWorker(worker.id, f"no result within the deadline of {deadline:g} s"))
+        elif running_s - worker.warned_at > max(s.config.watchdog_s, WATCHDOG_FACTOR * (group.mean_service_s or 0.0)):
+            worker.warned_at = running_s
+            task = next(iter(worker.assigned.values()))
+            s.out.append(c.Warn(worker.id, task.id, task.item_id, running_s))
+
+    def _recycle(self) -> None:
         """Replace workers that are too old or too large, one at a time, the new one before the old one goes."""
         s = self.scheduler
         if s.now - self._last_recycle < s.config.worker_restart_interval_s:
@@ -177,3 +210,7 @@ class Fleet:
         lifetime, most = config.worker_max_lifetime_s, config.worker_memory_bytes
         too_old = lifetime is not None and self.scheduler.now - worker.ready_at > lifetime
         return too_old or (most is not None and worker.rss_bytes > most)
+
+
+def _staying(group: GroupRecord) -> int:
+    return sum(worker.state is not WorkerState.DRAINING for worker in group.workers.values())

@@ -8,7 +8,7 @@ An event about something that is over (a late result of a worker given up on, a 
 """
 
 import heapq
-from collections import deque
+from collections import Counter, deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 MAX_BACKLOG_S = 5.0  # a stage this far ahead of the next one pauses
 MAX_SETUP_FAILURES = 2
 WATCHDOG_S = 60.0
-WATCHDOG_FACTOR = 20.0
 SHARE_NEEDS = 1000  # documents read before a share of quarantined documents means anything
 
 
@@ -63,6 +62,7 @@ class Scheduler:
         self.totals = [StageCounts() for _ in range(self.num_stages)]
         self.partitions_done = 0
         self.sources_listed = 0
+        self.last_listed = -1
         self.source_exhausted = False
         self.pull_outstanding = False
         self.stop_reason: tuple[str, str] | None = None  # (outcome, error): finish what is under way, then stop
@@ -91,8 +91,12 @@ class Scheduler:
     def handle(self, *events: e.Event) -> list[c.Command]:
         """Take in what happened and return what to do, in order."""
         for event in events:
-            self._apply[type(event)](event)
+            if self.finished:
+                self._release_late(event)
+            else:
+                self._apply[type(event)](event)
         if not self.finished:
+            self.fleet.look_after_workers()
             self.fleet.rescale_if_due()
             self._pull()
             self._dispatch()
@@ -105,8 +109,13 @@ class Scheduler:
     def _source_listed(self, event: e.SourceListed) -> None:
         self.pull_outstanding = False
         for item in event.items:
+            if item.index <= self.last_listed:  # partitions come in order, so this one is a repeat
+                self.out.append(c.Release(item.payload))
+                continue
+            self.last_listed = item.index
             self.sources_listed += 1
             if self.stop_reason:
+                self.out.append(c.Release(item.payload))
                 continue
             counts = tuple(StageCounts() for _ in range(self.num_stages))
             self.roots[item.index] = RootRecord(item.index, item.name, item.num_bytes, counts)
@@ -130,7 +139,7 @@ class Scheduler:
 
     def _node_joined(self, event: e.NodeJoined) -> None:
         self.fleet.add_node(event)
-        self.memory.limit += event.memory_bytes
+        self.memory.limit = self.fleet.memory_bytes()
 
     def _node_lost(self, event: e.NodeLost) -> None:
         for group in self.groups:
@@ -138,6 +147,7 @@ class Scheduler:
                 self._take_back(worker, cause=None, crumb=None)
                 self.fleet.remove(worker)
         self.fleet.remove_node(event.node)
+        self.memory.limit = self.fleet.memory_bytes()
 
     def _worker_ready(self, event: e.WorkerReady) -> None:
         worker = self.fleet.find(event.worker)
@@ -155,7 +165,7 @@ class Scheduler:
 
     def _worker_setup_failed(self, event: e.WorkerSetupFailed) -> None:
         worker = self.fleet.find(event.worker)
-        if worker is None:
+        if worker is None or worker.state is not WorkerState.STARTING:
             return
         self.fleet.remove(worker)
         group = self.groups[worker.group]
@@ -214,6 +224,11 @@ class Scheduler:
 
     def _requeue(self, task: TaskRecord) -> None:
         self.memory.unsend(task.id)
+        # A new number for every attempt: news of an earlier one, even on the same worker, cannot be taken for this one.
+        del self.tasks[task.id]
+        task.id = self._next_task
+        self._next_task += 1
+        self.tasks[task.id] = task
         group = self.groups[task.group]
         if task.trial.pause_s > 0:
             heapq.heappush(group.delayed, (self.now + task.trial.pause_s, task.id, task))
@@ -341,10 +356,14 @@ class Scheduler:
         self.stop_reason = (outcome, error)
         self.source_exhausted = True
         first = self.groups[0]
+        # What has begun to stream has descendants further on, and goes on.
+        begun = [task for task in first.queue if task.received]
         for task in first.queue:
-            first.live -= 1
-            del self.tasks[task.id], self.roots[task.root]
-        first.queue.clear()
+            if not task.received:
+                first.live -= 1
+                self.out.append(c.Release(task.payload))
+                del self.tasks[task.id], self.roots[task.root]
+        first.queue = deque(begun)
         self.fleet.rescale_now = True
 
     def _abort(self, outcome: str, error: str) -> None:
@@ -354,9 +373,17 @@ class Scheduler:
         self.finished = True
         self.out.append(c.Finish(outcome, error))
 
+    def _release_late(self, event: e.Event) -> None:
+        """After the end nothing counts any more, but what arrives with a message is still to be let go."""
+        if isinstance(event, e.TaskEmitted):
+            self.out.append(c.Release(event.output.payload))
+        elif isinstance(event, e.TaskFinished):
+            self.out.extend(c.Release(output.payload) for output in event.outputs)
+        elif isinstance(event, e.SourceListed):
+            self.out.extend(c.Release(item.payload) for item in event.items)
+
     def _cancelled(self, event: e.Cancelled) -> None:
-        if not self.finished:
-            self._abort("stopped", event.reason)
+        self._abort("stopped", event.reason)
 
     def _finish_if_done(self) -> None:
         idle = self.source_exhausted and not self.roots and not self.committing
@@ -381,11 +408,12 @@ class Scheduler:
             group = self.groups[index]
             while group.delayed and group.delayed[0][0] <= self.now:
                 group.queue.append(heapq.heappop(group.delayed)[2])
-            if group.queue and not self._must_wait(index):
+            if group.queue and not self.must_wait(index):
                 self._dispatch_group(index, group)
         self._grant()
 
-    def _must_wait(self, index: int) -> bool:
+    def must_wait(self, index: int) -> bool:
+        """Whether a group pauses because the next one is far behind, or because stages run one after another."""
         if self.config.barrier:
             return index > 0 and not self.group_finished(index - 1)
         if index + 1 == len(self.groups):
@@ -403,12 +431,17 @@ class Scheduler:
             return
         more_coming = not self.source_exhausted or any(g.live for g in self.groups[:index])
         size = group.plan.batch_size
+        stalled = self.stalled_workers()
         while group.queue:
             head = group.queue[0]
-            # A task that failed is tried elsewhere, if there is an elsewhere.
-            worker = min(workers, key=lambda w: (w.id == head.last_worker, len(w.assigned)))  # used at once
             scarce = not more_coming and len(group.queue) <= len(workers) * size
-            room = self._slots(group, scarce=scarce) - len(worker.assigned)
+            slots = self._slots(group, scarce=scarce)
+            # A task that failed is tried elsewhere, if there is room elsewhere. Behind a stalled one it would be stuck.
+            worker = min(
+                workers,
+                key=lambda w: (len(w.assigned) >= slots or w.id in stalled, w.id == head.last_worker, len(w.assigned)),
+            )
+            room = slots - len(worker.assigned)
             if room <= 0:
                 return
             if size == 1:
@@ -433,7 +466,7 @@ class Scheduler:
             worker.running_since = self.now
         for _ in range(min(count, len(queue))):
             task = queue[0]
-            if not self.memory.admits(index, task.num_bytes):
+            if not self.admits(index, task.num_bytes, is_idle=not worker.assigned):
                 break
             queue.popleft()
             task.change(Change.SENT)
@@ -459,6 +492,24 @@ class Scheduler:
             self.out.append(c.SendTask(worker.id, calls))
         return bool(calls)
 
+    def admits(self, index: int, num_bytes: int, *, is_idle: bool) -> bool:
+        """Whether memory allows a task of this size to be sent to a worker of this group now."""
+        if self.memory.admits(index, num_bytes):
+            return True
+        # A stage that streams waits for the next one: if nobody else can move, the next one has to, whatever it takes.
+        return is_idle and bool(self.pending_grants) and self._all_are_stalled()
+
+    def _all_are_stalled(self) -> bool:
+        stalled = self.stalled_workers()
+        return all(w in stalled for g in self.groups for w, record in g.workers.items() if record.assigned)
+
+    def stalled_workers(self) -> set[int]:
+        """Workers that can do nothing before an output of theirs has been taken up by the next group."""
+        if not self.pending_grants:
+            return set()
+        waiting = Counter(worker for worker, _ in self.pending_grants)
+        return {worker for worker, count in waiting.items() if count >= c.EMIT_CREDITS}
+
     def _grant(self) -> None:
         """Let streaming workers go on while their successors keep up."""
         for _ in range(len(self.pending_grants)):
@@ -475,7 +526,8 @@ class Scheduler:
 
     def _too_far_ahead(self, index: int) -> bool:
         group = self.groups[index]
-        if group.live == 0:
+        # Who waits for a group without workers may be what keeps it from having one (they share a GPU, or take turns).
+        if group.live == 0 or not group.workers:
             return False
         return len(group.queue) >= 2 * max(1, len(group.workers)) or sum(self.memory.held) > self.memory.limit // 2
 
@@ -483,21 +535,6 @@ class Scheduler:
 
     def _ticked(self, event: e.Ticked) -> None:
         self.now = max(self.now, event.now)
-        self.fleet.recycle()
-        for group in self.groups:
-            deadline = group.plan.deadline_s
-            usual = group.mean_service_s or 0.0
-            for worker in list(group.workers.values()):
-                if not worker.assigned:
-                    continue
-                running_s = self.now - worker.running_since
-                if deadline is not None and running_s > deadline:
-                    worker.running_since = self.now  # once is enough
-                    self.out.append(c.KillWorker(worker.id, f"no result within the deadline of {deadline:g} s"))
-                elif running_s - worker.warned_at > max(self.config.watchdog_s, WATCHDOG_FACTOR * usual):
-                    worker.warned_at = running_s
-                    task = next(iter(worker.assigned.values()))
-                    self.out.append(c.Warn(worker.id, task.id, task.item_id, running_s))
 
     def next_wakeup(self) -> float | None:
         """When the scheduler wants to be ticked, beyond the executor's regular ticks."""
@@ -507,7 +544,8 @@ class Scheduler:
             for group in self.groups
             if group.plan.batch_size > 1 and group.queue and group.ready()
         ]
-        return min(times, default=None)
+        # What is due already waits for something else, which will be an event: a wakeup would only spin.
+        return min((time for time in times if time > self.now), default=None)
 
     def story(self, item_id: str) -> str:
         """What is known of one task, for messages about our own mistakes."""

@@ -21,7 +21,7 @@ WorkerState = Enum("WorkerState", "STARTING READY DRAINING")
 
 @dataclass(slots=True, eq=False)
 class TaskRecord:
-    """One task in one group."""
+    """One task in one group. `id` is new for every attempt; `item_id` is what stays."""
 
     id: int
     root: int
@@ -112,6 +112,7 @@ class NodeRecord:
     id: int
     cpus: float
     gpu_memory_gb: tuple[float, ...]
+    memory_bytes: int
     gpu_free: list[int] = field(default_factory=list)  # units
     cpus_used: float = 0.0
 

@@ -1,0 +1,143 @@
+"""What must be true of a scheduler after every step. `check` raises EngineBug with the number and the finding.
+
+`Scheduler.handle` does not call this: it costs more than a step. Tests call it after every event.
+
+| invariant                                                    | checked                                           |
+|--------------------------------------------------------------|---------------------------------------------------|
+| I1 GPUs and CPUs of a node are those of its workers          | here; workers that start or drain count           |
+| I2 bytes are those of the tasks, and within the limit        | here; `_admissions` says what exactly holds       |
+| I3 a group's live tasks are the queued, delayed and assigned | here; and each root counts its own                |
+| I4 every root is committed once                              | here: no task without its root; `testing`: once   |
+| I5, I6 no idle worker beside a task it could have            | here; that a run ends: `tests/property`           |
+| I7–I12, I16 quality of plans                                 | where plans are made; scaling is not planned yet  |
+| I13, I20 the same events give the same commands              | `tests/property/test_scheduler_is_pure.py`        |
+| I14, I15 poison costs a bounded number of attempts           | `tests/property/test_poison_is_bounded.py`        |
+| I17 a finished group holds nothing                           | here                                              |
+| I18 late and repeated events change nothing                  | `tests/property/test_scheduler_machine.py`        |
+| I19 nothing is forgotten                                     | here: what is live is queued, delayed or assigned |
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+
+from gristmill.engine import commands as c
+from gristmill.engine.policies import batching
+from gristmill.engine.policies.placement import UNITS
+from gristmill.engine.scheduler import Scheduler
+from gristmill.engine.state import GroupRecord, TaskRecord, WorkerState
+from gristmill.engine.task_state import State
+from gristmill.errors import EngineBug
+
+
+def check(scheduler: Scheduler, commands: Iterable[c.Command] = ()) -> None:
+    """Raise EngineBug naming the invariant that does not hold. `commands` are those of the step just made."""
+    _allocations(scheduler)
+    _tasks(scheduler)
+    _bytes(scheduler)
+    if scheduler.finished:
+        return  # an aborted run leaves things lying where they are
+    _admissions(scheduler, commands)
+    _idleness(scheduler)
+    _finished_groups(scheduler)
+
+
+def _agree(invariant: str, what: str, found: object, expected: object) -> None:
+    if found != expected:
+        raise EngineBug(f"{invariant} {what}: expected {expected!r}; got {found!r}")
+
+
+def _allocations(s: Scheduler) -> None:
+    workers = [worker for group in s.groups for worker in group.workers.values()]
+    for worker in workers:
+        _agree("I1", f"worker {worker.id} is known by its number", s.fleet.find(worker.id), worker)
+        _agree("I1", f"worker {worker.id} is on a node that is there", worker.node in s.fleet.nodes, expected=True)
+    for node in s.fleet.nodes.values():
+        here = [worker for worker in workers if worker.node == node.id]
+        taken = Counter[int]()
+        for worker in here:
+            for gpu, units in worker.gpus:
+                taken[gpu] += units
+        for gpu, free in enumerate(node.gpu_free):
+            _agree("I1", f"free units of GPU {gpu} of node {node.id}", free, UNITS - taken[gpu])
+            _agree("I1", f"GPU {gpu} of node {node.id} is not overcommitted", free >= 0, expected=True)
+        cpus = sum(s.groups[worker.group].plan.resources.cpus for worker in here)
+        # CPUs are compressible and floats: what must agree is the sum, to the last thousandth.
+        _agree("I1", f"CPUs in use of node {node.id}", round(node.cpus_used, 3), round(cpus, 3))
+
+
+def _tasks(s: Scheduler) -> None:
+    seen: dict[int, TaskRecord] = {}
+    for index, group in enumerate(s.groups):
+        waiting = [*group.queue, *(task for _, _, task in group.delayed)]
+        assigned = [task for worker in group.workers.values() for task in worker.assigned.values()]
+        for task in (*waiting, *assigned):
+            _agree("I3", f"task {task.id} is in one place", task.id in seen, expected=False)
+            seen[task.id] = task
+            _agree("I3", f"group of task {task.id}", task.group, index)
+            _agree("I4", f"root of task {task.id} is open", task.root in s.roots, expected=True)
+        _agree("I3", f"waiting tasks of group {index}", {t.state for t in waiting} <= {State.QUEUED}, expected=True)
+        _agree("I3", f"tasks of workers, group {index}", {t.state for t in assigned} <= {State.ASSIGNED}, expected=True)
+        _agree("I3", f"live tasks of group {index}", group.live, len(waiting) + len(assigned))
+    _agree("I19", "all tasks", sorted(s.tasks), sorted(seen))
+    by_root = Counter(task.root for task in seen.values())
+    _agree("I3", "live tasks by root", {r.id: r.live for r in s.roots.values()}, {r: by_root[r] for r in s.roots})
+
+
+def _bytes(s: Scheduler) -> None:
+    """I2: the memory book is about exactly the tasks there are. Source partitions are names and hold nothing."""
+    held = [0] * len(s.groups)
+    for task in s.tasks.values():
+        if task.group:
+            held[task.group] += task.num_bytes
+    _agree("I2", "bytes held by group", s.memory.held, held)
+    assigned = sorted(task.id for task in s.tasks.values() if task.state is State.ASSIGNED)
+    _agree("I2", "tasks with a reservation", sorted(s.memory.reserved), assigned)
+    _agree("I2", "bytes reserved", s.memory.reserved_total, sum(s.memory.reserved.values()))
+    limit = sum(node.memory_bytes for node in s.fleet.nodes.values())
+    _agree("I2", "limit is that of the nodes", s.memory.limit, limit)
+
+
+def _admissions(s: Scheduler, commands: Iterable[c.Command]) -> None:
+    """I2: after a step that sent a task, bytes are within the limit, but for one task that could not wait.
+
+    That one may be as large as it is: it was sent while nothing ran, or while all that ran were streaming and waited
+    for their successors. Empty tasks are free. Between steps more may come in than was expected of the tasks that run;
+    then nothing is sent until it is gone.
+    """
+    sent = [a.task for x in commands if isinstance(x, c.SendTask) for call in x.calls for a in call]
+    loaded = [task for task in sent if s.tasks[task].num_bytes]
+    workers = [worker for group in s.groups for worker in group.workers.values()]
+    streaming = [worker for worker in workers if any(task.received for task in worker.assigned.values())]
+    running = {task.id for worker in workers for task in worker.assigned.values() if task.num_bytes}
+    waiting = {task for worker in streaming for task in worker.assigned}
+    if not loaded or running - waiting <= set(loaded[:1]):
+        return
+    # Every empty task reserves the one byte that says it is there.
+    total = sum(s.memory.held) + sum(n for task, n in s.memory.reserved.items() if s.tasks[task].num_bytes)
+    if total > s.memory.limit:
+        raise EngineBug(f"I2 bytes after sending {sent}: expected at most {s.memory.limit}; got {total}")
+
+
+def _idleness(s: Scheduler) -> None:
+    """I5, I6: a task stays in the queue only for a reason."""
+    for index, group in enumerate(s.groups):
+        idle = [w.id for w in group.workers.values() if w.state is WorkerState.READY and not w.assigned]
+        if idle and group.queue and _could_send(s, index, group):
+            raise EngineBug(f"I6 group {group.plan.name}: workers {idle} are idle beside {len(group.queue)} tasks")
+
+
+def _could_send(s: Scheduler, index: int, group: GroupRecord) -> bool:
+    head = group.queue[0]
+    more_coming = not s.source_exhausted or any(g.live for g in s.groups[:index])
+    waited = s.now - head.queued_at >= batching.FLUSH_S
+    has_batch = len(group.queue) >= group.plan.batch_size or waited or not more_coming
+    return has_batch and not s.must_wait(index) and s.admits(index, head.num_bytes, is_idle=True)
+
+
+def _finished_groups(s: Scheduler) -> None:
+    for index, group in enumerate(s.groups):
+        if s.group_finished(index):
+            left = (len(group.queue), len(group.delayed), group.live, s.memory.held[index])
+            _agree("I17", f"what is left in finished group {index}", left, (0, 0, 0, 0))
+            busy = [worker.id for worker in group.workers.values() if worker.assigned]
+            _agree("I17", f"busy workers of finished group {index}", busy, [])

@@ -1,0 +1,429 @@
+"""`VirtualRun`: a scheduler and a pretended world that carries out its commands, in virtual time.
+
+Workers do what a script says (`Deed`), nothing is computed and nobody waits. The world is also a strict witness: it
+raises EngineBug when a command makes no sense (a task for a worker that has gone, a payload released twice, a root
+committed twice), and after every step `engine.invariants` is asked.
+
+A message of one worker never overtakes another of the same worker: channels are ordered. Every message brings payload
+handles of its own, a repeated message too, so that releasing those of a repeat does not touch the data of the original.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from gristmill.engine import commands as c
+from gristmill.engine import events as e
+from gristmill.engine import invariants
+from gristmill.engine.plan import AnyStage, Group
+from gristmill.engine.scheduler import Scheduler, SchedulerConfig
+from gristmill.errors import EngineBug
+from gristmill.metrics.stage_counts import StageCounts, balance
+from gristmill.stages.base import ProcessingStage
+from gristmill.stages.resources import Resources
+
+TICK_S = 0.1
+MIN_TICK_S = 0.001  # a wakeup may be a rounding error away
+STANDSTILL_S = 100.0  # this long without an event is a deadlock: longer than any pause
+
+
+@dataclass(frozen=True)
+class Deed:
+    """What a worker does with one task: outputs of these sizes, the first `streamed` of them one by one."""
+
+    sizes: tuple[int, ...] = (1,)
+    streamed: int = 0
+    service_s: float = 0.01
+    failure: Literal["", "raises", "transient", "dies"] = ""
+    crumb: e.Crumb | None = None
+
+
+Script = Callable[[int, c.Assignment], Deed]
+
+
+def group(
+    index: int,
+    *,
+    batch_size: int = 1,
+    resources: Resources | None = None,
+    num_workers: int | None = None,
+    deadline_s: float | None = None,
+) -> Group:
+    """Return a group of one stage that is never called."""
+    shape = Resources() if resources is None else resources
+    stages: tuple[AnyStage, ...] = (ProcessingStage(),)
+    return Group(index, stages, (f"stage_{index}",), index, shape, batch_size, num_workers, deadline_s)
+
+
+@dataclass(frozen=True)
+class Payload:
+    """A handle of some data."""
+
+    number: int
+    item_id: str
+
+
+@dataclass
+class PretendedWorker:
+    """One worker as the world sees it."""
+
+    id: int
+    group: int
+    node: int
+    ready: bool = False
+    draining: bool = False
+    todo: deque[c.Assignment] = field(default_factory=deque)
+    emitted: int = 0  # outputs of the running task that have left
+    credits: int = c.EMIT_CREDITS
+    acted_at: float = 0.0
+
+    def next_task(self) -> None:
+        self.todo.popleft()
+        self.emitted = self.todo[0].skip if self.todo else 0
+        self.credits = c.EMIT_CREDITS
+
+
+class VirtualRun:
+    """One run. `events` and `commands` are everything that went in and came out, in order."""
+
+    def __init__(
+        self,
+        groups: tuple[Group, ...],
+        sources: Iterable[int],
+        script: Script | None = None,
+        *,
+        config: SchedulerConfig | None = None,
+        setup_s: float = 0.01,
+    ) -> None:
+        sizes = list(sources)
+        self.groups = groups
+        self.config = config or SchedulerConfig(num_sources=len(sizes))
+        self.scheduler = Scheduler(groups, self.config)
+        self.script: Script = script or (lambda _group, _assignment: Deed())
+        self.setup_s = setup_s
+        self.now = 0.0
+        self.workers: dict[int, PretendedWorker] = {}
+        self.nodes: dict[int, e.NodeJoined] = {}
+        self.payloads: dict[int, Payload] = {}  # handles not released yet
+        self.events: list[e.Event] = []
+        self.commands: list[c.Command] = []
+        self.source_notices: deque[e.Event] = deque()
+        self.notices: list[e.Event] = []  # Committed and WorkerLost of the killed, in any order
+        self.commits: dict[int, c.Commit] = {}
+        self.durable: set[int] = set()
+        self.published: list[int] = []
+        self.finish: c.Finish | None = None
+        self.quarantined: dict[str, int] = {}  # item -> how many of its outputs had left before
+        self._unlisted = deque(enumerate(sizes))
+        self._next_payload = 0
+        self._next_worker = 0
+        self._do: dict[type, Callable[..., None]] = {
+            c.StartWorker: self._start,
+            c.DrainWorker: self._drain,
+            c.KillWorker: self._kill,
+            c.SendTask: self._send,
+            c.GrantEmit: self._grant,
+            c.PullSource: self._pull,
+            c.Release: lambda command: self._release(command.payload),
+            c.Commit: self._commit,
+            c.Publish: lambda command: self._publish(command.root),
+            c.Warn: lambda _command: None,
+            c.Finish: self._finish,
+        }
+
+    # In and out
+
+    def feed(self, *events: e.Event) -> list[c.Command]:
+        """Tell the scheduler, check the invariants, carry out the commands."""
+        self.events.append(e.Ticked(self.now))
+        self.events.extend(events)
+        for event in events:
+            if isinstance(event, e.Committed):
+                self.durable.add(event.root)
+        commands = self.scheduler.handle(e.Ticked(self.now), *events)
+        invariants.check(self.scheduler, commands)
+        for command in commands:
+            self._obey(command)
+        self.commands.extend(commands)
+        return commands
+
+    def join(self, *, cpus: float = 2, gpu_memory_gb: tuple[float, ...] = (), memory_bytes: int = 1 << 40) -> None:
+        """Let a machine join."""
+        node = e.NodeJoined(len(self.nodes), cpus, gpu_memory_gb, memory_bytes)
+        self.nodes[node.node] = node
+        self.feed(node)
+
+    def lose_node(self, node: int) -> None:
+        """Take a machine away with all its workers; one with the same shape may join later."""
+        self.workers = {w.id: w for w in self.workers.values() if w.node != node}
+        self.feed(e.NodeLost(node))
+
+    def lose(self, worker: int, cause: str = "killed", crumb: e.Crumb | None = None) -> None:
+        """Let a worker die."""
+        del self.workers[worker]
+        self.feed(e.WorkerLost(worker, cause, crumb))
+
+    def fail_setup(self, worker: int) -> None:
+        """Let a worker that is starting fail."""
+        del self.workers[worker]
+        self.feed(e.WorkerSetupFailed(worker, "no model"))
+
+    def fail_task(self, worker: int, *, transient: bool = False) -> None:
+        """Let the running task of a worker raise."""
+        record = self.workers[worker]
+        task = record.todo[0].task
+        record.next_task()
+        self.feed(e.TaskRaised(worker, task, f"stage_{record.group}", "ValueError: no", transient))
+
+    def repeat(self, event: e.Event) -> None:
+        """Deliver an old message again, with handles of its own."""
+        if isinstance(event, e.TaskFinished):
+            event = e.TaskFinished(
+                event.worker, event.task, tuple(map(self._again, event.outputs)), event.useful_s, event.counts
+            )
+        elif isinstance(event, e.TaskEmitted):
+            event = e.TaskEmitted(event.worker, event.task, self._again(event.output))
+        elif isinstance(event, e.SourceListed):
+            items = [e.SourceItem(i.index, i.name, i.num_bytes, self._payload(i.name)) for i in event.items]
+            event = e.SourceListed(tuple(items))
+        self.feed(event)
+
+    def _again(self, output: e.Output) -> e.Output:
+        return e.Output(output.index, output.item_id, output.num_bytes, self._payload(output.item_id))
+
+    # What may happen next
+
+    def running(self) -> list[int]:
+        """Workers that have a task."""
+        return [w.id for w in self.workers.values() if w.ready and w.todo]
+
+    def able(self) -> list[int]:
+        """Workers that will say something without being told anything."""
+        return [w.id for w in self.workers.values() if self._is_able(w)]
+
+    def _is_able(self, worker: PretendedWorker) -> bool:
+        if not worker.ready:
+            return True
+        if not worker.todo:
+            return worker.draining
+        return worker.emitted >= self._deed(worker).streamed or worker.credits > 0
+
+    def _deed(self, worker: PretendedWorker) -> Deed:
+        assignment = worker.todo[0]
+        if assignment.care is c.Care.CONDEMN:
+            return Deed(sizes=(0,) * assignment.skip)
+        return self.script(worker.group, assignment)
+
+    def act(self, number: int) -> None:
+        """Let a worker that is able do its next thing."""
+        worker = self.workers[number]
+        worker.acted_at = self.now
+        if not worker.ready:
+            worker.ready = True
+            self.feed(e.WorkerReady(number, self.setup_s))
+        elif not worker.todo:
+            del self.workers[number]
+            self.feed(e.WorkerExited(number))
+        else:
+            self._work(worker, self._deed(worker))
+
+    def _work(self, worker: PretendedWorker, deed: Deed) -> None:
+        assignment = worker.todo[0]
+        if worker.emitted < deed.streamed:
+            output = self._output(assignment, worker.emitted, deed)
+            worker.emitted += 1
+            worker.credits -= 1
+            self.feed(e.TaskEmitted(worker.id, assignment.task, output))
+        elif deed.failure == "dies":
+            self.lose(worker.id, "killed by SIGSEGV", deed.crumb)
+        elif deed.failure:
+            self.fail_task(worker.id, transient=deed.failure == "transient")
+        else:
+            self._finish_task(worker, assignment, deed)
+
+    def _finish_task(self, worker: PretendedWorker, assignment: c.Assignment, deed: Deed) -> None:
+        outputs = tuple(self._output(assignment, n, deed) for n in range(worker.emitted, len(deed.sizes)))
+        is_condemned = assignment.care is c.Care.CONDEMN
+        if is_condemned:
+            self.quarantined[assignment.item_id] = assignment.skip
+        made = len(deed.sizes)
+        counts = StageCounts(
+            documents_in=1,
+            documents_out=made,
+            read=int(worker.group == 0),
+            created=made if is_condemned else max(0, made - 1),
+            written=made if worker.group + 1 == len(self.groups) else 0,
+            quarantined=int(is_condemned),
+            dropped={"nothing": 1} if not made and not is_condemned else {},
+        )
+        worker.next_task()
+        self.feed(e.TaskFinished(worker.id, assignment.task, outputs, deed.service_s, (counts,)))
+
+    def _output(self, assignment: c.Assignment, index: int, deed: Deed) -> e.Output:
+        item_id = f"{assignment.item_id}.{index}"
+        return e.Output(index, item_id, deed.sizes[index], self._payload(item_id))
+
+    def _payload(self, item_id: str) -> Payload:
+        payload = Payload(self._next_payload, item_id)
+        self._next_payload += 1
+        self.payloads[payload.number] = payload
+        return payload
+
+    # Time
+
+    def run(self) -> c.Finish:
+        """Let everything happen in its own time until the run is over; EngineBug if it comes to a standstill."""
+        moved_at = self.now
+        while self.finish is None:
+            if self._next_step():
+                moved_at = self.now
+            elif self.now - moved_at > STANDSTILL_S:
+                raise EngineBug(f"virtual run: expected progress; got none for {STANDSTILL_S:g} s: {self.picture()}")
+        return self.finish
+
+    def _next_step(self) -> bool:
+        """One notice, or the worker that is first, or time that passes; False if nobody did anything."""
+        if self.source_notices:
+            self.tell_source()
+            return True
+        if self.notices:
+            self.feed(self.notices.pop(0))
+            return True
+        due = sorted((self._due(self.workers[number]), number) for number in self.able())
+        times = [self.now + TICK_S if due else self.now + self.config.rescale_interval_s]
+        wakeup = self.scheduler.next_wakeup()
+        if wakeup is not None:
+            times.append(max(wakeup, self.now + MIN_TICK_S))
+        if due and due[0][0] <= min(times):
+            self.now = max(self.now, due[0][0])
+            self.act(due[0][1])
+            return True
+        self.now = min(times)
+        self.feed()
+        return bool(due)
+
+    def _due(self, worker: PretendedWorker) -> float:
+        if not worker.ready:
+            return worker.acted_at + self.setup_s
+        if not worker.todo:
+            return worker.acted_at
+        deed = self._deed(worker)
+        return worker.acted_at + deed.service_s / (deed.streamed + 1)
+
+    def picture(self) -> str:
+        """The queues and workers, for a message."""
+        queues = [(g.live, len(g.queue), len(g.delayed), len(g.workers)) for g in self.scheduler.groups]
+        return f"(live, queued, delayed, workers) by group {queues}; {len(self.running())} workers hold tasks"
+
+    # Commands
+
+    def _obey(self, command: c.Command) -> None:
+        if self.finish is not None and not isinstance(command, c.Release):
+            raise EngineBug(f"virtual run: expected nothing after Finish; got {command!r}")
+        self._do[type(command)](command)
+
+    def _drain(self, command: c.DrainWorker) -> None:
+        self._worker(command.worker).draining = True
+
+    def _kill(self, command: c.KillWorker) -> None:
+        del self.workers[self._worker(command.worker).id]
+        self.notices.append(e.WorkerLost(command.worker, command.reason))
+
+    def _finish(self, command: c.Finish) -> None:
+        self.finish = command
+
+    def _worker(self, number: int) -> PretendedWorker:
+        if number not in self.workers:
+            raise EngineBug(f"virtual run: expected a worker that lives; got {number}")
+        return self.workers[number]
+
+    def _start(self, command: c.StartWorker) -> None:
+        if command.worker != self._next_worker:
+            raise EngineBug(f"virtual run: expected worker {self._next_worker} to be started; got {command.worker}")
+        self._next_worker += 1
+        self.workers[command.worker] = PretendedWorker(command.worker, command.group, command.node, acted_at=self.now)
+
+    def _send(self, command: c.SendTask) -> None:
+        worker = self._worker(command.worker)
+        if not worker.ready or worker.draining:
+            raise EngineBug(f"virtual run: expected tasks for ready workers only; got {command!r}")
+        size = self.groups[worker.group].batch_size
+        for call in command.calls:
+            if not 1 <= len(call) <= size:
+                raise EngineBug(f"virtual run: expected calls of 1 to {size} tasks; got {len(call)}")
+            for assignment in call:
+                self._use(assignment.payload)
+                if not worker.todo:
+                    worker.emitted, worker.credits, worker.acted_at = assignment.skip, c.EMIT_CREDITS, self.now
+                worker.todo.append(assignment)
+
+    def _grant(self, command: c.GrantEmit) -> None:
+        worker = self._worker(command.worker)
+        if worker.todo and worker.todo[0].task == command.task:
+            if worker.credits == 0:
+                worker.acted_at = self.now
+            worker.credits += 1
+
+    def _pull(self, command: c.PullSource) -> None:
+        batch = [self._unlisted.popleft() for _ in range(min(command.count, len(self._unlisted)))]
+        items = [e.SourceItem(index, f"p{index}", size, self._payload(f"p{index}")) for index, size in batch]
+        self.source_notices.append(e.SourceListed(tuple(items)))
+        if len(batch) < command.count:
+            self.source_notices.append(e.SourceExhausted())
+
+    def tell_source(self) -> None:
+        """Deliver the next answer of the source."""
+        self.feed(self.source_notices.popleft())
+
+    def _use(self, payload: object) -> Payload:
+        if not isinstance(payload, Payload) or payload.number not in self.payloads:
+            raise EngineBug(f"virtual run: expected a payload that is not released; got {payload!r}")
+        return payload
+
+    def _release(self, payload: object) -> None:
+        del self.payloads[self._use(payload).number]
+
+    def _commit(self, command: c.Commit) -> None:
+        if command.root in self.commits:
+            raise EngineBug(f"virtual run: expected root {command.root} to be committed once; got it again")
+        for output in command.outputs:
+            self._use(output.payload)
+        self.commits[command.root] = command
+        self.notices.append(e.Committed(command.root))
+
+    def _publish(self, root: int) -> None:
+        if root not in self.durable or root in self.published:
+            raise EngineBug(f"virtual run: expected Publish once, after Committed; got root {root}")
+        self.published.append(root)
+
+    # The end
+
+    def check_books(self) -> None:
+        """Raise EngineBug unless every source partition came out once, whole, and nothing is left over."""
+        told = {
+            "outcome": (c.Finish("finished"), self.finish),
+            "committed": (len(self.commits), self.config.num_sources),
+            "published": (sorted(self.published), sorted(self.commits)),
+            "kept payloads": (
+                sorted(p.number for p in self.payloads.values()),
+                sorted(o.payload.number for x in self.commits.values() for o in x.outputs),  # type: ignore[attr-defined]
+            ),
+            "outputs": (
+                {root: [o.item_id for o in commit.outputs] for root, commit in self.commits.items()},
+                {root: sorted(self._leaves(f"p{root}", 0)) for root in self.commits},
+            ),
+            "balance": (0, balance([counts for commit in self.commits.values() for counts in commit.counts])),
+            "quarantined": (len(self.quarantined), sum(n.quarantined for x in self.commits.values() for n in x.counts)),
+        }
+        for what, (left, right) in told.items():
+            if left != right:
+                raise EngineBug(f"virtual run: expected {what} to agree; got {left!r} and {right!r}")
+
+    def _leaves(self, item_id: str, index: int) -> list[str]:
+        """The final outputs an item should have, by the script alone."""
+        if index == len(self.groups):
+            return [item_id]
+        careful = c.Assignment(-1, item_id, None, c.Care.ISOLATE, 1, (), "", 0)
+        made = self.quarantined.get(item_id, len(self.script(index, careful).sizes))
+        return [leaf for n in range(made) for leaf in self._leaves(f"{item_id}.{n}", index + 1)]
