@@ -15,7 +15,6 @@
 A message reads "{who}: expected {what}; got {value}" and names the nearest right thing if there is one.
 """
 
-import difflib
 import importlib
 from collections.abc import Iterable
 from types import ModuleType
@@ -73,6 +72,8 @@ def nearest(name: str, known: Iterable[str]) -> str:
     >>> nearest("txt", ["text", "id"])
     "; did you mean 'text'?"
     """
+    import difflib  # only a mistake needs it
+
     close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
     return f"; did you mean {close[0]!r}?" if close else ""
 

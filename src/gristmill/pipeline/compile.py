@@ -8,6 +8,7 @@ from gristmill.pipeline.columns import check_columns
 from gristmill.pipeline.fingerprint import fingerprint, stage_config
 from gristmill.pipeline.fusion import fuse
 from gristmill.stages.base import CompositeStage, ProcessingStage
+from gristmill.storage.file_system import absolute
 from gristmill.tasks import EmptyTask, FileGroupTask, Task
 
 
@@ -26,6 +27,7 @@ def compile_plan(name: str, stages: Sequence[AnyStage], initial_tasks: Sequence[
     names = unique_names(name, copies)
     configs = tuple((stage_name, stage_config(stage)) for stage_name, stage in zip(names, copies, strict=True))
     inputs = _inputs(sources)
+    _check_input_is_safe(inputs, outputs)
     partitions = [_source_name(i, task) for i, task in enumerate(sources)]
     parts = [config for _, config in configs] + [f"{i}" for i in inputs] + partitions
     return Plan(
@@ -122,6 +124,15 @@ def _inputs(sources: Sequence[AnyTask]) -> tuple[tuple[str, int, str], ...]:
         for part in task.parts()
     }
     return tuple(files.values())
+
+
+def _check_input_is_safe(inputs: Sequence[tuple[str, int, str]], outputs: Sequence[str]) -> None:
+    """No input may lie where output goes: it would be overwritten, or read again by the next run."""
+    for directory in outputs:
+        root = absolute(directory).rstrip("/") + "/"
+        for path, _, _ in inputs:
+            if absolute(path).startswith(root):
+                raise ConfigError(f"output directory {directory!r}: expected one without inputs in it; got {path!r}")
 
 
 def _output_directories(stages: Sequence[AnyStage]) -> tuple[str, ...]:

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from gristmill.tasks import DocumentBatch
+from gristmill.tasks.row_filtering import count_true
 
 STAGING_DIR = ".gristmill/tmp"  # below the directory a sink writes to, so that publishing is a rename
 
@@ -83,7 +83,7 @@ class StageContext:
         threshold: str | None = None,
     ) -> None:
         """Record that the rows of `batch` where `mask` is true leave the stream for `reason`."""
-        count = pc.sum(mask).as_py() or 0
+        count = count_true(mask)
         if not count:
             return
         for counts in (self.dropped, self.dropped_of.setdefault(batch.task_id, {})):

@@ -177,3 +177,8 @@ def is_hidden(name: str) -> bool:
 def plain(path: str) -> str:
     """A local path without `file://` and with `~` filled in."""
     return os.path.expanduser(path.removeprefix("file://"))  # noqa: PTH111  # Path would drop a trailing slash
+
+
+def absolute(path: str) -> str:
+    """A path that can be compared with others: a URL as it is, a local path in full."""
+    return path if is_url(path) else str(Path(plain(path)).resolve())

@@ -10,13 +10,12 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, TypeAlias, Union
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from gristmill.errors import StageError, nearest
 from gristmill.tasks.frames import is_frame, row_labels, table_from_frame, table_to_frame
 from gristmill.tasks.joining import concat_tables, join_lines
 from gristmill.tasks.json_lines import JsonLines
-from gristmill.tasks.row_filtering import filter_array, filter_table
+from gristmill.tasks.row_filtering import count_true, filter_array, filter_table
 from gristmill.tasks.row_matching import match_rows
 from gristmill.tasks.task import StagePerfStats, Task
 
@@ -216,7 +215,7 @@ class DocumentBatch(Task[pa.Table]):
         mask = _array(mask, pa.bool_())
         if len(mask) != self._num_rows:
             raise StageError(f"DocumentBatch.filter: expected a mask of {self._num_rows} values; got {len(mask)}")
-        num_rows = pc.sum(mask).as_py() or 0
+        num_rows = count_true(mask)
         if num_rows == self._num_rows:
             return self._copy()
         table = filter_table(self._table, mask) if self._table.num_columns else self._table

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from gristmill.tasks.json_text import is_json, loads
 
@@ -41,6 +40,8 @@ def match_rows(old: pa.Table, new: pa.Table, labels: pa.Array | None) -> RowMatc
 
 
 def _guesses(old: pa.Table, new: pa.Table, labels: pa.Array | None) -> Iterator[pa.Array | None]:
+    import pyarrow.compute as pc  # 30 ms, for those who need to guess
+
     if labels is not None and len(labels) == len(new):
         limits = pc.min_max(labels).as_py()
         if limits["min"] is not None and limits["min"] >= 0 and limits["max"] < len(old):
@@ -59,6 +60,7 @@ def _guesses(old: pa.Table, new: pa.Table, labels: pa.Array | None) -> Iterator[
 
 def _key_columns(old: pa.Table, new: pa.Table) -> list[str]:
     """Columns that may tell rows apart: the most distinct values first."""
+    import pyarrow.compute as pc
 
     def is_key(name: str) -> bool:
         kind = old.schema.field(name).type
@@ -77,7 +79,7 @@ def _is_same(old: pa.Table, new: pa.Table) -> bool:
     if after.null_count == len(after):
         return bool(before.null_count == len(before))
     if is_json(old.schema.field(0)) or is_json(new.schema.field(0)):
-        return is_json(old.schema.field(0)) and is_json(new.schema.field(0)) and _same_json(before, after)
+        return _same_values(_values(old), _values(new))
     if before.type != after.type:
         if not _is_detour(before.type, after.type):
             return False
@@ -113,14 +115,14 @@ def _is_number(kind: pa.DataType) -> bool:
     return any(is_kind(kind) for is_kind in (pa.types.is_integer, pa.types.is_floating))
 
 
-def _same_json(before: pa.ChunkedArray, after: pa.ChunkedArray) -> bool:
-    """Equal as text or, pandas having parsed and written them, as values of the same kind."""
-    return all(
-        a == b or (a is not None and b is not None and _same_value(loads(a), loads(b)))
-        for a, b in zip(before.to_pylist(), after.to_pylist(), strict=True)
-    )
+def _values(column: pa.Table) -> list[object]:
+    """The values as Python has them; JSON text, which pandas is given parsed, is parsed."""
+    values: list[object] = column.column(0).to_pylist()
+    if not is_json(column.schema.field(0)):
+        return values
+    return [None if text is None else loads(str(text)) for text in values]
 
 
-def _same_value(a: object, b: object) -> bool:
+def _same_values(before: list[object], after: list[object]) -> bool:
     """1, 1.0 and true are equal in Python and three things in JSON; repr tells them apart."""
-    return repr(a) == repr(b)
+    return all(repr(a) == repr(b) for a, b in zip(before, after, strict=True))
