@@ -200,16 +200,17 @@ class LocalRun:
             raise Interrupted(self._interrupted())
         result = books.result(run_dir=run_dir, rejects_path=self.options.rejects_path)
         result.messages = list(driver.messages)
+        if not self.keeps_directory:
+            result.quarantine_files = []  # gone with the temporary directory
         if finish.outcome == "finished":
             number_lines(books.records.values(), result.quarantine_files)
-        if not self.keeps_directory:
-            result.quarantine_files = []
         if not result.balanced:
             raise EngineBug(f"{self.plan.name}: the books do not balance: {result.to_json()}")
         if finish.outcome == "finished" and len(books.records) != len(self.plan.sources):
             raise EngineBug(f"{self.plan.name}: {len(books.records)} of {len(self.plan.sources)} partitions committed")
         driver.tell_end("finished" if finish.outcome == "finished" else "stopped")
-        self.directory.write_report(result.to_json())
+        if self.keeps_directory:
+            self.directory.write_report(result.to_json())
         self._check_quarantine_limit(result, stopped=finish.outcome == "quarantine_limit")
         return result
 
