@@ -28,7 +28,11 @@ class WrittenFile:
 def stage_file(
     temporary: str, chunks: Iterable[Chunk], *, storage_options: StorageOptions | None = None
 ) -> WrittenFile:
-    """Write a file under a temporary name, forced to disk."""
+    """Write a file under a temporary name, forced to disk.
+
+    The directory must be there: whoever started the run made it, and has removed it if the run is over. So a worker that
+    outlives its run cannot leave a file behind.
+    """
     fs = file_system(temporary, storage_options)
     digest, size = xxhash.xxh3_128(), 0
     with fs.open_write(temporary) as file:
@@ -44,6 +48,7 @@ def write_file(path: str, chunks: Iterable[Chunk], *, storage_options: StorageOp
     """Write a file and let it appear under its name at once."""
     directory, _, name = path.rpartition("/")
     temporary = f"{directory}/.{name}.{os.getpid()}.tmp" if directory else f".{name}.{os.getpid()}.tmp"
+    make_directory(directory or ".", storage_options=storage_options)
     try:
         written = stage_file(temporary, chunks, storage_options=storage_options)
         publish(temporary, path, storage_options=storage_options)

@@ -91,7 +91,6 @@ class LocalFileSystem:
         return Path(plain(path)).open("rb", buffering=0)  # read in large pieces only
 
     def open_write(self, path: str) -> BinaryIO:
-        Path(plain(path)).parent.mkdir(parents=True, exist_ok=True)
         return Path(plain(path)).open("wb")
 
     def rename(self, source: str, target: str) -> None:

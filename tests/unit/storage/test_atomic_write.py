@@ -4,7 +4,7 @@ import fsspec
 import pytest
 import xxhash
 
-from gristmill.storage.atomic_write import publish, remove, stage_file, write_file
+from gristmill.storage.atomic_write import make_directory, publish, remove, stage_file, write_file
 
 
 def test_a_file_is_written_with_its_size_and_checksum(tmp_path):
@@ -37,6 +37,7 @@ def test_a_staged_file_appears_when_it_is_published_and_publishing_again_is_no_e
     root = str(tmp_path) if root == "local" else root
     fs = fsspec.filesystem("memory" if "://" in root else "file")
     temporary, final = f"{root}/.gristmill/tmp/s/a.0", f"{root}/a"
+    make_directory(f"{root}/.gristmill/tmp/s")
     stage_file(temporary, [b"x"])
     assert not fs.exists(final)
     publish(temporary, final)
@@ -46,3 +47,9 @@ def test_a_staged_file_appears_when_it_is_published_and_publishing_again_is_no_e
     remove(final)
     remove(final)
     assert not fs.exists(final)
+
+
+def test_a_worker_that_outlives_its_run_leaves_no_file_behind(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        stage_file(f"{tmp_path}/.gristmill/tmp/gone/a.0", [b"x"])
+    assert not list(tmp_path.iterdir())

@@ -25,6 +25,7 @@ def batch_of(*texts, task_id="part-0"):
 def test_inside_a_run_a_file_waits_under_a_temporary_name(tmp_path, writer):
     stage = writer(str(tmp_path))
     stage.context = StageContext(session="s", attempt="0")
+    (tmp_path / ".gristmill/tmp/s").mkdir(parents=True)
     (staged,) = stage.process(batch_of("a", "b")).staged
     assert not Path(staged.final).exists()
     data = Path(staged.temporary).read_bytes()
