@@ -48,10 +48,10 @@ def build(source, work, *, min_words=3, work_ms=10, mode="ignore"):
     )
 
 
-def run(source, work, *, workers=2, fresh=False, **options):
+def run(source, work, *, workers=2, fresh=False, observer=None, **options):
     executor = LocalExecutor(num_workers=workers)
     paths = {"checkpoint_path": f"{work}/run", "rejects_path": f"{work}/rejects"}
-    return build(source, work, **options).run(executor, fresh=fresh, **paths)
+    return build(source, work, **options).run(executor, fresh=fresh, observer=observer, **paths)
 
 
 def main():

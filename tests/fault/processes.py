@@ -24,6 +24,7 @@ class Scene:
 
     work: Path
     mark: str = field(default_factory=lambda: uuid.uuid4().hex)
+    programs: list = field(default_factory=list)
 
     def __post_init__(self):
         self.temporary = self.work / "tmp"
@@ -33,7 +34,18 @@ class Scene:
         environment = {**os.environ, "TMPDIR": str(self.temporary), MARK: self.mark}
         command = arguments if str(arguments[0]).startswith("/") else (sys.executable, *arguments)
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-        return subprocess.Popen([*map(str, command)], env=environment, cwd=cwd, **{**pipes, **options})
+        program = subprocess.Popen([*map(str, command)], env=environment, cwd=cwd, **{**pipes, **options})
+        self.programs.append(program)
+        return program
+
+    def close(self):
+        """End what a failed test has left running."""
+        for program in self.programs:
+            if program.poll() is None:
+                program.kill()
+            program.wait()
+            program.stdout.close()
+            program.stderr.close()
 
     def processes(self):
         """Everything alive that descends from a program of this test."""

@@ -7,7 +7,7 @@ import psutil
 import pytest
 from tests.fault.corpus import make_corpus
 from tests.fault.curate import run
-from tests.fault.processes import Scene, finish, pause, wait_until
+from tests.fault.processes import finish, pause, wait_until
 from tests.fault.traces import contents, ledger, shared_memory, temporary_files
 
 pytestmark = [pytest.mark.fault, pytest.mark.slow]
@@ -32,11 +32,6 @@ def undisturbed(corpus, tmp_path_factory):
     found = contents(work)
     assert {name.partition("/")[0] for name in found} == {"out", "rejects", "run"}
     return found
-
-
-@pytest.fixture
-def scene(tmp_path):
-    return Scene(tmp_path)
 
 
 def curate(scene, corpus):

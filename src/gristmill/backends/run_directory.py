@@ -35,6 +35,7 @@ from gristmill.storage.file_system import file_system, is_url
 from gristmill.tasks import StagedFile
 
 SHOWN = 5  # differences named in a message
+SHOWN_CHARS = 80  # of each value
 
 
 class RunDirectory:
@@ -215,11 +216,26 @@ def _stage_differences(before: dict[str, object], now: dict[str, object]) -> Ite
 def _changed_part(old: str, new: str) -> str:
     """The parameters that differ, if the configurations are objects of parameters."""
     try:
-        a, b = json.loads(old), json.loads(new)
-        parts = [f"{k} {a.get(k)!r} then, {b.get(k)!r} now" for k in dict.fromkeys([*a, *b]) if a.get(k) != b.get(k)]
-    except (ValueError, AttributeError):
+        parts = list(_changed_values("", json.loads(old), json.loads(new)))
+    except ValueError:
         parts = []
-    return ", ".join(parts)[:300] or "its code has changed"
+    return ", ".join(parts[:SHOWN]) or "its code has changed"
+
+
+def _changed_values(name: str, old: object, new: object) -> Iterator[str]:
+    """Each value that differs, by its path: a threshold may be a field of a filter that is a field of a stage."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in dict.fromkeys([*old, *new]):
+            yield from _changed_values(f"{name}.{key}" if name else str(key), old.get(key), new.get(key))
+    elif old != new and name.rpartition(".")[2] == "code":
+        yield f"the {name} has changed"
+    elif old != new:
+        yield f"{name} {_shortened(old)} then, {_shortened(new)} now"
+
+
+def _shortened(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= SHOWN_CHARS else f"{text[:SHOWN_CHARS]}…"
 
 
 def _input_differences(before: dict[str, object], now: dict[str, object]) -> Iterator[str]:
