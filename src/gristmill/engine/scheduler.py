@@ -496,6 +496,8 @@ class Scheduler:
         """Whether memory allows a task of this size to be sent to a worker of this group now."""
         if self.memory.admits(index, num_bytes):
             return True
+        if self.config.barrier and not self.memory.reserved:
+            return True  # later groups cannot go first, however much waits for them
         # A stage that streams waits for the next one: if nobody else can move, the next one has to, whatever it takes.
         return is_idle and bool(self.pending_grants) and self._all_are_stalled()
 

@@ -7,7 +7,7 @@ that: their working copies and their outputs. Sending a task of group g needs
 
 where lane_j is the largest task group j has seen. Memory is thus taken in one direction, towards the sink, which frees
 it: an upstream stage can never fill the room a downstream stage needs to make progress, so there is no deadlock. A task
-too large for this runs alone.
+too large for this runs alone, when nothing is left further on that could go first.
 """
 
 from dataclasses import dataclass, field
@@ -40,8 +40,10 @@ class MemoryBook:
 
     def admits(self, group: int, num_bytes: int) -> bool:
         """Whether a task of this size may be sent now."""
-        if self.reserved_total == 0 or num_bytes == 0:
-            return True  # nothing runs: alone it may be as large as it is
+        if self.reserved_total == 0 and not any(self.held[group + 1 :]):
+            return True  # nothing runs and nothing waits further on: alone it may be as large as it is
+        if num_bytes == 0:
+            return sum(self.held) <= self.limit  # costs nothing itself, but what it makes needs room to wait
         later = sum(
             max(0, lane - held) for lane, held in zip(self.lane[group + 1 :], self.held[group + 1 :], strict=True)
         )
