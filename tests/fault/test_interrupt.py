@@ -94,7 +94,7 @@ def test_a_status_after_ctrl_c_says_stopped(scene, corpus):
 
 def test_ctrl_c_before_any_work_is_done_leaves_nothing(scene, corpus):
     program = command(scene, corpus)
-    wait_until(lambda: (scene.work / "run" / "lock").exists(), what="the run to begin", program=program)
+    wait_until((scene.work / "run" / "lock").exists, what="the run to begin", program=program)
     os.killpg(program.pid, signal.SIGINT)
     _, errors = finish(program, expected=130)
 

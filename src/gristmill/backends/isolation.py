@@ -80,8 +80,8 @@ class Isolation:
         self, index: int, task: AnyTask, job: Job, bad: Bad, context: StageContext, *, divisible: bool
     ) -> Result:
         """Process what is not known to be bad, learning what else is, until it passes or nothing more is learnt."""
-        self._leave_crumb(index, 0, task.num_items)
         while True:
+            self._leave_crumb(index, 0, task.num_items)
             good = _without(task, bad)
             trial = StageContext(context.session, context.attempt, context.keep_rejects)
             try:
@@ -106,7 +106,10 @@ class Isolation:
                 self._probe(index, task, [row], job, bad)
 
     def _bisect(self, index: int, task: AnyTask, rows: list[int], job: Job, bad: Bad) -> None:
-        if not rows or self._probe(index, task, rows, job, bad) or len(rows) == 1:
+        if not rows:
+            return
+        self._leave_crumb(index, rows[0], rows[-1] + 1)
+        if self._probe(index, task, rows, job, bad) or len(rows) == 1:
             return
         middle = len(rows) // 2
         self._bisect(index, task, rows[:middle], job, bad)

@@ -105,6 +105,13 @@ class TaskEmitted(msgspec.Struct, frozen=True):
     output: Output
 
 
+class TaskStepped(msgspec.Struct, frozen=True):
+    """A task that is being taken apart has come a step further: its deadline counts anew."""
+
+    worker: int
+    task: int
+
+
 class TaskFinished(msgspec.Struct, frozen=True):
     """A task is done. `counts` has one entry for each stage of the group, or none if no document was in it.
 
@@ -161,6 +168,7 @@ Event = (
     | WorkerLost
     | WorkerExited
     | TaskEmitted
+    | TaskStepped
     | TaskFinished
     | TaskRaised
     | Committed

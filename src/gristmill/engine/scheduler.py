@@ -81,6 +81,7 @@ class Scheduler:
             e.WorkerLost: self._worker_lost,
             e.WorkerExited: self._worker_exited,
             e.TaskEmitted: self._task_emitted,
+            e.TaskStepped: self._task_stepped,
             e.TaskFinished: self._task_finished,
             e.TaskRaised: self._task_raised,
             e.Committed: self._committed,
@@ -248,6 +249,11 @@ class Scheduler:
             return
         self._take_over(found[1], event.output)
         self.pending_grants.append((event.worker, event.task))
+
+    def _task_stepped(self, event: e.TaskStepped) -> None:
+        found = self._assigned(event.worker, event.task)
+        if found is not None:
+            found[0].running_since = self.now
 
     def _take_over(self, task: TaskRecord, output: e.Output) -> None:
         """Accept one output of a task, unless an earlier attempt has delivered it already."""

@@ -82,7 +82,8 @@ def test_two_drivers_cannot_hold_one_directory(opened, tmp_path):
 def test_a_changed_threshold_is_refused_in_words(opened):
     opened()
 
-    with pytest.raises(ResumeRefused, match=r"stage word_count: filter_obj\.min_words 5 then, 6 now\n.*start over with fresh=True"):
+    said = r"stage word_count: filter_obj\.min_words 5 then, 6 now\n.*start over with fresh=True"
+    with pytest.raises(ResumeRefused, match=said):
         opened(plan(min_words=6))
 
 

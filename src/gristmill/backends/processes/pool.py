@@ -31,6 +31,14 @@ from gristmill.engine.plan import AnyTask, Group
 from gristmill.errors import ConfigError, RunFailed
 
 
+# Messages whose fields are the event's, after the worker.
+_SAID_AS_IT_IS: dict[str, Callable[..., e.Event]] = {
+    "stepped": e.TaskStepped,
+    "raised": e.TaskRaised,
+    "ready": e.WorkerReady,
+}
+
+
 @dataclass
 class _Worker:
     group: Group
@@ -224,10 +232,8 @@ class ProcessPool:
             )
         if kind == "emitted":
             return e.TaskEmitted(number, message[1], _output(message[2], fds))
-        if kind == "raised":
-            return e.TaskRaised(number, *message[1:])
-        if kind == "ready":
-            return e.WorkerReady(number, message[1])
+        if kind in _SAID_AS_IT_IS:
+            return _SAID_AS_IT_IS[kind](number, *message[1:])
         if kind == "setup_failed":
             worker.failed_setup = True
             return e.WorkerSetupFailed(number, message[1])

@@ -26,6 +26,7 @@ from gristmill.stages.worker_info import WorkerMetadata
 CRUMB = struct.Struct("=qiii")  # task, stage, first row, end row
 HOLD_S = 0.002
 RSS_S = 0.05
+STEP_S = 0.02  # between two reports of a task that is taken apart
 FAN_OUT = 100  # outputs in one message, at most
 RSS_UNIT = 1 if sys.platform == "darwin" else 1024  # ru_maxrss is in bytes there and in KiB elsewhere
 
@@ -72,6 +73,8 @@ class WorkerProcess:
         self.draining = False
         self.credits: dict[int, int] = {}
         self.running = -1
+        self._taking_apart = False
+        self._stepped_at = 0.0
         self._results: list[tuple[object, ...]] = []
         self._fds: list[int] = []
         self._sent_at = 0.0
@@ -114,6 +117,10 @@ class WorkerProcess:
 
     def _leave_crumb(self, stage: int, first_row: int, end_row: int) -> None:
         CRUMB.pack_into(self.crumbs, 0, self.running, stage, first_row, end_row)
+        # A deadline is for one call; a task that is taken apart makes many, and says so.
+        if self._taking_apart and time.perf_counter() - self._stepped_at > STEP_S:
+            self._stepped_at = time.perf_counter()
+            self.channel.send([("stepped", self.running)])
 
     # One call
 
@@ -121,6 +128,7 @@ class WorkerProcess:
         self.running = call[0][0][0]
         CRUMB.pack_into(self.crumbs, 0, self.running, -1, 0, 0)
         jobs = [_job(wire, parcel) for wire, parcel in call]
+        self._taking_apart = any(job.care is not Care.NORMAL for job in jobs)
         emitted = [0] * len(jobs)
 
         def emit(number: int, item_id: str, task: AnyTask) -> None:
