@@ -9,17 +9,16 @@ from collections.abc import Sequence
 from gristmill.stages.resources import Resources
 
 UNITS = 10_000
+NOISE = 1e-6  # what binary fractions are off by
 
 
 def share_of_gpu(resources: Resources, gpu_memory_gb: float) -> int | None:
     """Return the units one worker takes of a GPU with this memory, or None if it can never fit."""
-    if resources.gpu_memory_gb:
-        units = (
-            -(-round(resources.gpu_memory_gb * UNITS) // max(round(gpu_memory_gb), 1)) if gpu_memory_gb else UNITS + 1
-        )
-    else:
-        units = round(min(resources.gpus, 1.0) * UNITS)
-    return units if units <= UNITS else None
+    wanted = resources.gpu_memory_gb / gpu_memory_gb if resources.gpu_memory_gb and gpu_memory_gb else 0.0
+    if wanted > 1 or (resources.gpu_memory_gb and not gpu_memory_gb):
+        return None
+    # Down, so that three thirds fit; a share too small to count would fit any number of times.
+    return max(1, int(wanted * UNITS + NOISE) if resources.gpu_memory_gb else round(min(resources.gpus, 1.0) * UNITS))
 
 
 def place(resources: Resources, free: Sequence[int], memory_gb: Sequence[float]) -> tuple[tuple[int, int], ...] | None:

@@ -1,0 +1,88 @@
+"""Workers are started where they fit, take turns where they do not, and are replaced before they go."""
+
+from gristmill.engine import commands as c
+from gristmill.engine import events as e
+from gristmill.engine import invariants
+from gristmill.engine.scheduler import Scheduler, SchedulerConfig
+from gristmill.stages.resources import Resources
+from gristmill.testing.virtual_run import Deed, VirtualRun, group
+
+
+def started(run):
+    return [(x.group, x.node, x.gpus) for x in run.commands if isinstance(x, c.StartWorker)]
+
+
+def test_one_group_takes_all_cpus_at_once():
+    run = VirtualRun((group(0),), [1] * 50)
+    run.join(cpus=4)
+
+    assert started(run) == [(0, 0, ())] * 4
+
+
+def test_no_more_workers_are_started_than_there_are_tasks():
+    run = VirtualRun((group(0),), [1, 1])
+    run.join(cpus=8)
+
+    assert started(run) == [(0, 0, ())] * 2
+
+
+def test_workers_spread_over_nodes_by_free_cpus():
+    run = VirtualRun((group(0),), [1] * 50)
+    run.join(cpus=1)
+    run.join(cpus=2)
+
+    assert started(run) == [(0, 0, ()), (0, 1, ()), (0, 1, ())]
+
+
+def test_every_gpu_gets_its_worker_at_once():
+    run = VirtualRun((group(0, resources=Resources(gpus=1)),), [1] * 50)
+    run.join(gpu_memory_gb=(8.0,) * 4)
+
+    assert started(run) == [(0, 0, (gpu,)) for gpu in range(4)]
+
+
+def test_a_node_that_joins_twice_is_one_node():
+    run = VirtualRun((group(0, resources=Resources(gpus=1)),), [1] * 50)
+    run.join(gpu_memory_gb=(8.0,))
+    run.repeat(run.nodes[0])
+
+    assert started(run) == [(0, 0, (0,))]
+
+
+def test_a_group_with_work_and_no_worker_gets_the_gpu_before_the_one_that_gave_it_up():
+    run = VirtualRun((group(0, resources=Resources(gpus=1)), group(1, resources=Resources(gpus=1))), [1] * 40)
+    run.join(gpu_memory_gb=(8.0,))
+    run.run()
+
+    turns = [index for index, _, _ in started(run)]
+    assert all(now != then for now, then in zip(turns, turns[1:], strict=False))
+
+
+def test_an_old_worker_goes_when_its_replacement_is_ready():
+    s = Scheduler((group(0, num_workers=1),), SchedulerConfig(num_sources=9, worker_max_lifetime_s=10.0))
+    s.handle(e.NodeJoined(0, 2, (), 0))
+    s.handle(e.WorkerReady(0))
+    assert s.handle(e.Ticked(10.5)) == [c.StartWorker(1, 0, 0, ())]
+    assert s.handle(e.Ticked(11.0)) == []
+    assert s.handle(e.WorkerReady(1)) == [c.DrainWorker(0)]
+    invariants.check(s)
+
+
+def test_an_old_worker_on_the_only_gpu_goes_first():
+    only = group(0, resources=Resources(gpus=1))
+    s = Scheduler((only,), SchedulerConfig(num_sources=9, worker_max_lifetime_s=10.0))
+    s.handle(e.NodeJoined(0, 2, (8.0,), 0))
+    s.handle(e.WorkerReady(0))
+    assert s.handle(e.Ticked(10.5)) == [c.DrainWorker(0)]
+    assert s.handle(e.WorkerExited(0)) == [c.StartWorker(1, 0, 0, (0,))]
+    invariants.check(s)
+
+
+def test_recycled_workers_lose_nothing():
+    config = SchedulerConfig(num_sources=60, worker_max_lifetime_s=0.2)
+    run = VirtualRun((group(0), group(1)), [1] * 60, lambda *_: Deed(service_s=0.05), config=config)
+    run.join()
+    run.run()
+    run.check_books()
+
+    assert len(started(run)) > 10
