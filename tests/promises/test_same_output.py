@@ -89,7 +89,6 @@ EXECUTORS = {
     "four workers": LocalExecutor(num_workers=4),
     "no worker": LocalExecutor(num_workers=0),
     "stage after stage": LocalExecutor(num_workers=2, execution_mode="batch"),
-    "recycled workers": LocalExecutor(num_workers=2, worker_max_lifetime_m=1e-6, worker_restart_interval_m=0.0),
 }
 
 

@@ -18,16 +18,19 @@ from gristmill.tasks import DocumentBatch, FileGroupTask
 pytestmark = pytest.mark.slow
 
 
-class AddsOne(ProcessingStage[DocumentBatch, DocumentBatch]):
+class CountsItself(ProcessingStage[DocumentBatch, DocumentBatch]):
+    """Leaves the data alone: arithmetic with Arrow imports pandas, and here that would be in forty processes."""
+
     def process(self, task):
-        return task.with_column("n", pa.array([n + 1 for n in task.column("n").to_pylist()]))
+        task._metadata["stages"] = task._metadata.get("stages", 0) + 1
+        return task
 
 
-class AddsOneApart(AddsOne):
+class CountsItselfApart(CountsItself):
     fusible = False
 
 
-@pytest.mark.parametrize(("kind", "groups"), [(AddsOne, 1), (AddsOneApart, 40)])
+@pytest.mark.parametrize(("kind", "groups"), [(CountsItself, 1), (CountsItselfApart, 40)])
 def test_forty_stages_run_on_one_worker(kind, groups):
     """Any number of stages run on one core; a laptop is enough."""
     pipeline = Pipeline("forty", stages=[kind() for _ in range(40)])
@@ -35,7 +38,8 @@ def test_forty_stages_run_on_one_worker(kind, groups):
     result = pipeline.run(LocalExecutor(num_workers=1), initial_tasks=tasks)
 
     assert len(pipeline.plan(initial_tasks=tasks).groups) == groups
-    assert [n for task in result for n in task.to_pyarrow()["n"].to_pylist()] == list(range(40, 60))
+    assert [n for task in result for n in task.to_pyarrow()["n"].to_pylist()] == list(range(20))
+    assert [task._metadata["stages"] for task in result] == [40] * 10
     assert (result.read, result.written, result.dropped_total) == (20, 20, 0)
 
 

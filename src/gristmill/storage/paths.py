@@ -107,9 +107,11 @@ def _nothing_found(
     if fs.is_directory(path):
         hidden = sum(is_hidden(name) for name in fs.list_names(path))
         return f"{message}: the directory has no files" + (f" but hidden ones ({hidden})" if hidden else "")
-    parent, _, name = path.rstrip("/").rpartition("/")
+    plain = _MAGIC.split(path, maxsplit=1)[0] if _MAGIC.search(path) else path.rstrip("/")
+    parent = plain.rpartition("/")[0]
+    name = path.rstrip("/")[len(parent) :].lstrip("/")
     names = [n for n in fs.list_names(parent or ".") if not is_hidden(n)]
-    if _MAGIC.search(path) or not names:
+    if not names:
         return message
     some = ", ".join(names[:5]) + (" ..." if len(names) > 5 else "")
     return f"{message}: {parent or '.'!r} has {some}{nearest(name, names)}"

@@ -36,6 +36,8 @@ def table_from_frame(frame: "pd.DataFrame") -> pa.Table:
         try:
             column = pa.array(series, from_pandas=True)
             field = pa.field(str(name), column.type)
+            if pa.types.is_nested(column.type) and not _is_exact(column, series):
+                raise pa.ArrowInvalid(f"column {name!r}: objects of different keys")
         except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
             missing = series.isna().to_numpy()
             texts = [None if m else msgspec.json.encode(v).decode() for v, m in zip(series, missing, strict=True)]
@@ -43,6 +45,12 @@ def table_from_frame(frame: "pd.DataFrame") -> pa.Table:
         fields.append(field)
         columns.append(column)
     return pa.Table.from_arrays(columns, schema=pa.schema(fields))
+
+
+def _is_exact(column: pa.Array, series: "pd.Series") -> bool:
+    """Whether Arrow holds the very values: a struct gives every object the keys of all the others."""
+    given = series.to_numpy()
+    return all(a == b for a, b in zip(column.to_pylist(), given, strict=True) if isinstance(b, dict | list))
 
 
 def table_to_frame(table: pa.Table, num_rows: int) -> "pd.DataFrame":

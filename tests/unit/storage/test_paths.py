@@ -70,7 +70,8 @@ def test_size_and_version_are_those_of_the_file(tree):
     [
         ("inn", r"^reader: expected a file ending in .* at 'inn'; got none: '\.' has in; did you mean 'in'\?$"),
         ("in/notes", r"did you mean 'notes.txt'\?"),
-        ("in/*.parquet", r"at 'in/\*\.parquet'; got none$"),
+        ("in/*.parquet", r"at 'in/\*\.parquet'; got none: 'in' has .*notes\.txt"),
+        ("nowhere/*.parquet", r"at 'nowhere/\*\.parquet'; got none$"),
         ("in/_logs/empty", r"got none: 'in/_logs' has l.jsonl"),
         ([], r"^reader: expected at least one path; got \[\]$"),
     ],

@@ -23,7 +23,7 @@ from gristmill.backends.run_result import RunResult
 from gristmill.backends.worker import RunSettings
 from gristmill.engine.commands import Finish
 from gristmill.engine.events import NodeJoined
-from gristmill.engine.plan import AnyStage, Plan
+from gristmill.engine.plan import Plan
 from gristmill.engine.scheduler import Scheduler, SchedulerConfig
 from gristmill.errors import ConfigError, EngineBug, Interrupted, RunFailed, TooManyQuarantined
 from gristmill.storage.file_system import is_url
@@ -89,16 +89,14 @@ class LocalRun:
             )
         if committed and len(committed) == len(self.plan.sources):
             return self._already_finished(books)
-        removed = [path for stage in self._stages() for path in stage.prepare_output(resuming=bool(committed))]
-        result = self._drive(books)
-        if removed:
-            result.messages.insert(
-                0, f"removed {len(removed)} file{'s' * (len(removed) != 1)} of an earlier run: {removed[:3]}"
-            )
-        return result
+        return self._drive(books)
 
-    def _stages(self) -> list[AnyStage]:
-        return [stage for group in self.plan.groups for stage in group.stages]
+    def _prepare_outputs(self, *, resuming: bool) -> list[str]:
+        """Do what the writers' modes say; return what to tell the user."""
+        stages = [stage for group in self.plan.groups for stage in group.stages]
+        removed = [path for stage in stages for path in stage.prepare_output(resuming=resuming)]
+        plural = "s" * (len(removed) != 1)
+        return [f"removed {len(removed)} file{plural} of an earlier run: {removed[:3]}"] if removed else []
 
     def _already_finished(self, books: Books) -> RunResult:
         result = books.result(run_dir=self.directory.path, rejects_path=self.options.rejects_path)
@@ -124,6 +122,7 @@ class LocalRun:
         self.directory.make_staging()
         settings = RunSettings(self.session, self.options.rejects_path, str(self.directory.quarantine))
         gpus = find_gpus(self.executor.gpus, self.executor.gpu_memory_gb)
+        node = self._node(gpus)
         if self.server is None:
             self.pool = InlinePool(self.plan.groups, settings)
         else:
@@ -132,7 +131,6 @@ class LocalRun:
             )
         self.pool.open()
         set_up_node(self.plan.groups)
-        node = self._node(gpus)
         scheduler = Scheduler(self.plan.groups, self._config(len(self.plan.sources) - len(books.records), node))
         durable = self.directory if self.keeps_directory else None
         driver = Driver(
@@ -146,6 +144,8 @@ class LocalRun:
             memory_limit=self.memory_limit,
             logging_interval=self.executor.logging_interval,
         )
+        # Last, when nothing can be refused any more: a run that does not start removes nothing.
+        driver.messages += self._prepare_outputs(resuming=bool(books.records))
         # In this process a stage may take any time, so there the signal has to interrupt it.
         with contextlib.nullcontext() if self.server is None else self.stop.only_noted():
             try:
