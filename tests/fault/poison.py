@@ -4,7 +4,6 @@ import ctypes
 import os
 import signal
 import threading
-import time
 from pathlib import Path
 
 from gristmill.backends.local import LocalExecutor
@@ -55,11 +54,11 @@ class BreakSlowly(BreakInTime):
     """A whole batch takes more than half of the deadline, so it cannot be done twice within it."""
 
     name = "break_slowly"
+    deadline_s = 2.0
 
     def process(self, task):
-        began = time.process_time()
-        while time.process_time() - began < 0.6 * self.deadline_s * task.num_items / 40:
-            pass
+        # Like a request that takes its time: a busy machine must not make it slower.
+        threading.Event().wait(0.6 * self.deadline_s * task.num_items / 40)
         return super().process(task)
 
 

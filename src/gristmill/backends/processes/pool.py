@@ -30,7 +30,6 @@ from gristmill.engine.commands import Assignment
 from gristmill.engine.plan import AnyTask, Group
 from gristmill.errors import ConfigError, RunFailed
 
-
 # Messages whose fields are the event's, after the worker.
 _SAID_AS_IT_IS: dict[str, Callable[..., e.Event]] = {
     "stepped": e.TaskStepped,
