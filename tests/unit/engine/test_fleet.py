@@ -1,5 +1,7 @@
 """Workers are started where they fit, take turns where they do not, and are replaced before they go."""
 
+import itertools
+
 from gristmill.engine import commands as c
 from gristmill.engine import events as e
 from gristmill.engine import invariants
@@ -55,7 +57,7 @@ def test_a_group_with_work_and_no_worker_gets_the_gpu_before_the_one_that_gave_i
     run.run()
 
     turns = [index for index, _, _ in started(run)]
-    assert all(now != then for now, then in zip(turns, turns[1:], strict=False))
+    assert all(now != then for now, then in itertools.pairwise(turns))
 
 
 def test_an_old_worker_goes_when_its_replacement_is_ready():

@@ -255,7 +255,7 @@ def test_after_the_end_results_are_released_and_nothing_else_happens():
 def test_at_the_quarantine_limit_nothing_new_begins_and_what_has_begun_is_committed():
     s, _ = begun("a", "b", groups=(group(0, num_workers=1),), max_quarantined=0)
     commands = tell(s, e.TaskFinished(0, 0, (), 0.1, (StageCounts(read=1, quarantined=1),)))
-    assert [x for x in commands if isinstance(x, c.Commit)][0].root == 0
+    assert next(x for x in commands if isinstance(x, c.Commit)).root == 0
     assert c.Release("<b>") in commands
 
     tell(s, e.Committed(0))
