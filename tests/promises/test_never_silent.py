@@ -1,0 +1,126 @@
+"""It never hangs in silence, and importing it costs nothing."""
+
+import subprocess
+import sys
+
+import pyarrow as pa
+import pytest
+
+from gristmill.backends.local import LocalExecutor
+from gristmill.engine import scheduler as scheduling
+from gristmill.pipeline import Pipeline
+from gristmill.stages.base import ProcessingStage
+from gristmill.tasks import DocumentBatch
+
+pytestmark = pytest.mark.slow
+
+
+def batch(*values):
+    return DocumentBatch("b", pa.table({"n": list(values)}))
+
+
+class WaitsToBeNoticed(ProcessingStage[DocumentBatch, DocumentBatch]):
+    """Stuck on one task until the watchdog has spoken, which the test writes into a file."""
+
+    name = "waits_to_be_noticed"
+
+    def __init__(self, noticed):
+        self.noticed = str(noticed)
+
+    def process(self, task):
+        # A named pipe: opening it for reading ends when the test opens it for writing.
+        with open(self.noticed) as gate:  # noqa: PTH123
+            gate.read()
+        return task
+
+
+def test_the_watchdog_names_stage_worker_and_task(tmp_path, monkeypatch):
+    """A watchdog names the stage, the worker and the document that is stuck."""
+    import os
+
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    monkeypatch.setattr(scheduling.SchedulerConfig, "__init__", impatient(scheduling.SchedulerConfig.__init__))
+    heard = []
+
+    def observe(snapshot):
+        if snapshot.messages and not heard:
+            heard.extend(snapshot.messages)
+            gate.write_text("noticed")
+
+    pipeline = Pipeline("stuck", stages=[WaitsToBeNoticed(gate)])
+    result = pipeline.run(LocalExecutor(num_workers=1), initial_tasks=[batch(1, 2)], observer=observe)
+
+    assert len(result) == 1
+    assert heard[0].startswith("worker 0 (process ")
+    assert "of waits_to_be_noticed has been busy with part-00000 for " in heard[0]
+    assert heard[0].endswith("(in stage waits_to_be_noticed, one of 2 documents)")
+    assert result.messages[0] == heard[0]
+
+
+def impatient(make):
+    def init(self, *args, **options):
+        make(self, *args, **{**options, "watchdog_s": 0.2})
+
+    return init
+
+
+class DiesOnThirteen(ProcessingStage[DocumentBatch, DocumentBatch]):
+    name = "dies_on_thirteen"
+
+    def process(self, task):
+        if 13 in task.column("n").to_pylist():
+            import os
+
+            os._exit(9)
+        return task
+
+
+@pytest.mark.fault
+def test_a_document_that_kills_its_worker_is_found_and_the_others_are_processed():
+    """A worker killed is reported as that, with its last document; every other document commits."""
+    tasks = [batch(*range(start, start + 10)) for start in range(0, 30, 10)]
+    result = Pipeline("dies", stages=[DiesOnThirteen()]).run(LocalExecutor(num_workers=1), initial_tasks=tasks)
+
+    assert [n for task in result for n in task.to_pyarrow()["n"].to_pylist()] == [n for n in range(30) if n != 13]
+    assert result.quarantined == 1
+    assert any("dies_on_thirteen" in message and "exit code 9" in message for message in result.messages)
+
+
+class NeverEnds(ProcessingStage[DocumentBatch, DocumentBatch]):
+    name = "never_ends"
+    deadline_s = 0.3
+
+    def process(self, task):
+        if 3 in task.column("n").to_pylist():
+            import threading
+
+            threading.Event().wait()
+        return task
+
+
+@pytest.mark.fault
+def test_a_call_beyond_its_deadline_is_ended_and_its_document_quarantined():
+    """It never hangs: a document past the stage's deadline costs that document only."""
+    result = Pipeline("ends", stages=[NeverEnds()]).run(LocalExecutor(num_workers=1), initial_tasks=[batch(1, 2, 3, 4)])
+
+    assert result[0].to_pyarrow()["n"].to_pylist() == [1, 2, 4]
+    assert result.quarantined == 1
+    assert any("deadline of 0.3 s" in message for message in result.messages)
+
+
+LIGHT = """
+import sys
+import gristmill, gristmill.pipeline, gristmill.backends.local
+from gristmill.stages.text.io import JsonlReader, JsonlWriter
+import threading
+heavy = {"pandas", "ray", "torch", "rich", "typer", "fsspec", "yaml", "psutil"} & set(sys.modules)
+print(sorted(heavy), threading.active_count())
+"""
+
+
+def test_importing_starts_nothing_and_needs_neither_ray_nor_torch():
+    """Importing gristmill starts nothing and needs neither Ray nor torch."""
+    done = subprocess.run([sys.executable, "-c", LIGHT], capture_output=True, text=True, check=True)
+
+    assert done.stdout == "[] 1\n"
