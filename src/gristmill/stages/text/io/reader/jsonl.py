@@ -6,7 +6,8 @@ that is no JSON object goes to quarantine with its file and line number; it neve
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
+from itertools import chain
+from typing import ClassVar, NamedTuple
 
 import pyarrow as pa
 
@@ -26,6 +27,7 @@ from gristmill.tasks.json_lines import JsonLines
 
 _SAMPLE_BYTES = 1_000_000
 _SAMPLE_LINES = 1_000
+MAX_BLOCKS = 2  # in one batch; beyond that a file is streamed
 _NO_LINES = pa.nulls(0, pa.large_binary())  # pa.array would import pandas, for 0.2 s
 
 
@@ -91,18 +93,37 @@ class JsonlReaderStage(ProcessingStage[FileGroupTask, DocumentBatch]):
         return (size * COMPRESSION_RATIO if is_compressed(part.path) else size) > self.block_bytes
 
     def process(self, task: FileGroupTask) -> DocumentBatch | Iterator[DocumentBatch]:
-        """Read one batch, or a stream of batches where `streams(task)`."""
+        """Read one batch, or a stream of batches where there is more than that to read."""
+        parts = self._read(task)
         if self.streams(task):
-            return (self._batch(task, [lines]) for lines in self._read(task))
-        return self._batch(task, list(self._read(task)))
+            return self._batches(task, parts)
+        read: list[_Part] = []
+        for part in parts:
+            read.append(part)
+            # What a compressed file holds is not known before it is read: a megabyte may become a gigabyte.
+            if len(read) > 1 and sum(p.lines.values.nbytes for p in read) > MAX_BLOCKS * self.block_bytes:
+                return self._batches(task, chain(_emptied(read), parts))
+        return self._batch(task, read)
 
-    def _batch(self, task: FileGroupTask, parts: list[JsonLines]) -> DocumentBatch:
-        lines = parts[0] if len(parts) == 1 else JsonLines(pa.concat_arrays([_NO_LINES, *(p.values for p in parts)]))
+    def _batches(self, task: FileGroupTask, parts: Iterator["_Part"]) -> Iterator[DocumentBatch]:
+        for part in parts:
+            batch = self._batch(task, [part])
+            if batch.num_items:
+                yield batch
+
+    def _batch(self, task: FileGroupTask, parts: list["_Part"]) -> DocumentBatch:
+        """Make a batch, and report what else was found: it belongs to the call the batch is made in."""
+        for part in parts:
+            self.context.lines_read.update(part.lines_read)
+            for record in part.quarantined:
+                self.context.quarantine(record)
+        joined = [part.lines.values for part in parts]
+        lines = parts[0].lines if len(parts) == 1 else JsonLines(pa.concat_arrays([_NO_LINES, *joined]))
         batch = DocumentBatch.from_lines(task.dataset_name, lines, fields=self.fields)
         batch._metadata["source_files"] = list(task.data)
         return batch
 
-    def _read(self, task: FileGroupTask) -> Iterator[JsonLines]:
+    def _read(self, task: FileGroupTask) -> Iterator["_Part"]:
         options = part_options(task.reader_config, self.read_kwargs)
         for part in task.parts():
             if is_compressed(part.path) or self._is_stream(part, options):
@@ -113,7 +134,7 @@ class JsonlReaderStage(ProcessingStage[FileGroupTask, DocumentBatch]):
             block = read_owned_lines(part.path, start, end, storage_options=options)
             yield self._documents(part.path, start, block)
 
-    def _stream(self, path: str, options: StorageOptions | None) -> Iterator[JsonLines]:
+    def _stream(self, path: str, options: StorageOptions | None) -> Iterator["_Part"]:
         """Read a file from its beginning; what is damaged ends it early, and that is on record."""
         position = 0
         try:
@@ -124,17 +145,32 @@ class JsonlReaderStage(ProcessingStage[FileGroupTask, DocumentBatch]):
             if not is_compressed(path):
                 raise
             record = Quarantined(error=str(error), kind="damaged_file", source=path, block_start=position)
-            self.context.quarantine(record)
+            yield _Part(JsonLines(_NO_LINES), {}, [record])
 
-    def _documents(self, path: str, start: int, block: Block) -> JsonLines:
+    def _documents(self, path: str, start: int, block: Block) -> "_Part":
         if start == 0 and bytes(block[: len(BOM)]) == BOM:
             block = block[len(BOM) :]
         bounds = line_bounds(block)
         lines, bad = check_lines(block, bounds)
-        self.context.lines_read[path, start] = len(bounds) - 1
-        for line in bad:
-            record = Quarantined(
+        records = [
+            Quarantined(
                 error=line.error, kind=line.kind, document=line.text, source=path, line=line.number, block_start=start
             )
-            self.context.quarantine(record)
-        return lines
+            for line in bad
+        ]
+        return _Part(lines, {(path, start): len(bounds) - 1}, records)
+
+
+class _Part(NamedTuple):
+    """The documents of one block, and what there is to report about it."""
+
+    lines: JsonLines
+    lines_read: dict[tuple[str, int], int]
+    quarantined: list[Quarantined]
+
+
+def _emptied(parts: list[_Part]) -> Iterator[_Part]:
+    """The parts in order, each forgotten when it is taken."""
+    parts.reverse()
+    while parts:
+        yield parts.pop()

@@ -1,0 +1,101 @@
+"""Memory of all processes together stays within the limit and does not depend on the size of a file."""
+
+import contextlib
+import gzip
+import json
+import shutil
+import sys
+
+import psutil
+import pytest
+from tests.fault.processes import DEADLINE_S, wait_until
+
+pytestmark = [pytest.mark.fault, pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="needs Pss")]
+
+LIMIT_MB = 600
+PROGRAM = """
+import sys
+from gristmill.backends.local import LocalExecutor
+from gristmill.pipeline import Pipeline
+from gristmill.stages.text.filters import ScoreFilter
+from gristmill.stages.text.filters.heuristic import WordCountFilter
+from gristmill.stages.text.io import JsonlReader, JsonlWriter
+
+source, output, limit = sys.argv[1:]
+stages = [JsonlReader(source), ScoreFilter(WordCountFilter(min_words=5)), JsonlWriter(output)]
+result = Pipeline("memory", stages=stages).run(LocalExecutor(num_workers=2, memory_limit=limit))
+print(result.read, result.written)
+"""
+SENTENCE = "the miller went down to the river with a sack of grain and came back with flour "
+
+
+@pytest.fixture(scope="module")
+def block():
+    """About 10 MB of documents; one in four is too short."""
+    texts = [f"{n} " + SENTENCE * (0 if n % 4 == 0 else n % 60) for n in range(4800)]
+    return "".join(json.dumps({"id": n, "text": text}) + "\n" for n, text in enumerate(texts)).encode()
+
+
+def observe(scene, source):
+    """Run the program; return the greatest memory of all its processes, and which of them worked."""
+    output = scene.work / f"out-{source.name}"
+    program = scene.start("-c", PROGRAM, source, output, f"{LIMIT_MB}MB")
+    peak, cpu_s = 0, {}
+
+    def look():
+        nonlocal peak
+        total = 0
+        for process in scene.processes():
+            with contextlib.suppress(psutil.Error):
+                total += process.memory_full_info().pss
+                cpu_s[process.pid] = process.cpu_times().user
+        peak = max(peak, total)
+        return program.poll() is not None
+
+    wait_until(look, what="the program to end", deadline_s=2 * DEADLINE_S)
+    out, errors = program.communicate()
+    assert program.returncode == 0, errors
+    shutil.rmtree(output)
+    workers = [seconds for pid, seconds in cpu_s.items() if pid != program.pid and seconds > 0.2]
+    return peak, workers, tuple(map(int, out.split()))
+
+
+def repeat(path, block, times, opener=open):
+    with opener(path, "wb") as file:
+        for _ in range(times):
+            file.write(block)
+    return path
+
+
+def test_three_times_the_file_takes_no_more_memory_and_stays_within_the_limit(scene, block):
+    small, _, _ = observe(scene, repeat(scene.work / "small.jsonl", block, 15))
+    large, workers, counts = observe(scene, repeat(scene.work / "large.jsonl", block, 45))
+
+    assert counts[0] == 45 * 4800
+    assert large < LIMIT_MB * 1_000_000
+    assert large < 1.15 * small
+    assert len(workers) >= 2
+
+
+def test_a_single_gzip_file_streams_through_several_processes_in_flat_memory(scene, block):
+    """Stored, not deflated: the file is as large as its content, so it is known to be large before it is read."""
+    small, _, _ = observe(scene, repeat(scene.work / "small.jsonl.gz", block, 15, gzip_of(level=0)))
+    large, workers, counts = observe(scene, repeat(scene.work / "large.jsonl.gz", block, 45, gzip_of(level=0)))
+
+    assert counts[0] == 45 * 4800
+    assert large < LIMIT_MB * 1_000_000
+    assert large < 1.15 * small
+    assert len(workers) >= 2
+
+
+def test_a_tiny_file_with_a_huge_content_is_streamed_too(scene, block):
+    source = repeat(scene.work / "bomb.jsonl.gz", block, 45, gzip_of(level=6))
+    peak, _, counts = observe(scene, source)
+
+    assert source.stat().st_size < len(block)
+    assert counts[0] == 45 * 4800
+    assert peak < LIMIT_MB * 1_000_000
+
+
+def gzip_of(level):
+    return lambda path, mode: gzip.open(path, mode, compresslevel=level)
