@@ -33,12 +33,9 @@ def table_from_frame(frame: "pd.DataFrame") -> pa.Table:
     """Convert the columns; the index is not data."""
     fields, columns = [], []
     for name, series in frame.items():
-        try:
-            column = pa.array(series, from_pandas=True)
-            field = pa.field(str(name), column.type)
-            if pa.types.is_nested(column.type) and not _is_exact(column, series):
-                raise pa.ArrowInvalid(f"column {name!r}: objects of different keys")
-        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
+        column = _inferred(series)
+        field = None if column is None else pa.field(str(name), column.type)
+        if column is None:
             missing = series.isna().to_numpy()
             texts = [None if m else msgspec.json.encode(v).decode() for v, m in zip(series, missing, strict=True)]
             column, field = pa.array(texts, pa.string()), pa.field(str(name), pa.string(), metadata=JSON_MARK)
@@ -47,10 +44,18 @@ def table_from_frame(frame: "pd.DataFrame") -> pa.Table:
     return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 
 
-def _is_exact(column: pa.Array, series: "pd.Series") -> bool:
-    """Whether Arrow holds the very values: a struct gives every object the keys of all the others."""
-    given = series.to_numpy()
-    return all(a == b for a, b in zip(column.to_pylist(), given, strict=True) if isinstance(b, dict | list))
+def _inferred(series: "pd.Series") -> pa.Array | None:
+    """The column as Arrow would have it, or None if it cannot hold the very values."""
+    try:
+        column = pa.array(series, from_pandas=True)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
+        return None
+    if pa.types.is_nested(column.type):
+        # A struct gives every object the keys of all the others.
+        pairs = zip(column.to_pylist(), series.to_numpy(), strict=True)
+        if any(after != before for after, before in pairs if isinstance(before, dict | list)):
+            return None
+    return column
 
 
 def table_to_frame(table: pa.Table, num_rows: int) -> "pd.DataFrame":

@@ -1,0 +1,44 @@
+"""Objects that pass through pandas keep their own keys."""
+
+import pandas as pd
+import pytest
+
+from gristmill.stages.text.io.writer.json_encoding import encode_lines
+from gristmill.tasks import DocumentBatch
+from gristmill.tasks.document import relink
+from gristmill.tasks.frames import table_from_frame, table_to_frame
+from gristmill.tasks.json_lines import JsonLines
+
+LINES = [
+    b'{"id": 1, "o": {"a": 1}, "l": [1, "x"]}\n',
+    b'{"id": 2, "o": {"b": [1, null]}, "l": []}\n',
+    b'{"id": 3}\n',
+]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [[{"a": 1}, {"b": 2}], [{"a": {"x": 1}}, {"a": {}}], [[{"a": 1}], [{"b": 1}]], [{}, None], [{"a": 1}, "text", 3]],
+)
+def test_no_object_gets_the_keys_of_another(values):
+    frame = pd.DataFrame({"o": pd.Series(values, dtype=object)})
+
+    assert table_to_frame(table_from_frame(frame), len(values))["o"].tolist() == values
+
+
+def test_objects_of_one_shape_are_a_struct():
+    table = table_from_frame(pd.DataFrame({"o": [{"a": 1, "b": "x"}, {"a": 2, "b": "y"}]}))
+
+    assert str(table.schema.field("o").type) == "struct<a: int64, b: string>"
+
+
+def test_untouched_objects_keep_their_text_when_a_column_is_added():
+    import pyarrow as pa
+
+    batch = DocumentBatch.from_lines("d", JsonLines(pa.array(LINES, pa.large_binary())))
+    frame = batch.to_pandas()
+    frame["n"] = [7, 8, 9]
+    changed = relink(batch, DocumentBatch("d", frame))
+    written = b"".join(bytes(chunk) for chunk in encode_lines(changed)).splitlines()
+
+    assert [line.rpartition(b',"n":')[0] + b"}" for line in written] == [line.rstrip() for line in LINES]
