@@ -1,0 +1,84 @@
+"""Samples a process and its descendants: memory with shared pages counted once, and processor time.
+
+The sampler runs in the parent of what it measures, so that it is no part of the measurement.
+"""
+
+import contextlib
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+
+INTERVAL_S = 0.1
+
+
+@dataclass
+class TreeUse:
+    """What a process tree used."""
+
+    wall_s: float = 0.0
+    peak_bytes: int = 0
+    cpu_s: float = 0.0
+    queued_s: float = 0.0  # ready to run, but another program had the core
+    most_processes: int = 0
+    memory: list[int] = field(default_factory=list)  # a sample every INTERVAL_S
+
+    @property
+    def busy_cores(self) -> float:
+        return self.cpu_s / self.wall_s
+
+    @property
+    def wanted_cores(self) -> float:
+        """What `busy_cores` would be on a machine with nothing else to do."""
+        return (self.cpu_s + self.queued_s) / self.wall_s
+
+
+def measure(command: Sequence[str]) -> TreeUse:
+    """Run a command to its end and return what it and its descendants used; raises if it fails."""
+    use = TreeUse()
+    started = time.perf_counter()
+    process = subprocess.Popen(command)
+    root = psutil.Process(process.pid)
+    cpu: dict[int, tuple[float, float]] = {}
+    while True:
+        try:
+            process.wait(INTERVAL_S)
+            break
+        except subprocess.TimeoutExpired:
+            _sample(root, use, cpu)
+    use.wall_s = time.perf_counter() - started
+    use.cpu_s = sum(running for running, _ in cpu.values())
+    use.queued_s = sum(queued for _, queued in cpu.values())
+    if process.returncode:
+        raise SystemExit(f"{command}: expected exit code 0; got {process.returncode}")
+    return use
+
+
+def _sample(root: psutil.Process, use: TreeUse, cpu: dict[int, tuple[float, float]]) -> None:
+    total, number = 0, 0
+    with contextlib.suppress(psutil.NoSuchProcess):
+        for process in [root, *root.children(recursive=True)]:
+            with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
+                times = process.cpu_times()
+                cpu[process.pid] = times.user + times.system, _queued_s(process.pid)
+                total += _bytes(process)
+                number += 1
+    use.memory.append(total)
+    use.peak_bytes = max(use.peak_bytes, total)
+    use.most_processes = max(use.most_processes, number)
+
+
+def _queued_s(pid: int) -> float:
+    """Seconds the first thread has waited for a core; 0 where the system does not say."""
+    try:
+        return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) / 1e9
+    except (OSError, IndexError):
+        return 0.0
+
+
+def _bytes(process: psutil.Process) -> int:
+    full = process.memory_full_info()
+    return int(getattr(full, "pss", full.rss))
