@@ -12,7 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks.record import record
+from benchmarks.record import header, record
 
 ROUNDS = 7
 HELLO = """
@@ -27,6 +27,7 @@ YARDSTICK = "import pyarrow"
 
 def main() -> None:
     """Time both programs in turn and print the ratio."""
+    began = header()
     with tempfile.TemporaryDirectory() as name:
         work = Path(name)
         (work / "in").mkdir()
@@ -44,7 +45,7 @@ def main() -> None:
         "best_ratio": round(min(hello) / min(yardstick), 2),
         "rounds": ROUNDS,
     }
-    record("hello", result)
+    record("hello", began, result)
 
 
 def _seconds(command: list[str], work: Path) -> float:

@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 from benchmarks.process_tree import measure
-from benchmarks.record import ROOT, record
+from benchmarks.record import ROOT, header, record
 
 from gristmill.storage.sizes import parse_size
 
@@ -30,6 +30,7 @@ def main() -> None:
     if options.run:
         _run(*options.run, workers=options.workers, memory_limit=options.memory_limit)
         return
+    began = header()
     DATA.mkdir(parents=True, exist_ok=True)
     rows = []
     for size in options.sizes.split(","):
@@ -37,7 +38,7 @@ def main() -> None:
         print(rows[-1], flush=True)
     peaks = [row["peak_mb"] for row in rows]
     spread = max(peaks) / min(peaks) - 1
-    record("large_file", {"memory_limit": options.memory_limit, "rows": rows, "peak_spread": round(spread, 3)})
+    record("large_file", began, {"memory_limit": options.memory_limit, "rows": rows, "peak_spread": round(spread, 3)})
     if not options.keep:
         shutil.rmtree(DATA)
 

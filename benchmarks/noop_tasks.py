@@ -10,7 +10,7 @@ import multiprocessing
 import statistics
 import time
 
-from benchmarks.record import record
+from benchmarks.record import header, record
 
 from gristmill.backends.local import LocalExecutor
 from gristmill.pipeline import Pipeline
@@ -30,6 +30,7 @@ class _Pass(ProcessingStage[EmptyTask, EmptyTask]):
 
 def main() -> None:
     """Run both in turn and print tasks a second."""
+    began = header()
     ours, theirs = [], []
     for _ in range(ROUNDS):
         ours.append(TASKS / _gristmill())
@@ -42,7 +43,7 @@ def main() -> None:
         "best_gristmill_tasks_per_s": round(max(ours)),
         "rounds": ROUNDS,
     }
-    record("noop_tasks", result)
+    record("noop_tasks", began, result)
 
 
 def _gristmill() -> float:

@@ -32,9 +32,12 @@ def header() -> dict[str, object]:
     }
 
 
-def record(name: str, result: dict[str, object]) -> None:
-    """Print a result with its header; keep it in `results/` if the command line says --record."""
-    whole = {"benchmark": name, **header(), "result": result}
+def record(name: str, began: dict[str, object], result: dict[str, object]) -> None:
+    """Print a result with the header made before it was measured; keep it in `results/` if told to (--record).
+
+    Before, because the load afterwards is the benchmark's own, and the checkout may have moved on meanwhile.
+    """
+    whole = {"benchmark": name, **began, "result": result}
     print(json.dumps(whole, indent=1))
     if "--record" in sys.argv:
         RESULTS.mkdir(exist_ok=True)

@@ -8,7 +8,7 @@ is counted between the accelerator's first and last task; the goal is 99 %, and 
 
 import time
 
-from benchmarks.record import record
+from benchmarks.record import header, record
 
 from gristmill.backends.local import LocalExecutor
 from gristmill.pipeline import Pipeline
@@ -43,6 +43,7 @@ class _Accelerate(ProcessingStage[EmptyTask, EmptyTask]):
 
 def main() -> None:
     """Run the row and print busy share and time to the first output."""
+    began = header()
     stages = [_Work().with_(name="prepare"), _Accelerate(), _Work().with_(name="finish")]
     tasks = [EmptyTask() for _ in range(TASKS)]
     started = time.time()
@@ -58,7 +59,7 @@ def main() -> None:
         "wall_s": round(wall_s, 2),
         "least_possible_s": round(TASKS * ACCELERATOR_S + 2 * PROCESSOR_S, 2),
     }
-    record("accelerator", result)
+    record("accelerator", began, result)
 
 
 if __name__ == "__main__":
