@@ -276,13 +276,13 @@ class VirtualRun:
         """Let everything happen in its own time until the run is over; EngineBug if it comes to a standstill."""
         moved_at = self.now
         while self.finish is None:
-            if self._next_step():
+            if self.next_step():
                 moved_at = self.now
             elif self.now - moved_at > STANDSTILL_S:
                 raise EngineBug(f"virtual run: expected progress; got none for {STANDSTILL_S:g} s: {self.picture()}")
         return self.finish
 
-    def _next_step(self) -> bool:
+    def next_step(self) -> bool:
         """One notice, or the worker that is first, or time that passes; False if nobody did anything."""
         if self.source_notices:
             self.tell_source()

@@ -18,7 +18,7 @@ def scheduler():
     run = VirtualRun(groups, [10] * 20, lambda *_: Deed(sizes=(7, 7)), config=config)
     run.join(gpu_memory_gb=(8.0,))
     for _ in range(12):
-        run._next_step()
+        run.next_step()
     invariants.check(run.scheduler)
     return run.scheduler
 
