@@ -1,9 +1,11 @@
 """Nothing is deleted at construction, and a run says what it removed, refused or found done."""
 
+import json
+
 import pytest
 from tests.jsonl_files import contents, read_documents, write_documents
 
-from gristmill.backends.local import LocalExecutor
+from gristmill.backends.local import LocalExecutor, driver
 from gristmill.errors import ConfigError, ResumeRefused
 from gristmill.pipeline import Pipeline
 from gristmill.stages.text.filters import ScoreFilter
@@ -108,3 +110,16 @@ def test_output_names_derive_from_the_source(work):
     result = pipeline(work).run(HERE)
 
     assert [path.rpartition("/")[2] for path in result.output_files] == ["a.jsonl", "b.jsonl"]
+
+
+@pytest.mark.parametrize(("interval", "often"), [(0.0, True), (1e9, False)])
+def test_the_logging_interval_is_how_often_metrics_are_logged(work, monkeypatch, interval, often):
+    """`logging_interval` is honoured: the run log has an entry that often, and one at the end."""
+    monkeypatch.setattr(driver, "SNAPSHOT_S", 0.0)  # look all the time, so that only the interval holds entries back
+    seen = []
+    pipeline(work).run(LocalExecutor(num_workers=0, logging_interval=interval), observer=seen.append)
+    logged = [json.loads(line) for line in (work / "out" / ".gristmill" / "metrics.jsonl").read_text().splitlines()]
+
+    assert len(seen) > 2
+    assert len(logged) == (len(seen) if often else 1)
+    assert logged[-1]["state"] == "finished"

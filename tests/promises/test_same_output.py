@@ -100,8 +100,22 @@ def test_the_output_is_the_same_bytes_whatever_runs_it(work, reference, executor
     assert len(files) > 20
     assert files == reference[0]
     assert quarantine == reference[1]
+    assert names(result.output_files) == names(reference[2].output_files)
     assert result.dropped == reference[2].dropped
     assert result.quarantined == reference[2].quarantined == 8
+
+
+def names(paths):
+    return [path.rpartition("/")[2] for path in paths]
+
+
+@pytest.mark.parametrize("workers", [0, 1, 3])
+def test_final_tasks_come_in_the_order_of_their_sources(work, workers):
+    """Nothing depends on the order of arrival."""
+    pipeline = Pipeline("order", stages=[JsonlReader(str(work / "in"), blocksize="8KB"), SplitsInThree()])
+    result = pipeline.run(LocalExecutor(num_workers=workers))
+
+    assert [n for task in result for n in task.to_pyarrow()["n"].to_pylist()] == list(range(900))
 
 
 SCRIPT = """

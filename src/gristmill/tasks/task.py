@@ -61,8 +61,6 @@ class Task(Generic[T]):
         self._stage_perf.append(perf)
 
     def inherit(self, parent: "Task[object]") -> None:
-        """Take over a parent's history where the task has none of its own."""
-        if not self._stage_perf and parent._stage_perf:
-            self._stage_perf = list(parent._stage_perf)
+        """Take over what is known about a parent, where nothing is known about the task itself."""
         if not self._metadata and parent._metadata:
             self._metadata = dict(parent._metadata)
