@@ -89,7 +89,7 @@ def test_a_document_that_kills_its_worker_is_found_and_the_others_are_processed(
 
 class NeverEnds(ProcessingStage[DocumentBatch, DocumentBatch]):
     name = "never_ends"
-    deadline_s = 0.3
+    deadline_s = 0.6
 
     def process(self, task):
         if 3 in task.column("n").to_pylist():
@@ -106,7 +106,7 @@ def test_a_call_beyond_its_deadline_is_ended_and_its_document_quarantined():
 
     assert result[0].to_pyarrow()["n"].to_pylist() == [1, 2, 4]
     assert result.quarantined == 1
-    assert any("deadline of 0.3 s" in message for message in result.messages)
+    assert any("deadline of 0.6 s" in message for message in result.messages)
 
 
 LIGHT = """

@@ -10,8 +10,6 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-import pyarrow as pa
-
 from gristmill.backends.side_files import SideFiles
 from gristmill.engine.commands import Care
 from gristmill.engine.events import Crumb
@@ -160,7 +158,7 @@ def _rows(task: AnyTask, rows: list[int]) -> AnyTask:
 def _without(task: AnyTask, bad: Bad) -> AnyTask:
     if not bad or not isinstance(task, DocumentBatch):
         return task
-    good = task.filter(pa.array([row not in bad for row in range(task.num_items)], pa.bool_()))
+    good = task.filter([row not in bad for row in range(task.num_items)])
     good.task_id = task.task_id
     return good
 

@@ -9,6 +9,7 @@ import copy
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, TypeAlias, Union
 
+import numpy as np
 import pyarrow as pa
 
 from gristmill.errors import StageError, nearest
@@ -376,4 +377,11 @@ def _null_strings(num_rows: int) -> pa.ChunkedArray:
 def _array(values: Rows, kind: pa.DataType) -> pa.Array:
     if isinstance(values, pa.ChunkedArray):
         return values.combine_chunks()  # lines picked by a chunked array would come out chunked
-    return values if isinstance(values, pa.Array) else pa.array(values, kind)
+    if isinstance(values, pa.Array):
+        return values
+    numbers = np.asarray(values)
+    if numbers.dtype.kind not in "bi" or not len(numbers):
+        return pa.array(values, kind)
+    # Through a buffer: pa.array would import pandas, half a second within some document's deadline.
+    plain = np.packbits(numbers, bitorder="little") if kind == pa.bool_() else numbers.astype(np.int64)
+    return pa.Array.from_buffers(kind, len(numbers), [None, pa.py_buffer(plain)])

@@ -1,5 +1,8 @@
 """Objects that pass through pandas keep their own keys."""
 
+import subprocess
+import sys
+
 import pandas as pd
 import pytest
 
@@ -42,3 +45,21 @@ def test_untouched_objects_keep_their_text_when_a_column_is_added():
     written = b"".join(bytes(chunk) for chunk in encode_lines(changed)).splitlines()
 
     assert [line.rpartition(b',"n":')[0] + b"}" for line in written] == [line.rstrip() for line in LINES]
+
+
+LIGHT = """
+import sys
+import numpy as np
+import pyarrow as pa
+from gristmill.tasks import DocumentBatch
+numbers = pa.Array.from_buffers(pa.int64(), 3, [None, pa.py_buffer(np.array([5, 6, 7]))])
+batch = DocumentBatch("d", pa.Table.from_arrays([numbers], names=["n"]))
+print(batch.filter([True, False, True]).take([1]).column("n").to_pylist(), "pandas" in sys.modules)
+"""
+
+
+@pytest.mark.slow
+def test_picking_rows_imports_no_pandas():
+    done = subprocess.run([sys.executable, "-c", LIGHT], capture_output=True, text=True, check=True)
+
+    assert done.stdout == "[7] False\n"
