@@ -30,8 +30,8 @@ def stage_file(
 ) -> WrittenFile:
     """Write a file under a temporary name, forced to disk.
 
-    The directory must be there: whoever started the run made it, and has removed it if the run is over. So a worker that
-    outlives its run cannot leave a file behind.
+    The directory must be there: whoever started the run made it, and has removed it if the run is over. So a worker
+    that outlives its run cannot leave a file behind.
     """
     fs = file_system(temporary, storage_options)
     digest, size = xxhash.xxh3_128(), 0

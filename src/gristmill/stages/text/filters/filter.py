@@ -4,10 +4,12 @@ from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from gristmill.errors import ConfigError
+from gristmill.kernels.arrow_arrays import from_bools
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.text.filters.document_filter import DocumentFilter
 from gristmill.stages.text.filters.per_document import as_list, keep_scores, name_of, split_nulls
@@ -54,15 +56,15 @@ class Filter(ProcessingStage[DocumentBatch, DocumentBatch]):
         for judge, field, invert in zip(self._judges(), self._fields(), self._inverts(), strict=True):
             values = task.column(field)
             kept = keep_scores(judge, values, invert=invert)
-            self._report(task, judge, values, pc.invert(kept), invert=invert)
-            task = task.filter(kept)
+            self._report(task, judge, values, ~kept, invert=invert)
+            task = task.filter(from_bools(kept))
         return task
 
     def _report(
-        self, batch: DocumentBatch, judge: Judge, values: pa.ChunkedArray, dropped: pa.Array, *, invert: bool
+        self, batch: DocumentBatch, judge: Judge, values: pa.ChunkedArray, dropped: NDArray[np.bool_], *, invert: bool
     ) -> None:
         if not isinstance(judge, DocumentFilter):
-            self.context.drop(batch, dropped, reason=name_of(judge), values=values)
+            self.context.drop(batch, from_bools(dropped), reason=name_of(judge), values=values)
             return
         refused, without_value = split_nulls(dropped, values)
         threshold = judge.describe_threshold(invert=invert)

@@ -3,10 +3,12 @@
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from gristmill.errors import ConfigError
+from gristmill.kernels.arrow_arrays import from_bools, from_numbers, is_null
 from gristmill.stages.text.filters.document_filter import DocumentFilter
 
 T = TypeVar("T")
@@ -28,22 +30,26 @@ def score_texts(judge: AnyFilter | Callable[[str], object], texts: pa.ChunkedArr
     """Score every text; a null is scored as the empty text."""
     function = judge.score_document if isinstance(judge, DocumentFilter) else judge
     score_type = judge.score_type if isinstance(judge, DocumentFilter) else None
-    return pa.array([function("" if text is None else text) for text in texts.to_pylist()], type=score_type)
+    scores = [function("" if text is None else text) for text in texts.to_pylist()]
+    if score_type in (pa.int64(), pa.float64()) and None not in scores:
+        numbers: NDArray[np.int64] | NDArray[np.float64] = np.array(scores, score_type.to_pandas_dtype())
+        return from_numbers(numbers)
+    return pa.array(scores, type=score_type)
 
 
-def keep_scores(judge: AnyFilter | Callable[[object], bool], scores: pa.Array, *, invert: bool) -> pa.Array:
-    """Return the mask of rows to keep. A null score says nothing, so a filter object never keeps it."""
+def keep_scores(judge: AnyFilter | Callable[[object], bool], scores: pa.Array, *, invert: bool) -> NDArray[np.bool_]:
+    """Return true for the rows to keep. A null score says nothing, so a filter object never keeps it."""
     if isinstance(judge, DocumentFilter):
         kept = [score is not None and bool(judge.keep_document(score)) != invert for score in scores.to_pylist()]
     else:
         kept = [bool(judge(score)) != invert for score in scores.to_pylist()]
-    return pa.array(kept, type=pa.bool_())
+    return np.array(kept, np.bool_)
 
 
-def split_nulls(dropped: pa.Array, column: pa.ChunkedArray) -> tuple[pa.Array, pa.Array]:
-    """Split a mask of dropped rows into those that had a value and those that had none."""
-    null = pc.is_null(column).combine_chunks()
-    return pc.and_not(dropped, null), pc.and_(dropped, null)
+def split_nulls(dropped: NDArray[np.bool_], column: pa.ChunkedArray) -> tuple[pa.Array, pa.Array]:
+    """Split dropped rows into masks of those that had a value and those that had none."""
+    null = is_null(column)
+    return from_bools(dropped & ~null), from_bools(dropped & null)
 
 
 def name_of(judge: object) -> str:

@@ -3,9 +3,8 @@
 from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar, cast
 
-import pyarrow.compute as pc
-
 from gristmill.errors import ConfigError
+from gristmill.kernels.arrow_arrays import from_bools
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.text.filters.document_filter import DocumentFilter
 from gristmill.stages.text.filters.per_document import (
@@ -73,13 +72,13 @@ class ScoreFilter(ProcessingStage[DocumentBatch, DocumentBatch]):
         texts = batch.column(text_field)
         scores = score_texts(judge, texts)
         kept = keep_scores(judge, scores, invert=invert)
-        refused, without_text = split_nulls(pc.invert(kept), texts)
+        refused, without_text = split_nulls(~kept, texts)
         threshold = judge.describe_threshold(invert=invert)
         self.context.drop(batch, refused, reason=judge.name, values=scores, threshold=threshold)
         self.context.drop(batch, without_text, reason=NULL_TEXT, values=scores, threshold=threshold)
         if score_field is not None:
             batch = batch.with_column(score_field, scores)
-        return batch.filter(kept)
+        return batch.filter(from_bools(kept))
 
     def _filters(self) -> list[AnyFilter]:
         return list(self.filter_obj) if isinstance(self.filter_obj, list | tuple) else [self.filter_obj]

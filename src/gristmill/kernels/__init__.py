@@ -1,0 +1,1 @@
+"""Arrays to arrays: pure functions on numpy and Arrow data."""
