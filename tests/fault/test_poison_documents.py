@@ -113,6 +113,18 @@ def test_several_deadly_documents_in_one_batch_are_all_found(tmp_path):
     assert written(tmp_path) == everybody_but("1-5", "1-6", "1-30")
 
 
+def test_a_record_is_the_same_however_its_document_was_found(tmp_path):
+    """Halving finds it after an exception, stepping after deaths; which of them happens may be chance."""
+    records = []
+    for name, others in (("halved", {}), ("stepped", {(1, 30): "exit"})):
+        run(write_corpus(tmp_path / name / "raw", {(1, 17): "raise", **others}), tmp_path / name)
+        records += [r for r in quarantined(tmp_path / name) if r["document_id"] == "1-17"]
+    halved, stepped = records
+
+    assert halved["traceback"] == stepped["traceback"]
+    assert "isolation" not in halved["traceback"]
+
+
 def test_a_document_that_hangs_is_ended_by_the_deadline_and_quarantined(tmp_path):
     run(write_corpus(tmp_path / "raw", {(3, 2): "hang"}), tmp_path, BreakInTime())
     [record] = quarantined(tmp_path)

@@ -87,15 +87,18 @@ class Isolation:
             except StageRaised as raised:
                 if raised.is_transient:
                     raise
-                before = len(bad)
-                if divisible:
-                    self._bisect(index, task, [row for row in range(task.num_items) if row not in bad], job, bad)
-                if len(bad) == before:  # no single document is to blame
-                    context.quarantine(record_of(raised.error, good, None))
-                    return None
+                error = raised.error
             else:
                 context.take_over(trial)
                 return made
+            # Not in the handler above: an error raised there carries the one being handled, and a document's record
+            # would tell whether it was found by halving or by stepping, which may be chance.
+            before = len(bad)
+            if divisible:
+                self._bisect(index, task, [row for row in range(task.num_items) if row not in bad], job, bad)
+            if len(bad) == before:  # no single document is to blame
+                context.quarantine(record_of(error, good, None))
+                return None
 
     def _step(self, index: int, task: AnyTask, job: Job, bad: Bad) -> None:
         for row in range(task.num_items):
