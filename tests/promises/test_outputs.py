@@ -92,8 +92,24 @@ def test_a_changed_threshold_is_never_silently_skipped(work):
         pipeline(work, min_words=3).run(HERE, checkpoint_path=work / "run")
     assert contents(work / "out") == before
 
-    pipeline(work, min_words=3).run(HERE, checkpoint_path=work / "run", fresh=True)
-    assert [d["id"] for d in read_documents(work / "out") if d["id"]] == [1, 3]  # 3 is what the first run left
+    other = work / "out" / "notes.txt"
+    other.write_text("not ours")
+    result = pipeline(work, min_words=3).run(HERE, checkpoint_path=work / "run", fresh=True)
+    assert [d["id"] for d in read_documents(work / "out") if d["id"]] == [1]  # nothing of the first run is left
+    assert other.exists()
+    assert any("removed" in message for message in result.messages)
+
+
+def test_a_run_that_is_refused_leaves_an_earlier_run_as_it_was(work):
+    """Nothing is deleted unless a run starts."""
+    pipeline(work).run(HERE, checkpoint_path=work / "run")
+    before = contents(work / "out")
+    ledger = (work / "run" / "ledger.jsonl").read_text()
+
+    with pytest.raises(ConfigError, match="memory_limit"):
+        pipeline(work).run(LocalExecutor(memory_limit="1MB"), checkpoint_path=work / "run", fresh=True)
+    assert contents(work / "out") == before
+    assert (work / "run" / "ledger.jsonl").read_text() == ledger
 
 
 def test_a_changed_input_is_never_silently_skipped(work):

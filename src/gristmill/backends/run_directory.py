@@ -65,11 +65,13 @@ class RunDirectory:
         os.pwrite(fd, str(os.getpid()).encode(), 0)
         self._lock_fd = fd
 
-    def clear(self) -> None:
-        """Forget an earlier run: its ledger, header, status and quarantine."""
+    def clear(self) -> list[str]:
+        """Forget an earlier run: its ledger, header, status and quarantine. Return the files it had published."""
+        published = [file.final for record in ledger.replay(self._ledger_lines()).values() for file in record.files]
         for name in ("ledger.jsonl", "header.json", "status.json", "report.json", "metrics.jsonl"):
             (self.path / name).unlink(missing_ok=True)
         shutil.rmtree(self.quarantine, ignore_errors=True)
+        return published
 
     def resume(self, plan: Plan, *, rejects_path: str | None) -> dict[int, CommitRecord]:
         """Return what an earlier run of the same plan has committed; refuse another plan's directory."""

@@ -15,8 +15,7 @@ def from_numbers(values: NDArray[np.int64] | NDArray[np.float64]) -> pa.Array:
     """Return int64[N] or float64[N] as an Arrow array without nulls, sharing its memory."""
     if values.dtype not in _TYPES or values.ndim != 1:
         raise ValueError(f"from_numbers: expected int64 or float64 of one dimension; got {values.dtype}{values.shape}")
-    values = np.ascontiguousarray(values)
-    return pa.Array.from_buffers(_TYPES[values.dtype], len(values), [None, pa.py_buffer(values)])
+    return pa.Array.from_buffers(_TYPES[values.dtype], len(values), [None, pa.py_buffer(np.ascontiguousarray(values))])
 
 
 def from_bools(values: NDArray[np.bool_]) -> pa.Array:

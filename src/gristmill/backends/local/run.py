@@ -26,6 +26,7 @@ from gristmill.engine.events import NodeJoined
 from gristmill.engine.plan import Plan
 from gristmill.engine.scheduler import Scheduler, SchedulerConfig
 from gristmill.errors import ConfigError, EngineBug, Interrupted, RunFailed, TooManyQuarantined
+from gristmill.storage.atomic_write import remove
 from gristmill.storage.file_system import is_url
 from gristmill.storage.sizes import parse_size
 
@@ -53,6 +54,7 @@ class LocalRun:
         self._scratch: str | None = None
         self.directory = RunDirectory(self._run_path(), session=self.session)
         self.pool: Pool | None = None
+        self.resumable = options.checkpoint_path is not None and not options.fresh
         limit = executor.memory_limit
         self.memory_limit = default_limit() if limit is None else parse_size(limit)
 
@@ -75,12 +77,11 @@ class LocalRun:
                 raise Interrupted(self._interrupted()) from None
 
     def _execute(self) -> RunResult:
-        resumable = self.options.checkpoint_path is not None and not self.options.fresh
         self.directory.acquire()
-        if not resumable:
-            self.directory.clear()
-        committed = self.directory.resume(self.plan, rejects_path=self.options.rejects_path)
-        committed = self.directory.finish_publication(committed)
+        committed = {}
+        if self.resumable:
+            committed = self.directory.resume(self.plan, rejects_path=self.options.rejects_path)
+            committed = self.directory.finish_publication(committed)
         books = self.books = Books(self.plan, committed)
         # Without a writer the final tasks live in memory only: there is nothing to continue from.
         if committed and not self.plan.ends_in_writer:
@@ -92,9 +93,20 @@ class LocalRun:
         return self._drive(books)
 
     def _prepare_outputs(self, *, resuming: bool) -> list[str]:
-        """Do what the writers' modes say; return what to tell the user."""
+        """Make room for this run and do what the writers' modes say; return what to tell the user."""
+        removed = []
+        if not self.resumable:
+            published = self.directory.clear()
+            if self.options.fresh:  # starting over means that nothing of the earlier run is left among the new files
+                removed = published
+                for path in removed:
+                    remove(path)
+            self.directory.resume(self.plan, rejects_path=self.options.rejects_path)
+        self.directory.remove_report()
+        self.directory.claim_staging(self._sinks())
+        self.directory.make_staging()
         stages = [stage for group in self.plan.groups for stage in group.stages]
-        removed = [path for stage in stages for path in stage.prepare_output(resuming=resuming)]
+        removed += [path for stage in stages for path in stage.prepare_output(resuming=resuming)]
         plural = "s" * (len(removed) != 1)
         return [f"removed {len(removed)} file{plural} of an earlier run: {removed[:3]}"] if removed else []
 
@@ -117,9 +129,6 @@ class LocalRun:
         return [*self.plan.output_directories, str(self.directory.quarantine), *rejects]
 
     def _drive(self, books: Books) -> RunResult:
-        self.directory.remove_report()
-        self.directory.claim_staging(self._sinks())
-        self.directory.make_staging()
         settings = RunSettings(self.session, self.options.rejects_path, str(self.directory.quarantine))
         gpus = find_gpus(self.executor.gpus, self.executor.gpu_memory_gb)
         node = self._node(gpus)
