@@ -1,4 +1,7 @@
-"""Rejected and quarantined documents leave a worker as files beside the output, published with it."""
+"""Rejected and quarantined documents leave a worker as files beside the output, published with it.
+
+The text readers and writers are imported when there is something to write: a pipeline of other things starts without.
+"""
 
 import json
 from collections.abc import Iterable
@@ -7,7 +10,6 @@ import pyarrow as pa
 
 from gristmill.engine.plan import Group
 from gristmill.stages.context import Quarantined, Rejected, StageContext
-from gristmill.stages.text.io.writer.json_encoding import encode_lines
 from gristmill.storage.atomic_write import remove, stage_file
 from gristmill.tasks import DocumentBatch, StagedFile
 
@@ -46,6 +48,8 @@ class SideFiles:
     @staticmethod
     def document_text(task: DocumentBatch) -> str:
         """A document as one JSON line, without the newline."""
+        from gristmill.stages.text.io.writer.json_encoding import encode_lines
+
         return b"".join(bytes(chunk) for chunk in encode_lines(task)).decode("utf-8", "replace").rstrip("\n")
 
     @staticmethod
@@ -63,6 +67,8 @@ def _stage(
 
 
 def _rejected_lines(stage: str, rejected: Rejected) -> Iterable[bytes | memoryview]:
+    from gristmill.stages.text.io.writer.json_encoding import encode_lines
+
     batch = rejected.documents
     size = batch.num_items
     values = rejected.values or (None,) * size

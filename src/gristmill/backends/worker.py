@@ -76,9 +76,16 @@ class GroupRunner:
     """The stages of one group in one worker."""
 
     def __init__(
-        self, group: Group, *, last: bool, settings: RunSettings | None = None, leave_crumb: LeaveCrumb = _no_crumb
+        self,
+        group: Group,
+        *,
+        last: bool,
+        settings: RunSettings | None = None,
+        leave_crumb: LeaveCrumb = _no_crumb,
+        keeps_inputs: bool = True,  # False where a task that comes back is unpacked again
     ) -> None:
         self.group = group
+        self.keeps_inputs = keeps_inputs
         self.stages = group.stages
         self.last = last
         self.settings = settings or RunSettings()
@@ -146,8 +153,8 @@ class GroupRunner:
         ]
         items = []
         for number, job in enumerate(jobs):
-            # A copy of the outside: a stage may set attributes of its input, and the job may have to be done again.
-            task = copy.copy(job.task)
+            # A stage may set attributes of its input, and the job may have to be done again with what it was given.
+            task = copy.copy(job.task) if self.keeps_inputs or len(jobs) > 1 else job.task
             task.task_id = job.item_id
             if self.group.index == 0 and task.counts_documents:
                 results[number].counts[0].read += task.num_items  # given as initial tasks: this is where they are met

@@ -68,7 +68,9 @@ class WorkerProcess:
     def __init__(self, channel: Channel, group: Group, settings: RunSettings, crumbs: mmap.mmap, *, last: bool) -> None:
         self.channel = channel
         self.crumbs = crumbs
-        self.runner = GroupRunner(group, last=last, settings=settings, leave_crumb=self._leave_crumb)
+        self.runner = GroupRunner(
+            group, last=last, settings=settings, leave_crumb=self._leave_crumb, keeps_inputs=False
+        )
         self.calls: deque[list[tuple[Message, Parcel]]] = deque()
         self.draining = False
         self.credits: dict[int, int] = {}
