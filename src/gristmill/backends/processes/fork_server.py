@@ -93,7 +93,6 @@ def _load(channel: Channel, plan: ServerPlan) -> Loaded | None:
     channel.send(("loaded", error))
     if error:
         return None
-    gc.collect()
     gc.freeze()  # a collection in a worker would write to, and so copy, every page shared with this process
     return groups, pickle.loads(plan.settings)
 

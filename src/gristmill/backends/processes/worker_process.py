@@ -4,6 +4,7 @@ Results of quick tasks are held back for a few milliseconds and sent together; n
 would otherwise wait. Crumbs are written to a shared block that outlives the process.
 """
 
+import gc
 import mmap
 import os
 import resource
@@ -38,6 +39,7 @@ def work(
     crumb_fd: int,
 ) -> None:
     """Run one worker until it is told to drain or the driver is gone."""
+    gc.enable()  # the server had no use for it
     worker, group_index, gpus = which
     groups, settings = loaded
     if gpus:
