@@ -72,8 +72,8 @@ def _is_plain(entry: object) -> bool:
 
 def _pickle(value: object, task: "Task[object]") -> bytes:
     """Pickle fast where everything is ours; by value where a user's class may live in a script or a notebook."""
-    ours = type(task).__module__.startswith("gristmill.")
-    if ours and all(_is_plain(entry) for entry in task._metadata.values()):
+    plain = not task._metadata or all(_is_plain(entry) for entry in task._metadata.values())
+    if plain and type(task).__module__.startswith("gristmill."):
         return pickle.dumps(value, protocol=5)
     dumped: bytes = cloudpickle.dumps(value, protocol=5)
     return dumped

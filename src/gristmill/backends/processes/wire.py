@@ -31,6 +31,8 @@ class Parcel(NamedTuple):
 def pack(task: AnyTask) -> Parcel:
     """Pack a task for another process."""
     parts = dump(task)
+    if isinstance(parts[1], bytes) and len(parts[1]) <= INLINE_BYTES:
+        return Parcel(parts[0], parts[1], len(parts[1]))
     size = dumped_size(parts)
     if size <= INLINE_BYTES:
         body = bytearray(size)
@@ -42,14 +44,14 @@ def pack(task: AnyTask) -> Parcel:
 def unpack(parcel: Parcel) -> AnyTask:
     """Make the task again; a body in a block is mapped, not copied, and its descriptor is used up."""
     if parcel.body is not None:
-        return load(parcel.header, pa.py_buffer(parcel.body))
+        return load(parcel.header, parcel.body)
     return load(parcel.header, pa.py_buffer(shared_memory.map_read_only(parcel.fd, parcel.size)))
 
 
 def to_wire(assignment: Assignment) -> tuple[object, ...]:
     """An assignment without its descriptor, which rides beside the message."""
-    task, item_id, parcel, care, *rest = assignment
-    return (task, item_id, cast("Parcel", parcel)[:3], care.value, *rest)
+    task, item_id, parcel, care, attempt, condemned, cause, skip = assignment
+    return (task, item_id, cast("Parcel", parcel)[:3], care.value, attempt, condemned, cause, skip)
 
 
 def counts_to_wire(counts: StageCounts) -> WireCounts:

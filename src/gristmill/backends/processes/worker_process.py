@@ -149,14 +149,18 @@ class WorkerProcess:
         if isinstance(outcome, JobFailure):
             return ("raised", task, outcome.stage, outcome.error, outcome.transient)
         numbered = list(enumerate(outcome.outputs, first_index))
-        # Descriptors are few, in a message and in the driver: most outputs of a large fan-out go ahead as if streamed.
-        for n, (item_id, made) in numbered[:-FAN_OUT]:
-            self._emit(wire, n, item_id, made)
-        numbered = numbered[-FAN_OUT:]
+        if len(numbered) > FAN_OUT:
+            # Descriptors are few, in a message and in the driver: most of a large fan-out goes ahead as if streamed.
+            for n, (item_id, made) in numbered[:-FAN_OUT]:
+                self._emit(wire, n, item_id, made)
+            numbered = numbered[-FAN_OUT:]
+        self.credits.pop(task, None)
         if len(self._fds) > MAX_FDS - FAN_OUT:
             self._flush()
         outputs = [self._output(n, item_id, made) for n, (item_id, made) in numbered]
-        counts = [] if all(stage.is_empty() for stage in outcome.counts) else [*map(counts_to_wire, outcome.counts)]
+        counts = [counts_to_wire(stage) for stage in outcome.counts if not stage.is_empty()]
+        if len(counts) != len(outcome.counts):  # a stage that saw no documents, among others that did
+            counts = [counts_to_wire(stage) for stage in outcome.counts] if counts else []
         return (
             "done",
             task,
