@@ -1,16 +1,20 @@
 """The workers of a run: starting, draining, recycling and placing them. Part of the scheduler, in a file of its own."""
 
+import math
 from typing import TYPE_CHECKING
 
 from gristmill.engine import commands as c
 from gristmill.engine import events as e
-from gristmill.engine.policies import autoscale
+from gristmill.engine.policies.packing import Placed, Room
 from gristmill.engine.policies.placement import place
+from gristmill.engine.policies.planner import Demand, pays, plan_workers
+from gristmill.engine.policies.rates import remaining_visits
 from gristmill.engine.state import GroupRecord, NodeRecord, WorkerRecord, WorkerState
 
 if TYPE_CHECKING:  # the two halves of one object: the scheduler owns the fleet
     from gristmill.engine.scheduler import Scheduler
 
+NEUTRAL_RATE = 1.0  # tasks a second of a group nobody has seen at work: all are alike
 WATCHDOG_FACTOR = 20.0  # times the usual time of a task before the user is told
 
 
@@ -49,12 +53,13 @@ class Fleet:
 
     # One worker
 
-    def start(self, group: GroupRecord, *, replaces: int | None = None) -> bool:
-        """Start a worker where it fits best; False if its GPUs are not free anywhere."""
+    def start(self, group: GroupRecord, *, at: Placed | None = None, replaces: int | None = None) -> bool:
+        """Start a worker where it was planned, or where it fits best; False if its GPUs are not free now."""
         resources = group.plan.resources
-        for node in sorted(self.nodes.values(), key=lambda n: (n.cpus_used - n.cpus, n.id)):
-            gpus = place(resources, node.gpu_free, node.gpu_memory_gb)
-            if gpus is None:
+        nodes = [self.nodes[at.node]] if at is not None else list(self.nodes.values())
+        for node in sorted(nodes, key=lambda n: (n.cpus_used - n.cpus, n.id)):
+            gpus = at.gpus if at is not None else place(resources, node.gpu_free, node.gpu_memory_gb)
+            if gpus is None or any(node.gpu_free[gpu] < units for gpu, units in gpus):
                 continue
             worker = WorkerRecord(self._next_worker, group.plan.index, node.id, gpus, replaces=replaces)
             self._next_worker += 1
@@ -96,62 +101,115 @@ class Fleet:
 
     def _rescale(self) -> None:
         s = self.scheduler
-        wanted = autoscale.targets(
-            [self._load(i) for i in range(len(s.groups))], sum(n.cpus for n in self.nodes.values())
-        )
+        active = [index for index in range(len(s.groups)) if not self._is_over(index)]
         for index, group in enumerate(s.groups):
-            self._shrink(index, group, wanted)
-        without = [g for i, g in enumerate(s.groups) if wanted[i] and not _staying(g)]
-        # Who has work waiting and nobody to do it comes first, downstream before upstream. If it does not fit, what the
-        # others give up is kept for it: else they would take it back at once, and it would never have its turn.
-        unplaced = [g for g in reversed(without) if g.queue and not self.start(g)]
-        for index, group in enumerate(s.groups):
-            if unplaced and group.plan.resources.requires_gpu:
-                continue
-            staying = _staying(group)
-            while staying < wanted[index] and self.start(group):
-                staying += 1
+            if index not in active:
+                for worker in _staying(group):
+                    if worker.state is WorkerState.READY:
+                        self.drain(worker)
+        demands = [self._demand(index, active) for index in active]
+        present = [Placed(w.group, w.node, w.gpus) for index in active for w in _staying(s.groups[index])]
+        # CPUs are compressible: if one worker of every group does not fit, it is on more CPUs than there are.
+        plan = plan_workers(demands, self._rooms(active, roomy=False), present)
+        plan = plan or plan_workers(demands, self._rooms(active, roomy=True), present)
+        if plan is not None:
+            self._carry_out(plan.workers, plan.packing.new, demands)
+        else:
+            self._take_turns(active)
+
+    def _rooms(self, active: list[int], *, roomy: bool) -> list[Room]:
+        """The machines, each with CPUs for the workers its GPUs have room for, and if `roomy` one of every group."""
+        resources = [self.scheduler.groups[index].plan.resources for index in active]
+        rooms = []
+        for node in self.nodes.values():
+            on_gpus = sum(r.cpus * node.gpu_workers(r) for r in resources if r.requires_gpu)
+            one_each = sum(r.cpus for r in resources if not r.requires_gpu) if roomy else 0.0
+            rooms.append(node.room(at_least=on_gpus + one_each))
+        return rooms
+
+    def _is_over(self, index: int) -> bool:
+        """Whether a group needs no worker: nothing is left for it, or its turn has not come."""
+        s = self.scheduler
+        waits_for_barrier = s.config.barrier and index > 0 and not s.group_finished(index - 1)
+        return s.group_finished(index) or waits_for_barrier
+
+    def _demand(self, index: int, active: list[int]) -> Demand:
+        """What a group has to do and how fast it is.
+
+        Before it is measured it keeps its first number of workers; that number comes from a neutral rate, or is all of
+        a resource that no other group wants. What it has shown so far bounds the others: they need not be faster.
+        """
+        s = self.scheduler
+        group, rate = s.groups[index], s.groups[index].rate
+        unlisted = 0 if s.source_exhausted else max(0, s.config.num_sources - s.sources_listed)
+        visits = remaining_visits([g.live for g in s.groups], [g.rate.fan_out() for g in s.groups], unlisted)[index]
+        useful = max(1, math.ceil(visits / group.plan.batch_size))
+        running_s = sum(s.now - w.running_since for w in group.workers.values() if w.assigned)
+        fixed, staying = group.plan.num_workers, len(_staying(group))
+        if fixed is None and not rate.is_known:
+            sole = self._sole_share(index, active)
+            if not staying and sole is None:
+                return Demand(index, group.plan.resources, visits, NEUTRAL_RATE, cap=useful)
+            fixed = max(staying, min(useful, sole or 0))
+        if fixed is None:
+            return Demand(index, group.plan.resources, visits, rate.per_worker(running_s), cap=useful)
+        shown = rate.per_worker(running_s) if rate.completions else 1 / running_s if running_s else None
+        bounded = shown is not None and staying > 0
+        return Demand(index, group.plan.resources, visits if bounded else 0.0, shown or NEUTRAL_RATE, fixed=fixed)
+
+    def _sole_share(self, index: int, active: list[int]) -> int | None:
+        """All of a resource for the one group that wants it; None if there are others."""
+        mine = self.scheduler.groups[index].plan.resources
+        others = [self.scheduler.groups[i].plan.resources for i in active if i != index]
+        if any(other.requires_gpu == mine.requires_gpu for other in others):
+            return None
+        if mine.requires_gpu:
+            return max(1, sum(node.gpu_workers(mine) for node in self.nodes.values()))
+        cpus = sum(node.cpus for node in self.nodes.values()) - sum(other.cpus for other in others)
+        return max(1, int(cpus / mine.cpus)) if mine.cpus else 1
+
+    def _carry_out(self, wanted: dict[int, int], new: list[Placed], demands: list[Demand]) -> None:
+        """Start what is missing and drain what is too many, if that pays; a group without workers always starts."""
+        s = self.scheduler
+        now = {group: len(_staying(s.groups[group])) for group in wanted}
+        growing = [group for group, count in wanted.items() if count > now[group]]
+        change_s = max((s.groups[group].setup_s for group in growing), default=0.0)
+        worth = pays(demands, now, wanted, change_s)
+        if worth:
+            for group, count in wanted.items():
+                self._drain_surplus(s.groups[group], now[group] - count, needed=bool(growing))
+        for worker in new:
+            known = s.groups[worker.group].rate.is_known
+            if (worth or not now[worker.group] or not known) and wanted[worker.group] > len(
+                _staying(s.groups[worker.group])
+            ):
+                self.start(s.groups[worker.group], at=worker)
+
+    def _drain_surplus(self, group: GroupRecord, surplus: int, *, needed: bool) -> None:
+        """Drain workers another group would use, idle ones first; none that has hardly begun."""
+        if surplus <= 0 or not needed:
+            return
+        settled = [w for w in _staying(group) if w.state is WorkerState.READY and self._has_paid_off(group, w)]
+        for worker in sorted(settled, key=lambda w: len(w.assigned))[:surplus]:
+            self.drain(worker)
+
+    def _has_paid_off(self, group: GroupRecord, worker: WorkerRecord) -> bool:
+        return self.scheduler.now - worker.ready_at >= 2 * group.setup_s
+
+    def _take_turns(self, active: list[int]) -> None:
+        """Not even one worker of every group fits on the GPUs: who has work waiting and nobody to do it comes first.
+
+        Downstream before upstream. If it does not fit, what the others give up is kept for it: else they would take it
+        back at once, and it would never have its turn.
+        """
+        s = self.scheduler
+        without = [s.groups[index] for index in active if not _staying(s.groups[index])]
+        unplaced = [group for group in reversed(without) if group.queue and not self.start(group)]
+        for group in without:
+            if not (unplaced and group.plan.resources.requires_gpu) and not _staying(group):
+                self.start(group)
         for group in unplaced:
             self._make_room(group)
-
-    def _load(self, index: int) -> autoscale.GroupLoad:
-        s = self.scheduler
-        group = s.groups[index]
-        unlisted = 0 if s.source_exhausted else s.config.num_sources - s.sources_listed
-        upstream = unlisted + sum(g.live for g in s.groups[:index])
-        batch = group.plan.batch_size
-        # A task upstream may become any number of tasks here; of the source it is exactly one each.
-        useful = -(-(group.live + upstream) // batch) if index == 0 or not upstream else 1 << 30
-        waiting_for_barrier = s.config.barrier and index > 0 and not s.group_finished(index - 1)
-        return autoscale.GroupLoad(
-            group=index,
-            cpus=group.plan.resources.cpus,
-            fixed=group.plan.num_workers,
-            finished=s.group_finished(index) or waiting_for_barrier,
-            useful=max(1, useful),
-            completions=group.completions,
-            load=group.useful_s / max(1, s.sources_listed),
-            needs_gpu=group.plan.resources.requires_gpu,
-        )
-
-    def _shrink(self, index: int, group: GroupRecord, wanted: dict[int, int]) -> None:
-        """Drain what is too many: all of a finished group, and idle ones whose CPUs another group would use."""
-        s = self.scheduler
-        staying = [w for w in group.workers.values() if w.state is not WorkerState.DRAINING]
-        surplus = len(staying) - wanted[index]
-        finished = wanted[index] == 0
-        others_want = any(
-            wanted[i] > len(g.workers) and not g.plan.resources.requires_gpu
-            for i, g in enumerate(s.groups)
-            if i != index
-        )
-        for worker in staying:
-            if surplus <= 0 or not (finished or others_want):
-                return
-            idle = not worker.assigned
-            if worker.state is WorkerState.READY and (finished or others_want) and (idle or others_want):
-                self.drain(worker)
-                surplus -= 1
 
     def _make_room(self, group: GroupRecord) -> None:
         """Two groups that cannot share a GPU take turns: an idle worker makes room for one that has work waiting."""
@@ -212,5 +270,5 @@ class Fleet:
         return too_old or (most is not None and worker.rss_bytes > most)
 
 
-def _staying(group: GroupRecord) -> int:
-    return sum(worker.state is not WorkerState.DRAINING for worker in group.workers.values())
+def _staying(group: GroupRecord) -> list[WorkerRecord]:
+    return [worker for worker in group.workers.values() if worker.state is not WorkerState.DRAINING]

@@ -280,7 +280,7 @@ class Scheduler:
         for output in event.outputs:
             self._take_over(task, output)
         self._enter(root, group, event)
-        group.measured(event.useful_s, 1)
+        group.measured(event.useful_s, task.received)
         self.memory.unsend(task.id)
         if task.num_bytes:
             made = sum(output.num_bytes for output in event.outputs)
@@ -292,7 +292,7 @@ class Scheduler:
         self._worker_moved_on(worker)
         group.live -= 1
         root.live -= 1
-        if group.live == 0:
+        if group.live == 0 and self.source_exhausted:
             self.fleet.rescale_now = True
         if root.live == 0:
             self._commit(root)

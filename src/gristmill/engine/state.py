@@ -10,10 +10,13 @@ from enum import Enum
 
 from gristmill.engine.events import Output
 from gristmill.engine.plan import Group
-from gristmill.engine.policies.placement import UNITS
+from gristmill.engine.policies.packing import Room
+from gristmill.engine.policies.placement import UNITS, share_of_gpu
+from gristmill.engine.policies.rates import Rate
 from gristmill.engine.policies.retry import FRESH, Trial
 from gristmill.engine.task_state import Change, State, next_state
 from gristmill.metrics.stage_counts import StageCounts
+from gristmill.stages.resources import Resources
 from gristmill.tasks import StagedFile
 
 WorkerState = Enum("WorkerState", "STARTING READY DRAINING")
@@ -67,8 +70,7 @@ class GroupRecord:
     delayed: list[tuple[float, int, TaskRecord]] = field(default_factory=list)  # heap by the time they may go on
     workers: dict[int, WorkerRecord] = field(default_factory=dict)
     live: int = 0  # tasks here that are not done
-    completions: int = 0
-    useful_s: float = 0.0
+    rate: Rate = field(default_factory=Rate)
     mean_service_s: float | None = None
     setup_failures: int = 0
     setup_s: float = 0.0
@@ -77,13 +79,11 @@ class GroupRecord:
         """Workers that take tasks."""
         return [w for w in self.workers.values() if w.state is WorkerState.READY]
 
-    def measured(self, seconds: float, tasks: int) -> None:
-        """Learn from tasks that took so many seconds of work."""
-        self.completions += tasks
-        self.useful_s += seconds
-        each = seconds / tasks
+    def measured(self, seconds: float, outputs: int) -> None:
+        """Learn from a task that took so many seconds of work and became so many tasks."""
+        self.rate.add(seconds, outputs)
         # A mean over about the last twenty: long enough against noise, short enough to follow a change.
-        self.mean_service_s = each if self.mean_service_s is None else 0.95 * self.mean_service_s + 0.05 * each
+        self.mean_service_s = seconds if self.mean_service_s is None else 0.95 * self.mean_service_s + 0.05 * seconds
 
     def backlog_s(self) -> float:
         """Seconds the present workers need for what is queued."""
@@ -118,3 +118,15 @@ class NodeRecord:
 
     def __post_init__(self) -> None:
         self.gpu_free = [UNITS] * len(self.gpu_memory_gb)
+
+    def room(self, *, at_least: float = 0.0) -> Room:
+        """The machine as if nobody were on it, with so many CPUs at least."""
+        cpus = round(max(self.cpus, at_least) * UNITS)
+        return Room(self.id, cpus, [UNITS] * len(self.gpu_memory_gb), self.gpu_memory_gb)
+
+    def gpu_workers(self, resources: Resources) -> int:
+        """How many such workers its GPUs have room for, if nobody else uses them."""
+        if resources.gpus >= 1:
+            return len(self.gpu_memory_gb) // int(resources.gpus)
+        shares = [share_of_gpu(resources, memory_gb) for memory_gb in self.gpu_memory_gb]
+        return sum(UNITS // share for share in shares if share is not None)

@@ -88,3 +88,27 @@ def test_recycled_workers_lose_nothing():
     run.check_books()
 
     assert len(started(run)) > 10
+
+
+def test_the_workers_follow_the_measured_rates():
+    service_s = [2.0, 1.0, 10.0]
+    groups = (
+        group(0, resources=Resources(cpus=0, gpu_memory_gb=1)),
+        group(1),
+        group(2, resources=Resources(cpus=0, gpu_memory_gb=10)),
+    )
+    config = SchedulerConfig(num_sources=200, rescale_interval_s=5.0)
+    run = VirtualRun(groups, [1] * 200, lambda index, _: Deed(service_s=service_s[index]), config=config)
+    run.join(cpus=16, gpu_memory_gb=(102.0,))
+    run.run()
+
+    assert run.now < 1.2 * 200  # ten workers of the slowest group take 200 s; one would take 2,000
+    assert sum(index == 2 for index, _, _ in started(run)) == 10
+
+
+def test_two_groups_share_the_cpus_in_proportion_to_their_load():
+    run = VirtualRun((group(0), group(1)), [1] * 400, lambda index, _: Deed(service_s=(0.3, 0.1)[index]))
+    run.join(cpus=8)
+    run.run()
+
+    assert run.now < 1.25 * 400 * (0.3 + 0.1) / 8

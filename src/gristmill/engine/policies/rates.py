@@ -1,0 +1,57 @@
+"""How fast a worker of a group is, and how much a group still has to do.
+
+Only useful time counts: a worker that waits says nothing about its speed. What is running now counts with the time it
+has run so far and no completion, so a straggler lowers the estimate before it has ended. Old completions fade, so that
+the estimate follows a change within about fifty of them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+FADE = 0.98  # weight of what was known when a completion is added: a memory of fifty
+MEASURED = 8  # completions before a rate is believed
+
+
+@dataclass(slots=True)
+class Rate:
+    """Completions and the seconds of work they took, fading."""
+
+    completions: int = 0
+    weight: float = 0.0
+    seconds: float = 0.0
+    outputs: float = 0.0
+
+    def add(self, seconds: float, outputs: int) -> None:
+        """Learn from a task that took so long and became so many."""
+        self.completions += 1
+        self.weight = self.weight * FADE + 1
+        self.seconds = self.seconds * FADE + seconds
+        self.outputs = self.outputs * FADE + outputs
+
+    @property
+    def is_known(self) -> bool:
+        """Whether there is enough to believe it."""
+        return self.completions >= MEASURED
+
+    def per_worker(self, running_s: float) -> float:
+        """Tasks a worker serves per second of work; `running_s` is how long the unfinished ones have run together."""
+        return self.weight / max(self.seconds + running_s, 1e-9)
+
+    def fan_out(self) -> float:
+        """Tasks one task becomes; one until anything is known."""
+        return self.outputs / self.weight if self.weight else 1.0
+
+
+def remaining_visits(live: Sequence[int], fan_out: Sequence[float], unlisted: int) -> list[float]:
+    """Return for every group what it has and what upstream will still send it.
+
+    live      [G]  tasks in each group that are not done
+    fan_out   [G]  tasks one task of the group becomes
+    unlisted       source partitions not pulled yet
+    """
+    visits = []
+    arriving = float(unlisted)
+    for here, factor in zip(live, fan_out, strict=True):
+        visits.append(here + arriving)
+        arriving = (here + arriving) * factor
+    return visits

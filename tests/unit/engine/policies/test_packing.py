@@ -1,0 +1,93 @@
+"""What is placed fits, what is there stays, and what does not fit is refused."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gristmill.engine.policies.packing import Placed, Room, cpu_units, pack
+from gristmill.engine.policies.placement import UNITS
+from gristmill.stages.resources import Resources
+
+
+def room(node=0, *, cpus=4.0, gpus=0):
+    return Room(node, round(cpus * UNITS), [UNITS] * gpus, (80.0,) * gpus)
+
+
+def used(packing, resources, rooms):
+    """Units taken of every machine and GPU."""
+    cpus = {r.node: 0 for r in rooms}
+    gpus = {(r.node, g): 0 for r in rooms for g in range(len(r.gpus))}
+    for worker in [*packing.kept, *packing.new]:
+        cpus[worker.node] += cpu_units(resources[worker.group])
+        for gpu, units in worker.gpus:
+            gpus[worker.node, gpu] += units
+    return cpus, gpus
+
+
+shapes = st.one_of(
+    st.builds(Resources, cpus=st.sampled_from([0.25, 0.5, 1, 2])),
+    st.builds(Resources, cpus=st.sampled_from([0, 0.5, 1]), gpus=st.sampled_from([0.1, 0.25, 0.3, 0.6, 1, 2])),
+    st.builds(Resources, cpus=st.just(0), gpu_memory_gb=st.sampled_from([5, 33, 80])),
+)
+
+
+@given(
+    resources=st.lists(shapes, min_size=1, max_size=4),
+    counts=st.lists(st.integers(1, 5), min_size=4, max_size=4),
+    machines=st.lists(st.tuples(st.integers(1, 6), st.integers(0, 3)), min_size=1, max_size=3),
+)
+def test_no_machine_and_no_gpu_is_ever_overfull(resources, counts, machines):
+    rooms = [room(node, cpus=cpus, gpus=gpus) for node, (cpus, gpus) in enumerate(machines)]
+    shapes_by_group = dict(enumerate(resources))
+    packing = pack({g: counts[g] for g in shapes_by_group}, shapes_by_group, rooms)
+    if packing is None:
+        return
+    cpus, gpus = used(packing, shapes_by_group, rooms)
+    assert all(cpus[r.node] <= r.cpus for r in rooms)
+    assert all(units <= UNITS for units in gpus.values())
+    assert [sum(w.group == g for w in packing.new) for g in shapes_by_group] == counts[: len(resources)]
+
+
+def test_two_workers_of_six_tenths_do_not_share_a_gpu():
+    shape = {0: Resources(cpus=0, gpus=0.6)}
+
+    assert pack({0: 2}, shape, [room(gpus=1)]) is None
+    assert pack({0: 2}, shape, [room(gpus=2)]).new == [Placed(0, 0, ((0, 6000),)), Placed(0, 0, ((1, 6000),))]
+
+
+def test_shares_fill_a_gpu_that_is_in_use_before_a_whole_one():
+    shapes = {0: Resources(cpus=0, gpus=0.25), 1: Resources(cpus=0, gpus=1)}
+    packing = pack({0: 4, 1: 1}, shapes, [room(gpus=2)])
+
+    assert {gpu for w in packing.new if w.group == 0 for gpu, _ in w.gpus} == {1}
+    assert [w.gpus for w in packing.new if w.group == 1] == [((0, UNITS),)]
+
+
+def test_cpu_workers_go_where_no_gpu_would_be_left_without_cpus():
+    packing = pack({0: 2}, {0: Resources(cpus=2)}, [room(0, cpus=4, gpus=1), room(1, cpus=4)])
+
+    assert {worker.node for worker in packing.new} == {1}
+
+
+def test_workers_that_are_there_keep_their_places():
+    shape = {0: Resources(cpus=1)}
+    present = [Placed(0, 1, ()), Placed(0, 1, ())]
+    packing = pack({0: 3}, shape, [room(0), room(1)], present)
+
+    assert packing.kept == present
+    assert len(packing.new) == 1
+
+
+def test_everything_moves_only_if_nothing_else_fits():
+    shapes = {0: Resources(cpus=0, gpus=0.5), 1: Resources(cpus=0, gpus=1)}
+    apart = [Placed(0, 0, ((0, 5000),)), Placed(0, 0, ((1, 5000),))]
+    packing = pack({0: 2, 1: 1}, shapes, [room(gpus=2)], apart)
+
+    assert packing.kept == []
+    assert len(packing.new) == 3
+
+
+def test_a_worker_on_a_machine_that_is_gone_is_placed_anew():
+    packing = pack({0: 1}, {0: Resources(cpus=1)}, [room(0)], [Placed(0, 7, ())])
+
+    assert packing.kept == []
+    assert packing.new == [Placed(0, 0, ())]

@@ -1,0 +1,44 @@
+"""Rates count useful time, see stragglers early and follow a change."""
+
+import pytest
+
+from gristmill.engine.policies.rates import MEASURED, Rate, remaining_visits
+
+
+def rate_of(*seconds, outputs=1):
+    rate = Rate()
+    for each in seconds:
+        rate.add(each, outputs)
+    return rate
+
+
+def test_a_rate_is_tasks_per_second_of_work():
+    assert rate_of(2.0, 2.0, 2.0).per_worker(0.0) == pytest.approx(0.5)
+
+
+def test_a_straggler_lowers_the_rate_before_it_has_ended():
+    rate = rate_of(1.0, 1.0)
+
+    assert rate.per_worker(8.0) < rate.per_worker(0.0)
+
+
+def test_a_rate_is_believed_after_a_few_completions():
+    assert not rate_of(*[1.0] * (MEASURED - 1)).is_known
+    assert rate_of(*[1.0] * MEASURED).is_known
+
+
+def test_a_change_is_followed_within_a_hundred_tasks():
+    assert rate_of(*[1.0] * 500, *[4.0] * 100).per_worker(0.0) == pytest.approx(0.25, rel=0.25)
+
+
+def test_fan_out_is_one_until_it_is_known():
+    assert Rate().fan_out() == 1.0
+    assert rate_of(1.0, 1.0, outputs=3).fan_out() == pytest.approx(3.0)
+
+
+def test_a_group_is_visited_by_what_it_has_and_what_upstream_becomes():
+    assert remaining_visits([1, 2, 0], [2.0, 0.5, 1.0], 4) == [5.0, 12.0, 6.0]
+
+
+def test_nothing_arrives_when_upstream_has_drained():
+    assert remaining_visits([0, 3], [5.0, 1.0], 0) == [0.0, 3.0]
