@@ -144,7 +144,7 @@ class Fleet:
         unlisted = 0 if s.source_exhausted else max(0, s.config.num_sources - s.sources_listed)
         visits = remaining_visits([g.live for g in s.groups], [g.rate.fan_out() for g in s.groups], unlisted)[index]
         useful = max(1, math.ceil(visits / group.plan.batch_size))
-        running_s = sum(s.now - w.running_since for w in group.workers.values() if w.assigned)
+        running_s = [s.now - worker.running_since for worker in group.workers.values() if worker.assigned]
         fixed, staying = group.plan.num_workers, len(_staying(group))
         if fixed is None and not rate.is_known:
             sole = self._sole_share(index, active)
@@ -153,9 +153,9 @@ class Fleet:
             fixed = max(staying, min(useful, sole or 0))
         if fixed is None:
             return Demand(index, group.plan.resources, visits, rate.per_worker(running_s), cap=useful)
-        shown = rate.per_worker(running_s) if rate.completions else 1 / running_s if running_s else None
-        bounded = shown is not None and staying > 0
-        return Demand(index, group.plan.resources, visits if bounded else 0.0, shown or NEUTRAL_RATE, fixed=fixed)
+        seen = staying > 0 and (rate.completions > 0 or bool(running_s))
+        shown = rate.per_worker(running_s) if seen else NEUTRAL_RATE
+        return Demand(index, group.plan.resources, visits if seen else 0.0, shown, fixed=fixed)
 
     def _sole_share(self, index: int, active: list[int]) -> int | None:
         """All of a resource for the one group that wants it; None if there are others."""

@@ -1,11 +1,12 @@
 """How fast a worker of a group is, and how much a group still has to do.
 
-Only useful time counts: a worker that waits says nothing about its speed. What is running now counts with the time it
-has run so far and no completion, so a straggler lowers the estimate before it has ended. Old completions fade, so that
-the estimate follows a change within about fifty of them.
+Only useful time counts: a worker that waits says nothing about its speed. A task that has run longer than the mean
+counts with the time beyond it, so a straggler lowers the estimate before it has ended. (Counting all running time would
+lower it the more, the more workers there are: their half-done tasks bring seconds and no completions.) Old completions
+fade, so that the estimate follows a change within about fifty of them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 FADE = 0.98  # weight of what was known when a completion is added: a memory of fifty
@@ -33,9 +34,11 @@ class Rate:
         """Whether there is enough to believe it."""
         return self.completions >= MEASURED
 
-    def per_worker(self, running_s: float) -> float:
-        """Tasks a worker serves per second of work; `running_s` is how long the unfinished ones have run together."""
-        return self.weight / max(self.seconds + running_s, 1e-9)
+    def per_worker(self, running_s: Iterable[float] = ()) -> float:
+        """Tasks a worker serves per second of work; `running_s` is how long each of the unfinished ones has run."""
+        mean = self.seconds / self.weight if self.weight else 0.0
+        overdue = sum(max(0.0, seconds - mean) for seconds in running_s)
+        return max(self.weight, 1.0) / max(self.seconds + overdue, 1e-9)
 
     def fan_out(self) -> float:
         """Tasks one task becomes; one until anything is known."""

@@ -13,13 +13,23 @@ def rate_of(*seconds, outputs=1):
 
 
 def test_a_rate_is_tasks_per_second_of_work():
-    assert rate_of(2.0, 2.0, 2.0).per_worker(0.0) == pytest.approx(0.5)
+    assert rate_of(2.0, 2.0, 2.0).per_worker() == pytest.approx(0.5)
 
 
 def test_a_straggler_lowers_the_rate_before_it_has_ended():
     rate = rate_of(1.0, 1.0)
 
-    assert rate.per_worker(8.0) < rate.per_worker(0.0)
+    assert rate.per_worker([8.0]) < rate.per_worker()
+
+
+def test_tasks_under_way_as_usual_change_nothing():
+    rate = rate_of(*[1.0] * 100)
+
+    assert rate.per_worker([0.9] * 1000) == pytest.approx(rate.per_worker())
+
+
+def test_what_runs_first_bounds_the_rate_before_it_has_ended():
+    assert Rate().per_worker([20.0]) == pytest.approx(1 / 20)
 
 
 def test_a_rate_is_believed_after_a_few_completions():
@@ -28,7 +38,7 @@ def test_a_rate_is_believed_after_a_few_completions():
 
 
 def test_a_change_is_followed_within_a_hundred_tasks():
-    assert rate_of(*[1.0] * 500, *[4.0] * 100).per_worker(0.0) == pytest.approx(0.25, rel=0.25)
+    assert rate_of(*[1.0] * 500, *[4.0] * 100).per_worker() == pytest.approx(0.25, rel=0.25)
 
 
 def test_fan_out_is_one_until_it_is_known():

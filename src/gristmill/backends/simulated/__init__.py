@@ -1,0 +1,1 @@
+"""A pretended cluster in virtual time, driven by the same scheduler that drives real processes."""

@@ -1,0 +1,119 @@
+"""What to simulate: machines, stages and items, as a YAML file or a dictionary.
+
+    items: 1000                     # source items
+    seed: 7
+    nodes: {count: 1, cpus: 64, gpus: 1, gpu_memory_gb: 102, memory: 64GB}
+    stages:
+      - {name: encode, gpu_memory_gb: 1, service_s: 2, setup_s: 10}
+      - {name: pick, service_s: 1, fan_out: 3, item_bytes: 1MB}
+      - {name: caption, gpus: 0.5, service_s: 10, sigma: 1.5}
+    faults: {kill_worker_every_s: 60, poison_share: 0.001}
+
+`service_s` is the mean time of one item; with `sigma` it is log-normal around it. Everything else has a default.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from gristmill.errors import ConfigError, nearest
+from gristmill.stages.resources import Resources
+from gristmill.storage.sizes import parse_size
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeSpec:
+    """Machines of one kind."""
+
+    count: int = 1
+    cpus: float = 1.0
+    gpus: int = 0
+    gpu_memory_gb: float = 80.0
+    memory: int | str = "64GB"
+
+
+@dataclass(frozen=True, kw_only=True)
+class StageSpec:
+    """One stage: what a worker of it takes, and how long an item takes it."""
+
+    name: str
+    cpus: float = 1.0
+    gpus: float = 0.0
+    gpu_memory_gb: float = 0.0
+    service_s: float = 1.0
+    sigma: float = 0.0
+    setup_s: float = 0.0
+    fan_out: int = 1
+    batch_size: int = 1
+    item_bytes: int | str = 0
+    num_workers: int | None = None
+
+    @property
+    def resources(self) -> Resources:
+        return Resources(cpus=self.cpus, gpus=self.gpus, gpu_memory_gb=self.gpu_memory_gb)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FaultSpec:
+    """What goes wrong."""
+
+    kill_worker_every_s: float | None = None
+    poison_share: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimulationSpec:
+    """Everything. The same spec and seed give the same run, to the event."""
+
+    items: int
+    stages: tuple[StageSpec, ...]
+    nodes: tuple[NodeSpec, ...] = (NodeSpec(),)
+    faults: FaultSpec = FaultSpec()
+    seed: int = 0
+    rescale_interval_s: float = 5.0
+
+    @classmethod
+    def parse(cls, document: object) -> "SimulationSpec":
+        """Check a document as read from YAML."""
+        fields = _mapping(document, "simulation")
+        nodes = fields.get("nodes", {})
+        stages = fields.get("stages")
+        if not isinstance(stages, list) or not stages:
+            raise ConfigError(f"simulation: expected a list of stages; got {stages!r}")
+        made = {
+            **fields,
+            "nodes": tuple(_make(NodeSpec, n, "nodes") for n in (nodes if isinstance(nodes, list) else [nodes])),
+            "stages": tuple(_make(StageSpec, s, f"stages[{i}]") for i, s in enumerate(stages)),
+            "faults": _make(FaultSpec, fields.get("faults", {}), "faults"),
+        }
+        return _make(cls, made, "simulation")
+
+
+def _mapping(document: object, who: str) -> Mapping[str, object]:
+    if not isinstance(document, Mapping):
+        raise ConfigError(f"{who}: expected names with values; got {document!r}")
+    return document
+
+
+def _make(kind: type[T], document: object, who: str) -> T:
+    fields = dict(_mapping(document, who))
+    known = {f.name: f for f in dataclasses.fields(kind)}  # type: ignore[arg-type]  # all kinds here are dataclasses
+    for name in fields:
+        if name not in known:
+            raise ConfigError(f"{who}: expected one of {sorted(known)}; got {name!r}{nearest(name, known)}")
+    missing = [
+        name
+        for name, f in known.items()
+        if name not in fields and f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING
+    ]
+    if missing:
+        raise ConfigError(f"{who}: expected {missing[0]!r}; it is missing")
+    return kind(**fields)
+
+
+def as_bytes(size: int | str) -> int:
+    """A size given as a number or in words; an item may weigh nothing."""
+    return 0 if size == 0 else parse_size(size)

@@ -1,0 +1,124 @@
+"""The scheduler comes close to the bound in virtual time, and the same seed gives the same run."""
+
+import pytest
+
+from gristmill.backends.simulated.simulation import Simulation
+from gristmill.backends.simulated.spec import SimulationSpec
+from gristmill.errors import ConfigError
+
+
+def simulate(**document):
+    return Simulation(SimulationSpec.parse(document)).run()
+
+
+def test_gpu_memory_is_divided_as_the_rates_ask():
+    result = simulate(
+        items=1000,
+        nodes={"cpus": 64, "gpus": 1, "gpu_memory_gb": 102},
+        stages=[
+            {"name": "encode", "cpus": 0, "gpu_memory_gb": 1, "service_s": 2},
+            {"name": "pick", "service_s": 1},
+            {"name": "caption", "cpus": 0, "gpu_memory_gb": 10, "service_s": 10},
+        ],
+    )
+
+    assert result.makespan_s <= 1.05 * 1000
+    assert result.peak_workers["caption"] == 10
+    assert result.resource == "gpu"
+
+
+def test_all_gpus_start_at_once_when_one_stage_wants_them():
+    result = simulate(
+        items=400,
+        nodes={"cpus": 8, "gpus": 4},
+        stages=[{"name": "caption", "gpus": 1, "service_s": 1, "setup_s": 40}],
+    )
+
+    assert result.workers_started == {"caption": 4}
+    assert result.makespan_s == pytest.approx(40 + 400 / 4, rel=0.01)
+
+
+def test_a_production_pipeline_comes_within_five_percent_of_its_best_packing():
+    rows = [
+        ("download", 0.25, 0, 0.67, 40),
+        ("remux", 1, 0, 4000, None),
+        ("decode", 3, 0, 0.77, None),
+        ("shots", 1, 0.25, 3.55, None),
+        ("encode", 5, 0, 0.28, None),
+        ("prepare", 16, 0, 0.034, None),
+        ("caption", 1, 4, 0.033, None),
+        ("text", 1, 1, 0.98, None),
+        ("write", 0.25, 0, 0.016, 80),
+    ]
+    stages = [
+        {"name": name, "cpus": cpus, "gpus": gpus, "service_s": 1 / rate, "num_workers": workers}
+        for name, cpus, gpus, rate, workers in rows
+    ]
+    nodes = {"count": 10, "cpus": 182, "gpus": 8}
+    result = simulate(items=3000, rescale_interval_s=30, nodes=nodes, stages=stages)
+
+    assert 3000 / result.makespan_s >= 0.95 * 0.627
+
+
+def test_long_tails_cost_little():
+    stages = [{"name": "a", "service_s": 0.3, "sigma": 1.5}, {"name": "b", "service_s": 0.1}]
+    result = simulate(items=2000, nodes={"cpus": 16}, stages=stages)
+
+    assert result.of_bound > 1 / 1.1
+
+
+def test_workers_that_are_killed_cost_their_work_and_little_more():
+    stages = [{"name": "a", "service_s": 1}]
+    calm = simulate(items=300, nodes={"cpus": 8}, stages=stages)
+    struck = simulate(items=300, nodes={"cpus": 8}, stages=stages, faults={"kill_worker_every_s": 10})
+
+    assert struck.shares["wasted"] > 0
+    assert struck.makespan_s <= 1.1 * calm.makespan_s
+
+
+def test_poison_is_tried_once_more_and_the_rest_is_done():
+    stages = [{"name": "a", "service_s": 1}]
+    result = simulate(items=300, nodes={"cpus": 8}, stages=stages, faults={"poison_share": 0.05})
+
+    assert result.makespan_s <= 1.15 * 300 / 8
+
+
+def test_all_seconds_are_accounted_for():
+    result = simulate(items=50, nodes={"cpus": 4}, stages=[{"name": "a", "setup_s": 3}, {"name": "b", "service_s": 2}])
+
+    assert sum(result.shares.values()) == pytest.approx(1.0)
+    assert result.shares["useful"] == pytest.approx(result.items * 3 / (4 * result.makespan_s))
+
+
+def test_a_bounded_memory_is_enough_for_an_explosion_before_a_slow_stage():
+    stages = [{"name": "decode", "fan_out": 20, "item_bytes": "10MB"}, {"name": "embed", "service_s": 0.2}]
+    bounded = simulate(items=100, nodes={"cpus": 8, "memory": "4GB"}, stages=stages)
+    unbounded = simulate(items=100, nodes={"cpus": 8, "memory": "1000GB"}, stages=stages)
+
+    assert bounded.makespan_s <= unbounded.makespan_s / 0.95
+
+
+def test_the_same_seed_gives_the_same_run():
+    document = {
+        "items": 200,
+        "seed": 3,
+        "nodes": {"cpus": 4},
+        "stages": [{"name": "a", "sigma": 1.0}, {"name": "b", "batch_size": 4}],
+        "faults": {"kill_worker_every_s": 20, "poison_share": 0.02},
+    }
+
+    assert simulate(**document) == simulate(**document)
+
+
+@pytest.mark.parametrize(
+    ("document", "words"),
+    [
+        ({"items": 1, "stages": []}, "expected a list of stages"),
+        ({"items": 1, "stages": [{"name": "a", "servce_s": 1}]}, r"stages\[0\].*did you mean 'service_s'"),
+        ({"stages": [{"name": "a"}]}, "expected 'items'; it is missing"),
+        ({"items": 1, "stages": [{"name": "a"}], "nodes": 3}, "nodes: expected names with values"),
+    ],
+)
+def test_mistakes_in_a_spec_are_named(document, words):
+    with pytest.raises(ConfigError, match=words):
+        SimulationSpec.parse(document)
