@@ -7,7 +7,7 @@
 | first death of a worker  | the running task | the same, elsewhere: most deaths are not the document's fault    |
 | second death             | the running task | STEP: one document at a time, each announced first               |
 | the same document twice  | that document    | STEP without it                                                  |
-| no progress in STEP      | the task         | CONDEMN                                                          |
+| no progress in STEP      | the task         | CONDEMN: quarantined unread, whatever dies on the way            |
 
 A random kill can hit a healthy document; being hit twice while announced, after two deaths of its task, is not chance.
 """
@@ -54,6 +54,8 @@ def after_exception(trial: Trial, error: str, *, transient: bool) -> Trial:
 def after_death(trial: Trial, cause: str, crumb: Crumb | None) -> Trial:
     """The next trial of a task whose worker died while running it."""
     trial = replace(trial, attempts=trial.attempts + 1, deaths=trial.deaths + 1, cause=cause, pause_s=0.0)
+    if trial.care is Care.CONDEMN:  # its documents are not looked at any more, so this death was none of their doing
+        return trial
     if trial.care is not Care.STEP:
         return replace(trial, care=Care.STEP) if trial.deaths > 1 else trial
     if crumb is None or crumb.end_row - crumb.first_row != 1:

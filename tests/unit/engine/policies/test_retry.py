@@ -73,3 +73,10 @@ def test_deaths_that_point_at_no_document_condemn_the_task():
         assert trial.care is Care.STEP
 
     assert after_death(trial, "boom", Crumb(0, 0, 9)).care is Care.CONDEMN
+
+
+def test_a_condemned_task_stays_condemned_whatever_dies():
+    condemned = Trial(care=Care.CONDEMN, deaths=5)
+
+    assert after_death(condemned, "boom", None).care is Care.CONDEMN
+    assert after_death(condemned, "boom", ROW).care is Care.CONDEMN
