@@ -351,12 +351,18 @@ def _columns(batch: DocumentBatch, names: Sequence[str]) -> pa.Table:
 
 def _as_table(data: Union[pa.Table, "pd.DataFrame"]) -> pa.Table:
     if isinstance(data, pa.Table):
-        return data
-    if is_frame(data):
-        return table_from_frame(data)
-    if isinstance(data, pa.RecordBatch):
-        return pa.Table.from_batches([data])
-    raise StageError(f"DocumentBatch: expected a pyarrow.Table or a pandas.DataFrame; got {type(data).__name__}")
+        table = data
+    elif is_frame(data):
+        table = table_from_frame(data)
+    elif isinstance(data, pa.RecordBatch):
+        table = pa.Table.from_batches([data])
+    else:
+        raise StageError(f"DocumentBatch: expected a pyarrow.Table or a pandas.DataFrame; got {type(data).__name__}")
+    names = table.column_names
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise StageError(f"DocumentBatch: expected column names to differ; got {twice!r} {names.count(twice)} times")
+    return table
 
 
 def _no_columns(table: pa.Table) -> pa.Table:
