@@ -8,6 +8,7 @@ the good documents, so the output is the same as if the bad ones had never been 
 
 import traceback
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from gristmill.backends.side_files import SideFiles
@@ -59,7 +60,7 @@ class Isolation:
     def process(self, index: int, task: AnyTask, job: Job, context: StageContext) -> Result:
         """Process a task, leaving out the documents that make the stage fail; they are quarantined."""
         if job.care is Care.CONDEMN:
-            context.quarantine(_condemned(task, None, job.cause))
+            context.quarantine(_quarantined(task, None, _died(job.cause), "WorkerLost", ""))
             return None
         bad: Bad = {}
         divisible = isinstance(task, DocumentBatch) and self._stages[index].rows_are_independent
@@ -79,6 +80,8 @@ class Isolation:
     ) -> Result:
         """Process what is not known to be bad, learning what else is, until it passes or nothing more is learnt."""
         while True:
+            if bad and len(bad) == task.num_items and job.care is Care.STEP:
+                return None  # a stage that ends its process on anything would do so on an empty batch, and be condemned
             self._leave_crumb(index, 0, task.num_items)
             good = _without(task, bad)
             trial = StageContext(context.session, context.attempt, context.keep_rejects)
@@ -89,16 +92,23 @@ class Isolation:
                     raise
                 error = raised.error
             else:
+                # What is streamed has not been made yet: that nothing in it raises is found out by drawing it once.
+                if divisible and isinstance(made, Iterator) and self._learn(index, task, job, bad):
+                    continue
                 context.take_over(trial)
                 return made
             # Not in the handler above: an error raised there carries the one being handled, and a document's record
             # would tell whether it was found by halving or by stepping, which may be chance.
-            before = len(bad)
-            if divisible:
-                self._bisect(index, task, [row for row in range(task.num_items) if row not in bad], job, bad)
-            if len(bad) == before:  # no single document is to blame
-                context.quarantine(record_of(error, good, None))
+            if not divisible or not self._learn(index, task, job, bad):  # no single document is to blame
+                if good.num_items or not bad:
+                    context.quarantine(record_of(error, good, None))
                 return None
+
+    def _learn(self, index: int, task: AnyTask, job: Job, bad: Bad) -> bool:
+        """Look for bad documents among those not known to be; True if there are any."""
+        before = len(bad)
+        self._bisect(index, task, [row for row in range(task.num_items) if row not in bad], job, bad)
+        return len(bad) > before
 
     def _step(self, index: int, task: AnyTask, job: Job, bad: Bad) -> None:
         for row in range(task.num_items):
@@ -142,12 +152,15 @@ def describe(error: Exception) -> str:
 def record_of(error: Exception, task: AnyTask, row: int | None) -> Quarantined:
     """The quarantine record of a task, or of the one document in it, that made a stage raise."""
     trace = "".join(traceback.format_exception(error))
-    return _quarantined(task, row, describe(error), type(error).__name__, trace)
+    return _shown(task, row, describe(error), type(error).__name__, trace)
 
 
-def _condemned(task: AnyTask, row: int | None, cause: str) -> Quarantined:
-    piece = task if row is None else _rows(task, [row])
-    return _quarantined(piece, row, f"the worker ended while processing it: {cause}", "WorkerLost", "")
+def _condemned(task: AnyTask, row: int, cause: str) -> Quarantined:
+    return _shown(_rows(task, [row]), row, _died(cause), "WorkerLost", "")
+
+
+def _died(cause: str) -> str:
+    return f"the worker ended while processing it: {cause}"
 
 
 def _rows(task: AnyTask, rows: list[int]) -> AnyTask:
@@ -166,16 +179,23 @@ def _without(task: AnyTask, bad: Bad) -> AnyTask:
     return good
 
 
+def _shown(task: AnyTask, row: int | None, error: str, kind: str, trace: str) -> Quarantined:
+    """A record that shows the document, if it is one and can be written down."""
+    record = _quarantined(task, row, error, kind, trace)
+    if not isinstance(task, DocumentBatch) or task.num_items != 1:
+        return record
+    document_id = SideFiles.document_id(task) or record.document_id
+    return replace(record, document=SideFiles.document_text(task), document_id=document_id)
+
+
 def _quarantined(task: AnyTask, row: int | None, error: str, kind: str, trace: str) -> Quarantined:
+    """A record made without looking into the documents, which nothing can prevent."""
     source = task.data if isinstance(task, FileGroupTask) else task._metadata.get("source_files")
-    text = document_id = ""
-    if isinstance(task, DocumentBatch) and task.num_items == 1:
-        text, document_id = SideFiles.document_text(task), SideFiles.document_id(task)
     return Quarantined(
         error,
         kind,
-        text,
-        document_id or f"{task.task_id}#{row or 0}",
+        "",
+        f"{task.task_id}#{row or 0}",
         ", ".join(map(str, source)) if isinstance(source, list) else "",
         row=row,
         traceback=trace,

@@ -14,6 +14,8 @@ from gristmill.storage.atomic_write import remove, stage_file
 from gristmill.tasks import DocumentBatch, StagedFile
 
 MAX_DOCUMENT_CHARS = 1 << 20  # of a quarantined document; the record says where the whole of it is
+# Arrow holds what Python does not: dates beyond the year 9999, text that is no UTF-8, two fields of one name.
+_UNWRITABLE = (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError, pa.ArrowException)
 
 
 class SideFiles:
@@ -47,15 +49,19 @@ class SideFiles:
 
     @staticmethod
     def document_text(task: DocumentBatch) -> str:
-        """A document as one JSON line, without the newline."""
-        from gristmill.stages.text.io.writer.json_encoding import encode_lines
-
-        return b"".join(bytes(chunk) for chunk in encode_lines(task)).decode("utf-8", "replace").rstrip("\n")
+        """A document as one JSON line without the newline, or nothing: what broke a stage may break this too."""
+        try:
+            return b"".join(_json_lines(task)).decode("utf-8", "replace").rstrip("\n")
+        except _UNWRITABLE:
+            return ""
 
     @staticmethod
     def document_id(task: DocumentBatch) -> str:
-        """Its `id`, if it has one."""
-        return str(task.column("id")[0].as_py()) if task.has_column("id") else ""
+        """Its `id`, if it has one that can be read."""
+        try:
+            return str(task.column("id")[0].as_py()) if task.has_column("id") else ""
+        except _UNWRITABLE:
+            return ""
 
 
 def _stage(
@@ -66,9 +72,7 @@ def _stage(
     return StagedFile(written.path, final, written.num_bytes, documents, written.checksum)
 
 
-def _rejected_lines(stage: str, rejected: Rejected) -> Iterable[bytes | memoryview]:
-    from gristmill.stages.text.io.writer.json_encoding import encode_lines
-
+def _rejected_lines(stage: str, rejected: Rejected) -> list[bytes]:
     batch = rejected.documents
     size = batch.num_items
     values = rejected.values or (None,) * size
@@ -76,7 +80,24 @@ def _rejected_lines(stage: str, rejected: Rejected) -> Iterable[bytes | memoryvi
     batch = batch.with_column("reject_reason", pa.array([rejected.reason] * size, pa.string()))
     batch = batch.with_column("reject_value", pa.array([None if v is None else _value(v) for v in values]))
     batch = batch.with_column("reject_threshold", pa.array([rejected.threshold] * size, pa.string()))
-    return encode_lines(batch)
+    try:
+        return _json_lines(batch)
+    except _UNWRITABLE:
+        return [line for row in range(size) for line in _what_can_be_written(batch.slice(row, 1))]
+
+
+def _what_can_be_written(document: DocumentBatch) -> list[bytes]:
+    """A rejected document, or no more than why it was rejected."""
+    try:
+        return _json_lines(document)
+    except _UNWRITABLE:
+        return _json_lines(document.select([name for name in document.get_columns() if name.startswith("reject_")]))
+
+
+def _json_lines(batch: DocumentBatch) -> list[bytes]:
+    from gristmill.stages.text.io.writer.json_encoding import encode_lines
+
+    return [bytes(chunk) for chunk in encode_lines(batch)]
 
 
 def _value(value: object) -> float | str:

@@ -250,7 +250,8 @@ class GroupRunner:
         started = time.perf_counter()
         stage.context = context
         try:
-            made = list(stage.process_batch([item.task for item in items]))
+            given = stage.process_batch([item.task for item in items])
+            made = [list(output) if isinstance(output, Iterator) else output for output in given]
         except Exception as error:
             raise StageRaised(stage, error) from error
         if len(made) != len(items):
@@ -261,13 +262,13 @@ class GroupRunner:
             return
         seconds = (time.perf_counter() - started) / len(items)
         for number, (item, output) in enumerate(zip(items, made, strict=True)):
-            outputs = list(output) if isinstance(output, list | Iterator) else [] if output is None else [output]
+            outputs = output if isinstance(output, list) else [] if output is None else [output]
             own = StageContext(context.session, str(jobs[item.job].attempt), context.keep_rejects)
             own.dropped = context.dropped_of.get(item.item_id, {})
             own.rejects = [r for r in context.rejects if r.documents.task_id == item.item_id]
             own.quarantined = context.quarantined if number == 0 else []
             self._account(index, item, outputs, own, results[item.job], seconds)
-            yield item, outputs if isinstance(output, list | Iterator) else output
+            yield item, output
 
     def _context(self, job: Job) -> StageContext:
         """A context for one call; the last one again if nobody has written in it."""
@@ -287,7 +288,9 @@ class GroupRunner:
                 result = list(made)  # type: ignore[arg-type]  # several outputs of one input, given flat
         except Exception as error:
             raise StageRaised(stage, error) from error
-        if result is not None and not isinstance(result, Iterator):
+        if isinstance(result, Iterator):
+            return _drawn(stage, result)
+        if result is not None:
             for output in result if isinstance(result, list) else [result]:
                 _check_is_task(stage, output)
         return result
@@ -303,11 +306,11 @@ class GroupRunner:
             started = time.perf_counter()
             try:
                 task = next(made, None)
-            except Exception as error:
+            except StageRaised as raised:
                 if job.care is Care.NORMAL:
-                    raise StageRaised(stage, error) from error
+                    raise
                 # What was streamed before is on its way already; the rest of this source is lost, and said so.
-                context.quarantine(record_of(error, item.task, None))
+                context.quarantine(record_of(raised.error, item.task, None))
                 task = None
             seconds = time.perf_counter() - started
             outputs = [] if task is None else [task]
@@ -383,6 +386,14 @@ class GroupRunner:
         for task in outputs:
             # A new list: a stage may hand its input's list to several outputs.
             task._stage_perf = [*(task._stage_perf or before), perf]
+
+
+def _drawn(stage: AnyStage, made: Iterator[AnyTask]) -> Iterator[AnyTask]:
+    """What a stage streams: its code runs, and may raise, whenever the next task is asked for."""
+    try:
+        yield from made
+    except Exception as error:
+        raise StageRaised(stage, error) from error
 
 
 def _check_is_task(stage: AnyStage, given: object) -> None:
