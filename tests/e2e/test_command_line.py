@@ -130,6 +130,16 @@ def test_more_quarantined_documents_than_allowed_exit_with_3_and_keep_what_is_go
     assert written(work / "clean") == ["good-1", "good-2"]
 
 
+def test_a_sample_does_not_replace_a_full_run(work):
+    full = gristmill(*RUN, cwd=work)
+    before = written(work / "clean")
+    refused = gristmill(*RUN, "--sample", "1", cwd=work)
+
+    assert (full.returncode, refused.returncode) == (0, 2)
+    assert "holds one, and its files would be removed" in refused.stderr
+    assert written(work / "clean") == before != []
+
+
 def test_a_sample_is_the_first_documents(work):
     lines = [json.dumps({"id": n, "text": PROSE}) for n in range(1000)]
     (work / "raw" / "more.jsonl").write_text("\n".join(["no document", *lines]) + "\n")

@@ -40,19 +40,22 @@ def run(
     found = find_recipe(recipe)  # first, so that a misspelt name is answered before anything heavy is loaded
     from gristmill.cli.choose_executor import choose_executor
     from gristmill.cli.progress import Progress
-    from gristmill.config.sample import first_documents
+    from gristmill.config.sample import check_holds_no_full_run, first_documents
 
     values = recipe_values(inputs or [], output, settings or [])
     pipeline = found.build(values)
     limit = parse_limit(max_quarantined)
     chosen = choose_executor(found, values, name=executor, workers=workers, memory_limit=memory_limit)
+    directory = run_dir or default_run_dir(output)
     if sample is not None:
         pipeline = first_documents(pipeline, sample)
+        if directory is not None and not fresh:
+            check_holds_no_full_run(directory)
     with Progress(quiet=quiet) as progress:
         try:
             result = pipeline.run(
                 executor=chosen,
-                checkpoint_path=run_dir or default_run_dir(output),
+                checkpoint_path=directory,
                 rejects_path=rejects,
                 max_quarantined=limit,
                 # A sample is a trial: yesterday's must not be continued with today's thresholds.

@@ -6,8 +6,10 @@ is the same every time, and of a large input only the beginning is read. Lines t
 in a full run, those behind the last document taken included if they were in the part that was read.
 """
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from gristmill.errors import ConfigError
@@ -82,6 +84,19 @@ def first_documents(pipeline: "Pipeline", number: int) -> "Pipeline":
     # Twice: the first stage of a pipeline lists its parts while the plan is made, and has thereby done its work.
     rest = [source, source, *stages[readers:]]
     return Pipeline(name=pipeline.name, description=pipeline.description, stages=rest)  # type: ignore[arg-type]
+
+
+def check_holds_no_full_run(run_dir: str) -> None:
+    """Refuse to put a trial where a full run is: a trial starts over, which removes the files of what was there."""
+    try:
+        header = json.loads((Path(run_dir) / "header.json").read_text())
+    except FileNotFoundError:
+        return
+    if _FirstDocuments.name not in (name for name, _ in header["stages"]):
+        raise ConfigError(
+            f"--sample: expected an output directory without a full run; {run_dir} holds one, and its files would be "
+            "removed. Choose another --output for the trial, or give up that run with --fresh"
+        )
 
 
 def _flat(stage: Stage) -> Iterator[Stage]:
