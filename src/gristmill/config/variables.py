@@ -48,5 +48,8 @@ def _substitute_text(text: str, values: Mapping[str, object], who: str) -> objec
 def _look_up(name: str, values: Mapping[str, object], who: str) -> object:
     if name in values:
         return values[name]
-    option = f"--{name}" if name in ("input", "output") else f"--set {name}=VALUE"
-    raise ConfigError(f"{who}: expected a value for ${{{name}}}; it is not set ({option}){nearest(name, values)}")
+    if name in ("input", "output"):  # alike enough to be suggested for each other
+        raise ConfigError(f"{who}: expected a value for ${{{name}}}; it is not set (--{name})")
+    raise ConfigError(
+        f"{who}: expected a value for ${{{name}}}; it is not set (--set {name}=VALUE){nearest(name, values)}"
+    )

@@ -56,7 +56,7 @@ class LocalRun:
         self.pool: Pool | None = None
         self.resumable = options.checkpoint_path is not None and not options.fresh
         limit = executor.memory_limit
-        self.memory_limit = default_limit() if limit is None else parse_size(limit)
+        self.memory_limit = default_limit() if limit is None else parse_size(limit, who="LocalExecutor: memory_limit")
 
     def _run_path(self) -> Path:
         if self.options.checkpoint_path is not None:
