@@ -100,6 +100,15 @@ def test_a_changed_threshold_is_never_silently_skipped(work):
     assert any("removed" in message for message in result.messages)
 
 
+def test_starting_over_leaves_no_reject_of_the_earlier_run(work):
+    pipeline(work, min_words=10**4).run(HERE, checkpoint_path=work / "run", rejects_path=work / "rejects")
+    before = list((work / "rejects").glob("*.jsonl"))
+    pipeline(work, min_words=0).run(HERE, checkpoint_path=work / "run", rejects_path=work / "rejects", fresh=True)
+
+    assert before
+    assert not list((work / "rejects").glob("*.jsonl"))
+
+
 def test_a_run_that_is_refused_leaves_an_earlier_run_as_it_was(work):
     """Nothing is deleted unless a run starts."""
     pipeline(work).run(HERE, checkpoint_path=work / "run")

@@ -66,8 +66,10 @@ class RunDirectory:
         self._lock_fd = fd
 
     def clear(self) -> list[str]:
-        """Forget an earlier run: its ledger, header, status and quarantine. Return the files it had published."""
-        published = [file.final for record in ledger.replay(self._ledger_lines()).values() for file in record.files]
+        """Forget an earlier run: its ledger, header, status and quarantine. Return its outputs and rejects."""
+        records = ledger.replay(self._ledger_lines()).values()
+        files = [file.final for record in records for file in (*record.files, *record.side_files)]
+        published = [path for path in files if not path.startswith(f"{self.quarantine}/")]  # which goes as a whole
         for name in ("ledger.jsonl", "header.json", "status.json", "report.json", "metrics.jsonl"):
             (self.path / name).unlink(missing_ok=True)
         shutil.rmtree(self.quarantine, ignore_errors=True)
