@@ -84,3 +84,20 @@ def test_a_mistake_in_a_pipeline_starts_no_process(work, mistake, monkeypatch):
     with pytest.raises(error):
         call()
     assert not (work / "out").exists()
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"num_workers": 1.5},
+        {"num_workers": "2"},
+        {"memory_limit": "banana"},
+        {"gpu_memory_gb": -1.0},
+        {"worker_max_lifetime_m": 0},
+    ],
+)
+def test_an_executor_is_refused_when_it_is_made(parameters):
+    [name] = parameters
+
+    with pytest.raises(ConfigError, match=f"LocalExecutor: .*{name}"):
+        LocalExecutor(**parameters)

@@ -12,6 +12,7 @@ from gristmill.backends.run_result import RunResult
 from gristmill.engine.plan import Group, Plan
 from gristmill.engine.policies.placement import share_of_gpu
 from gristmill.errors import ConfigError
+from gristmill.storage.sizes import parse_size
 
 
 @dataclass(frozen=True)
@@ -39,12 +40,19 @@ class LocalExecutor(BaseExecutor):
     worker_restart_interval_m: float = 1.0
 
     def __post_init__(self) -> None:
-        if self.num_workers is not None and self.num_workers < 0:
-            raise ConfigError(f"LocalExecutor: expected num_workers to be a whole number ≥ 0; got {self.num_workers!r}")
+        workers: object = self.num_workers
+        if workers is not None and (not isinstance(workers, int) or workers < 0):
+            raise ConfigError(f"LocalExecutor: expected num_workers to be a whole number ≥ 0; got {workers!r}")
         if self.execution_mode not in ("streaming", "batch"):
             raise ConfigError(
                 f'LocalExecutor: expected execution_mode "streaming" or "batch"; got {self.execution_mode!r}'
             )
+        if self.memory_limit is not None:
+            parse_size(self.memory_limit, who="LocalExecutor: memory_limit")
+        for name in ("gpu_memory_gb", "worker_max_lifetime_m"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise ConfigError(f"LocalExecutor: expected {name} > 0; got {value!r}")
 
     def check(self, plan: Plan) -> None:
         gpus = find_gpus(self.gpus, self.gpu_memory_gb)
