@@ -127,6 +127,8 @@ def test_more_quarantined_documents_than_allowed_exit_with_3_and_keep_what_is_go
 
     assert done.returncode == 3, done.stderr
     assert last_json(done)["quarantined"] == 1
+    assert last_json(done)["wall_s"] > 0
+    assert json.loads((work / "clean" / ".gristmill" / "report.json").read_text())["wall_s"] > 0
     assert written(work / "clean") == ["good-1", "good-2"]
 
 

@@ -1,6 +1,7 @@
 """`choose_executor`: where a recipe runs, from the options and from the recipe."""
 
 from collections.abc import Mapping
+from dataclasses import fields, is_dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -24,9 +25,21 @@ def choose_executor(
 
     given = {"num_workers": workers, "memory_limit": memory_limit}
     parameters = {key: value for key, value in given.items() if value is not None}
-    chosen = recipe.build_executor(values) if name is None and not parameters else None
+    chosen = recipe.build_executor(values) if name is None else None
+    if chosen is not None and parameters:
+        chosen = _changed(chosen, parameters)
     if chosen is None:
         chosen = construct(find_executor(name or "local", who="--executor"), parameters, who="gristmill")
     if not isinstance(chosen, BaseExecutor):
         raise ConfigError(f"--executor: expected a BaseExecutor; got {chosen!r}")
     return chosen
+
+
+def _changed(executor: object, parameters: Mapping[str, object]) -> object:
+    """The recipe's executor with some parameters replaced; the others stay as the recipe has them."""
+    from gristmill.errors import ConfigError
+
+    if not is_dataclass(executor) or not parameters.keys() <= {field.name for field in fields(executor)}:
+        options = ", ".join(f"--{name.removeprefix('num_').replace('_', '-')}" for name in parameters)
+        raise ConfigError(f"{options}: expected a recipe whose executor takes this; got {executor!r}")
+    return replace(executor, **parameters)  # type: ignore[type-var]  # an instance: a class would be no executor

@@ -4,6 +4,7 @@ import contextlib
 import os
 import shutil
 import tempfile
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -49,6 +50,7 @@ class LocalRun:
         self.server = server
         self.keeps_directory = True
         self.session = os.urandom(6).hex()
+        self.started = time.monotonic()
         self.stop = StopSignals()
         self.books = Books(plan, {})
         self._scratch: str | None = None
@@ -113,6 +115,7 @@ class LocalRun:
     def _already_finished(self, books: Books) -> RunResult:
         result = books.result(run_dir=self.directory.path, rejects_path=self.options.rejects_path)
         result.already_finished = True
+        result.wall_s = time.monotonic() - self.started
         self.directory.claim_staging(self._sinks())
         if self.directory.has_report():
             result.messages.append(f"{self.directory.path}: this run is finished already; nothing was changed")
@@ -209,6 +212,7 @@ class LocalRun:
             raise Interrupted(self._interrupted())
         result = books.result(run_dir=run_dir, rejects_path=self.options.rejects_path)
         result.messages = list(driver.messages)
+        result.wall_s = time.monotonic() - self.started
         if not self.keeps_directory:
             result.quarantine_files = []  # gone with the temporary directory
         if finish.outcome == "finished":
