@@ -81,8 +81,9 @@ READERS = [
 @pytest.mark.parametrize(("reader", "name", "content"), READERS)
 def test_an_empty_file_is_read_and_changes_nothing(reader, name, content, tmp_path):
     """An empty file: every reader handles it."""
-    (tmp_path / name).write_bytes(content)
-    stages = [reader(str(tmp_path)), Score(len, "chars"), JsonlWriter(str(tmp_path / "out"))]
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / name).write_bytes(content)
+    stages = [reader(str(tmp_path / "in")), Score(len, "chars"), JsonlWriter(str(tmp_path / "out"))]
     result = Pipeline("p", stages=stages).run(HERE)
 
     assert result.quarantined == 0

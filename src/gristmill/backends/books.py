@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from gristmill.backends.run_result import LazyTasks, RunResult
@@ -16,17 +17,20 @@ class Books:
 
     def __init__(self, plan: Plan, records: dict[int, CommitRecord]) -> None:
         self.plan = plan
-        self.records = dict(records)
-        self.resumed = len(records)
+        self.records: dict[int, CommitRecord] = {}  # without their counts, which are in `totals`
+        self.totals = {name: StageCounts() for name in plan.stage_names}  # of every stage over everything committed
+        self.input_bytes_done = 0
         self.tasks: dict[int, list[Callable[[], AnyTask]]] = {}  # final tasks of a pipeline without a writer at its end
+        for record in records.values():
+            self.add(record)
+        self.resumed = len(records)
 
-    def totals(self) -> dict[str, StageCounts]:
-        """Counts of every stage over everything committed."""
-        totals = {name: StageCounts() for name in self.plan.stage_names}
-        for record in self.records.values():
-            for name, counts in record.counts:
-                totals[name].add(counts)
-        return totals
+    def add(self, record: CommitRecord) -> None:
+        """Enter a committed partition. What is kept of it is small: there may be millions."""
+        for name, counts in record.counts:
+            self.totals[name].add(counts)
+        self.input_bytes_done += self.plan.sources[record.root].nbytes
+        self.records[record.root] = replace(record, counts=())
 
     def result(self, *, run_dir: Path | None, rejects_path: str | None) -> RunResult:
         """Return the result, tasks and files in the order of the source partitions."""
@@ -40,7 +44,7 @@ class Books:
             tasks = LazyTasks([unpack for root in sorted(self.tasks) for unpack in self.tasks[root]])
         return RunResult(
             tasks=tasks,
-            counts=self.totals(),
+            counts=self.totals,
             output_files=files,
             rejects_files=rejects,
             quarantine_files=[path for path in side if path not in set(rejects)],

@@ -145,8 +145,8 @@ class Isolation:
 
 
 def describe(error: Exception) -> str:
-    """An exception in one line."""
-    return f"{type(error).__name__}: {error}"
+    """An exception in one line, even one that cannot say what it is."""
+    return "".join(traceback.format_exception_only(error)).strip()
 
 
 def record_of(error: Exception, task: AnyTask, row: int | None) -> Quarantined:

@@ -1,5 +1,6 @@
 """Makes snapshots of a run from the scheduler's state."""
 
+import copy
 import time
 
 from gristmill.backends.books import Books
@@ -17,9 +18,9 @@ class SnapshotMaker:
         self._plan = plan
         self._scheduler = scheduler
         self._started = time.monotonic()
-        self._earlier = books.totals()
+        self._earlier = {name: copy.deepcopy(counts) for name, counts in books.totals.items()}
         self._partitions_before = len(books.records)
-        self._bytes_before = sum(plan.sources[root].nbytes for root in books.records)
+        self._bytes_before = books.input_bytes_done
         self._books = books
         self._memory_limit = memory_limit
 
@@ -28,7 +29,7 @@ class SnapshotMaker:
         counts = [self._count(i, name) for i, name in enumerate(self._plan.stage_names)]
         elapsed = time.monotonic() - self._started
         total = self._plan.input_bytes
-        done_here = sum(self._plan.sources[root].nbytes for root in self._books.records) - self._bytes_before
+        done_here = self._books.input_bytes_done - self._bytes_before
         left = total - self._bytes_before - done_here
         return RunSnapshot(
             name=self._plan.name,

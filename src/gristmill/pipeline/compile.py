@@ -8,7 +8,7 @@ from gristmill.pipeline.columns import check_columns
 from gristmill.pipeline.fingerprint import fingerprint, stage_config
 from gristmill.pipeline.fusion import fuse
 from gristmill.stages.base import CompositeStage, ProcessingStage
-from gristmill.storage.file_system import absolute
+from gristmill.storage.file_system import absolute, is_hidden
 from gristmill.tasks import EmptyTask, FileGroupTask, Task
 
 
@@ -28,6 +28,7 @@ def compile_plan(name: str, stages: Sequence[AnyStage], initial_tasks: Sequence[
     configs = tuple((stage_name, stage_config(stage)) for stage_name, stage in zip(names, copies, strict=True))
     inputs = _inputs(sources)
     _check_input_is_safe(inputs, outputs)
+    _check_output_is_apart(flat[0].input_directories() if source_stage else [], outputs)
     partitions = [_source_name(i, task) for i, task in enumerate(sources)]
     parts = [config for _, config in configs] + [f"{i}" for i in inputs] + partitions
     return Plan(
@@ -133,6 +134,18 @@ def _check_input_is_safe(inputs: Sequence[tuple[str, int, str]], outputs: Sequen
         for path, _, _ in inputs:
             if absolute(path).startswith(root):
                 raise ConfigError(f"output directory {directory!r}: expected one without inputs in it; got {path!r}")
+
+
+def _check_output_is_apart(listed: Sequence[str], outputs: Sequence[str]) -> None:
+    """No output may lie in a directory that is read as a whole: the same command again would find other inputs."""
+    for directory in outputs:
+        for root in listed:
+            below = absolute(directory).removeprefix(absolute(root).rstrip("/") + "/")
+            if below != absolute(directory) and not any(is_hidden(part) for part in below.split("/")):
+                raise ConfigError(
+                    f"output directory {directory!r}: expected one outside of the input {root!r}, "
+                    "whose files are all read: the next run would read this one's output"
+                )
 
 
 def _output_directories(stages: Sequence[AnyStage]) -> tuple[str, ...]:

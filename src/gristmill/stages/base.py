@@ -118,6 +118,10 @@ class ProcessingStage(Generic[X, Y]):
         """Return all columns the stage's output has, where it can know them without work (a reader); else None."""
         return None
 
+    def input_directories(self) -> list[str]:
+        """Return the directories the stage reads everything in, if it lists any."""
+        return []
+
     def output_directory(self) -> str | None:
         """Return the directory the stage publishes files in, or None if it writes none."""
         return None

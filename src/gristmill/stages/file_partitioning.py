@@ -12,7 +12,7 @@ from typing import Literal
 from gristmill.errors import ConfigError
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.partition_names import partition_names
-from gristmill.storage.file_system import FileStatus
+from gristmill.storage.file_system import FileStatus, file_system
 from gristmill.storage.open_read import open_stream
 from gristmill.storage.paths import is_compressed, list_files
 from gristmill.storage.sizes import parse_size
@@ -71,6 +71,10 @@ class FilePartitioningStage(ProcessingStage[EmptyTask, FileGroupTask]):
         names = partition_names([slices[0].path for slices, _ in groups], [f.path for f in files], suffixes)
         tasks = [self._task(slices, name) for (slices, _), name in zip(groups, names, strict=True)]
         return tasks[: self.limit]
+
+    def input_directories(self) -> list[str]:
+        paths = [self.file_paths] if isinstance(self.file_paths, str) else [str(path) for path in self.file_paths]
+        return [path for path in paths if file_system(path, self.storage_options).is_directory(path)]
 
     def first_file(self) -> str:
         """The file a reader may look at to say which columns there are."""

@@ -180,4 +180,4 @@ def plain(path: str) -> str:
 
 def absolute(path: str) -> str:
     """A path that can be compared with others: a URL as it is, a local path in full."""
-    return path if is_url(path) else str(Path(plain(path)).resolve())
+    return path if is_url(path) else os.path.abspath(plain(path))  # noqa: PTH100  # resolve() asks the disk, for each

@@ -36,7 +36,8 @@ def test_a_result_is_in_the_order_of_the_partitions_whatever_the_order_of_commit
     batch = DocumentBatch("b", pa.table({"text": ["a"]}))
     plan = compile_plan("p", [Score(len, "n")], [batch, batch])
     books = Books(plan, {})
-    books.records = {1: record(1, files=(file("b"),), read=2), 0: record(0, files=(file("a"),), read=3)}
+    books.add(record(1, files=(file("b"),), read=2))
+    books.add(record(0, files=(file("a"),), read=3))
     result = books.result(run_dir=None, rejects_path=None)
 
     assert result.output_files == ["a", "b"]

@@ -169,3 +169,19 @@ def test_declared_gpus_are_what_a_stage_may_ask_for(resources, fits):
     else:
         with pytest.raises(ConfigError, match="got GPU 0 with 24 GB, GPU 1 with 24 GB"):
             pipeline.plan(executor, initial_tasks=[BATCH])
+
+
+def test_an_output_directory_with_inputs_in_it_is_refused(source):
+    with pytest.raises(ConfigError, match="expected one without inputs in it"):
+        compile_plan("p", [JsonlReader(str(source / "a.jsonl")), JsonlWriter(str(source))], None)
+
+
+def test_an_output_directory_inside_the_input_is_refused(source):
+    with pytest.raises(ConfigError, match="the next run would read this one's output"):
+        compile_plan("p", [JsonlReader(str(source)), JsonlWriter(str(source / "out"))], None)
+
+
+def test_an_output_directory_the_reader_never_looks_into_is_fine(source):
+    plan = compile_plan("p", [JsonlReader(str(source)), JsonlWriter(str(source / "_out"))], None)
+
+    assert len(plan.inputs) == 2

@@ -154,7 +154,7 @@ class Driver:
         for root, record in self._uncommitted:
             for file in (*record.files, *record.side_files):
                 publish(file.temporary, file.final)
-            self.books.records[root] = record
+            self.books.add(record)
             self._events.append(e.Committed(root))
         self._uncommitted.clear()
 
