@@ -1,13 +1,14 @@
 """The workers of a run: starting, draining, recycling and placing them. Part of the scheduler, in a file of its own."""
 
 import math
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from gristmill.engine import commands as c
 from gristmill.engine import events as e
 from gristmill.engine.policies.packing import Placed, Room
 from gristmill.engine.policies.placement import place
-from gristmill.engine.policies.planner import Demand, pays, plan_workers
+from gristmill.engine.policies.planner import Demand, WorkerPlan, pays, plan_workers
 from gristmill.engine.policies.rates import remaining_visits
 from gristmill.engine.state import GroupRecord, NodeRecord, WorkerRecord, WorkerState
 
@@ -108,12 +109,14 @@ class Fleet:
                     if worker.state is WorkerState.READY:
                         self.drain(worker)
         demands = [self._demand(index, active) for index in active]
-        present = [Placed(w.group, w.node, w.gpus) for index in active for w in _staying(s.groups[index])]
+        workers = [worker for index in active for worker in _staying(s.groups[index])]
+        busy_first = sorted(workers, key=lambda worker: not worker.assigned)  # who is idle is the first to go
+        present = [Placed(w.group, w.node, w.gpus) for w in busy_first]
         # CPUs are compressible: if one worker of every group does not fit, it is on more CPUs than there are.
         plan = plan_workers(demands, self._rooms(active, roomy=False), present)
         plan = plan or plan_workers(demands, self._rooms(active, roomy=True), present)
         if plan is not None:
-            self._carry_out(plan.workers, plan.packing.new, demands)
+            self._carry_out(plan, demands)
         else:
             self._take_turns(active)
 
@@ -168,30 +171,34 @@ class Fleet:
         cpus = sum(node.cpus for node in self.nodes.values()) - sum(other.cpus for other in others)
         return max(1, int(cpus / mine.cpus)) if mine.cpus else 1
 
-    def _carry_out(self, wanted: dict[int, int], new: list[Placed], demands: list[Demand]) -> None:
-        """Start what is missing and drain what is too many, if that pays; a group without workers always starts."""
-        s = self.scheduler
-        now = {group: len(_staying(s.groups[group])) for group in wanted}
-        growing = [group for group, count in wanted.items() if count > now[group]]
-        change_s = max((s.groups[group].setup_s for group in growing), default=0.0)
-        worth = pays(demands, now, wanted, change_s)
-        if worth:
-            for group, count in wanted.items():
-                self._drain_surplus(s.groups[group], now[group] - count, needed=bool(growing))
-        for worker in new:
-            known = s.groups[worker.group].rate.is_known
-            if (worth or not now[worker.group] or not known) and wanted[worker.group] > len(
-                _staying(s.groups[worker.group])
-            ):
-                self.start(s.groups[worker.group], at=worker)
+    def _carry_out(self, plan: WorkerPlan, demands: list[Demand]) -> None:
+        """Start what is missing and drain what is too many or in the way, if that pays.
 
-    def _drain_surplus(self, group: GroupRecord, surplus: int, *, needed: bool) -> None:
-        """Drain workers another group would use, idle ones first; none that has hardly begun."""
-        if surplus <= 0 or not needed:
-            return
-        settled = [w for w in _staying(group) if w.state is WorkerState.READY and self._has_paid_off(group, w)]
-        for worker in sorted(settled, key=lambda w: len(w.assigned))[:surplus]:
-            self.drain(worker)
+        A group without workers always gets one: others that stand where the plan has put it move, or it would wait for
+        ever.
+        """
+        s = self.scheduler
+        now = {group: len(_staying(s.groups[group])) for group in plan.workers}
+        growing = [group for group, count in plan.workers.items() if count > now[group]]
+        change_s = max((s.groups[group].setup_s for group in growing), default=0.0)
+        worth = any(not now[group] for group in growing) or pays(demands, now, plan.workers, change_s)
+        if worth and growing:
+            self._drain_all_but(plan.packing.kept)
+        for worker in plan.packing.new:
+            group = s.groups[worker.group]
+            if (worth or not group.rate.is_known) and plan.workers[worker.group] > len(_staying(group)):
+                self.start(group, at=worker)
+
+    def _drain_all_but(self, kept: list[Placed]) -> None:
+        """Drain the workers the plan does not keep; none that has hardly begun."""
+        places = Counter(kept)
+        for group in self.scheduler.groups:
+            for worker in _staying(group):
+                place = Placed(worker.group, worker.node, worker.gpus)
+                if places[place]:
+                    places[place] -= 1
+                elif worker.state is WorkerState.READY and self._has_paid_off(group, worker):
+                    self.drain(worker)
 
     def _has_paid_off(self, group: GroupRecord, worker: WorkerRecord) -> bool:
         return self.scheduler.now - worker.ready_at >= 2 * group.setup_s

@@ -112,3 +112,17 @@ def test_two_groups_share_the_cpus_in_proportion_to_their_load():
     run.run()
 
     assert run.now < 1.25 * 400 * (0.3 + 0.1) / 8
+
+
+def test_workers_move_aside_for_a_group_that_needs_a_whole_gpu():
+    groups = (
+        group(0, resources=Resources(gpus=0.5)),
+        group(1, resources=Resources(gpu_memory_gb=3)),
+        group(2, resources=Resources(gpus=1)),
+    )
+    run = VirtualRun(groups, [1] * 40)
+    run.join(cpus=2, gpu_memory_gb=(8.0, 5.5))
+    run.run()
+
+    assert run.finish.outcome == "finished"
+    assert len(started(run)) < 30
