@@ -42,6 +42,7 @@ def test_a_result_is_in_the_order_of_the_partitions_whatever_the_order_of_commit
 
     assert result.output_files == ["a", "b"]
     assert result.read == 5
+    assert books.input_bytes_done == 2 * batch.nbytes > 0
 
 
 def test_line_numbers_become_those_of_the_file(tmp_path):

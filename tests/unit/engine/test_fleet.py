@@ -126,3 +126,14 @@ def test_workers_move_aside_for_a_group_that_needs_a_whole_gpu():
 
     assert run.finish.outcome == "finished"
     assert len(started(run)) < 30
+
+
+def test_workers_are_drained_while_there_is_work_if_another_group_needs_their_cpus():
+    run = VirtualRun((group(0), group(1)), [1] * 400, lambda index, _: Deed(service_s=(0.3, 0.1)[index]))
+    run.join(cpus=8)
+    run.run()
+
+    downstream = {x.worker for x in run.commands if isinstance(x, c.StartWorker) and x.group == 1}
+    sends = [i for i, x in enumerate(run.commands) if isinstance(x, c.SendTask) and x.worker in downstream]
+    drains = [i for i, x in enumerate(run.commands) if isinstance(x, c.DrainWorker) and x.worker in downstream]
+    assert drains[0] < sends[-1]
