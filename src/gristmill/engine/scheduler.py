@@ -16,7 +16,7 @@ from gristmill.engine import commands as c
 from gristmill.engine import events as e
 from gristmill.engine.fleet import Fleet
 from gristmill.engine.plan import Group
-from gristmill.engine.policies import batching, retry
+from gristmill.engine.policies import backlog, batching, retry
 from gristmill.engine.policies.backpressure import MemoryBook
 from gristmill.engine.state import GroupRecord, RootRecord, TaskRecord, WorkerRecord, WorkerState
 from gristmill.engine.task_state import Change
@@ -25,7 +25,6 @@ from gristmill.metrics.stage_counts import StageCounts
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-MAX_BACKLOG_S = 5.0  # a stage this far ahead of the next one pauses
 MAX_SETUP_FAILURES = 2
 WATCHDOG_S = 60.0
 SHARE_NEEDS = 1000  # documents read before a share of quarantined documents means anything
@@ -427,9 +426,13 @@ class Scheduler:
         after = self.groups[index + 1]
         if len(after.queue) >= self.config.max_queued:
             return True
-        if after.mean_service_s is None:
-            return len(after.queue) > 2 * max(8, len(after.workers) * after.plan.batch_size)
-        return len(after.queue) > 2 * len(after.workers) * after.plan.batch_size and after.backlog_s() > MAX_BACKLOG_S
+        return backlog.is_far_ahead(
+            len(after.queue),
+            workers=len(after.workers),
+            batch_size=after.plan.batch_size,
+            mean_service_s=after.mean_service_s,
+            setup_s=after.setup_s,
+        )
 
     def _dispatch_group(self, index: int, group: GroupRecord) -> None:
         workers = group.ready()
