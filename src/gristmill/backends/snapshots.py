@@ -60,7 +60,6 @@ class SnapshotMaker:
     def _stages(self) -> tuple[StageSnapshot, ...]:
         snapshots = []
         for group in self._scheduler.groups:
-            busy = sum(bool(worker.assigned) for worker in group.workers.values())
             memory = sum(worker.rss_bytes for worker in group.workers.values())
             for offset, name in enumerate(group.plan.names):
                 counts = self._count(group.plan.first_stage + offset, name)
@@ -75,7 +74,7 @@ class SnapshotMaker:
                         bytes_in=counts.bytes_in,
                         process_s=counts.process_s,
                         workers=len(group.workers),
-                        busy_workers=busy,
+                        busy_workers=group.crew.num_busy,
                         queued_tasks=len(group.queue),
                         queue_s=group.backlog_s(),
                         memory_bytes=memory,

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 from gristmill.engine import commands as c
 from gristmill.engine import events as e
+from gristmill.engine.crew import WorkerRecord, WorkerState
 from gristmill.engine.policies.packing import Placed, Room
 from gristmill.engine.policies.placement import place
 from gristmill.engine.policies.planner import Demand, WorkerPlan, pays, plan_workers
 from gristmill.engine.policies.rates import remaining_visits
-from gristmill.engine.state import GroupRecord, NodeRecord, WorkerRecord, WorkerState
+from gristmill.engine.state import GroupRecord, NodeRecord
 
 if TYPE_CHECKING:  # the two halves of one object: the scheduler owns the fleet
     from gristmill.engine.scheduler import Scheduler
@@ -67,7 +68,8 @@ class Fleet:
             node.cpus_used += resources.cpus
             for gpu, units in gpus:
                 node.gpu_free[gpu] -= units
-            self._workers[worker.id] = group.workers[worker.id] = worker
+            self._workers[worker.id] = worker
+            group.crew.add(worker)
             self.scheduler.out.append(
                 c.StartWorker(worker.id, group.plan.index, node.id, tuple(gpu for gpu, _ in gpus))
             )
@@ -76,13 +78,14 @@ class Fleet:
 
     def drain(self, worker: WorkerRecord) -> None:
         """Give a worker nothing more; it ends when it has finished what it has."""
-        worker.state = WorkerState.DRAINING
+        self.scheduler.groups[worker.group].crew.drain(worker)
         self.scheduler.out.append(c.DrainWorker(worker.id))
 
     def remove(self, worker: WorkerRecord) -> None:
         """A worker has ended: give back what it occupied."""
         group = self.scheduler.groups[worker.group]
-        del self._workers[worker.id], group.workers[worker.id]
+        del self._workers[worker.id]
+        group.crew.remove(worker)
         node = self.nodes.get(worker.node)
         if node is not None:
             node.cpus_used -= group.plan.resources.cpus
@@ -148,7 +151,7 @@ class Fleet:
         visits = remaining_visits([g.live for g in s.groups], [g.rate.fan_out() for g in s.groups], unlisted)[index]
         useful = max(1, math.ceil(visits / group.plan.batch_size))
         running_s = [s.now - worker.running_since for worker in group.workers.values() if worker.assigned]
-        fixed, staying = group.plan.num_workers, len(_staying(group))
+        fixed, staying = group.plan.num_workers, group.crew.num_staying
         if fixed is None and not rate.is_known:
             sole = self._sole_share(index, active)
             if not staying and sole is None:
@@ -178,7 +181,7 @@ class Fleet:
         ever.
         """
         s = self.scheduler
-        now = {group: len(_staying(s.groups[group])) for group in plan.workers}
+        now = {group: s.groups[group].crew.num_staying for group in plan.workers}
         growing = [group for group, count in plan.workers.items() if count > now[group]]
         change_s = max((s.groups[group].setup_s for group in growing), default=0.0)
         worth = any(not now[group] for group in growing) or pays(demands, now, plan.workers, change_s)
@@ -186,7 +189,7 @@ class Fleet:
             self._drain_all_but(plan.packing.kept)
         for worker in plan.packing.new:
             group = s.groups[worker.group]
-            if (worth or not group.rate.is_known) and plan.workers[worker.group] > len(_staying(group)):
+            if (worth or not group.rate.is_known) and plan.workers[worker.group] > group.crew.num_staying:
                 self.start(group, at=worker)
 
     def _drain_all_but(self, kept: list[Placed]) -> None:
@@ -210,10 +213,10 @@ class Fleet:
         back at once, and it would never have its turn.
         """
         s = self.scheduler
-        without = [s.groups[index] for index in active if not _staying(s.groups[index])]
+        without = [s.groups[index] for index in active if not s.groups[index].crew.num_staying]
         unplaced = [group for group in reversed(without) if group.queue and not self.start(group)]
         for group in without:
-            if not (unplaced and group.plan.resources.requires_gpu) and not _staying(group):
+            if not (unplaced and group.plan.resources.requires_gpu) and not group.crew.num_staying:
                 self.start(group)
         for group in unplaced:
             self._make_room(group)

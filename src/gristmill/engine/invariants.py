@@ -21,17 +21,19 @@ from collections import Counter
 from collections.abc import Iterable
 
 from gristmill.engine import commands as c
+from gristmill.engine.crew import WorkerState
 from gristmill.engine.policies import batching
 from gristmill.engine.policies.placement import UNITS
 from gristmill.engine.scheduler import Scheduler
-from gristmill.engine.state import GroupRecord, TaskRecord, WorkerState
-from gristmill.engine.task_state import State
+from gristmill.engine.state import GroupRecord
+from gristmill.engine.task_state import State, TaskRecord
 from gristmill.errors import EngineBug
 
 
 def check(scheduler: Scheduler, commands: Iterable[c.Command] = ()) -> None:
     """Raise EngineBug naming the invariant that does not hold. `commands` are those of the step just made."""
     _allocations(scheduler)
+    _crews(scheduler)
     _tasks(scheduler)
     _bytes(scheduler)
     if scheduler.finished:
@@ -63,6 +65,23 @@ def _allocations(s: Scheduler) -> None:
         cpus = sum(s.groups[worker.group].plan.resources.cpus for worker in here)
         # CPUs are compressible and floats: what must agree is the sum, to the last thousandth.
         _agree("I1", f"CPUs in use of node {node.id}", round(node.cpus_used, 3), round(cpus, 3))
+
+
+def _crews(s: Scheduler) -> None:
+    """I6: what a crew has counted and filed as its workers changed is what a look at all of them finds."""
+    for index, group in enumerate(s.groups):
+        crew, workers = group.crew, group.workers.values()
+        counted = (crew.num_ready, crew.num_staying, crew.num_busy, crew.num_stalled)
+        ready = [worker for worker in workers if worker.state is WorkerState.READY]
+        staying = [worker for worker in workers if worker.state is not WorkerState.DRAINING]
+        busy = [worker for worker in workers if worker.assigned]
+        stalled = [worker for worker in busy if worker.is_stalled]
+        expected = (len(ready), len(staying), len(busy), len(stalled))
+        _agree("I6", f"ready, staying, busy and stalled workers of group {index}", counted, expected)
+        takers = {worker.id: len(worker.assigned) for worker in ready if worker not in stalled}
+        _agree("I6", f"tasks of the workers of group {index} that take more", crew.filed(), takers)
+        waiting = {worker.id for worker in workers if worker.ungranted}
+        _agree("I6", f"workers of group {index} that wait for a grant", set(crew.waiting), waiting)
 
 
 def _tasks(s: Scheduler) -> None:
@@ -128,10 +147,9 @@ def _idleness(s: Scheduler) -> None:
 
 def _could_send(s: Scheduler, index: int, group: GroupRecord) -> bool:
     head = group.queue[0]
-    more_coming = not s.source_exhausted or any(g.live for g in s.groups[:index])
     waited = s.now - head.queued_at >= batching.FLUSH_S
-    has_batch = len(group.queue) >= group.plan.batch_size or waited or not more_coming
-    return has_batch and not s.must_wait(index) and s.admits(index, head.num_bytes, is_idle=True)
+    has_batch = len(group.queue) >= group.plan.batch_size or waited or not s.more_is_coming(index)
+    return has_batch and not s.dispatcher.must_wait(index) and s.dispatcher.admits(index, head.num_bytes, is_idle=True)
 
 
 def _finished_groups(s: Scheduler) -> None:

@@ -8,18 +8,20 @@ An event about something that is over (a late result of a worker given up on, a 
 """
 
 import heapq
-from collections import Counter, deque
+from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gristmill.engine import commands as c
 from gristmill.engine import events as e
+from gristmill.engine.crew import WorkerRecord, WorkerState
+from gristmill.engine.dispatch import Dispatcher
 from gristmill.engine.fleet import Fleet
 from gristmill.engine.plan import Group
-from gristmill.engine.policies import backlog, batching, retry
+from gristmill.engine.policies import retry
 from gristmill.engine.policies.backpressure import MemoryBook
-from gristmill.engine.state import GroupRecord, RootRecord, TaskRecord, WorkerRecord, WorkerState
-from gristmill.engine.task_state import Change
+from gristmill.engine.state import GroupRecord, RootRecord
+from gristmill.engine.task_state import Change, TaskRecord
 from gristmill.metrics.stage_counts import StageCounts
 
 if TYPE_CHECKING:
@@ -58,6 +60,7 @@ class Scheduler:
         self.committing: set[int] = set()
         self.memory = MemoryBook(limit=0, num_groups=len(groups))
         self.fleet = Fleet(self)
+        self.dispatcher = Dispatcher(self)
         self.totals = [StageCounts() for _ in range(self.num_stages)]
         self.partitions_done = 0
         self.sources_listed = 0
@@ -66,7 +69,6 @@ class Scheduler:
         self.pull_outstanding = False
         self.stop_reason: tuple[str, str] | None = None  # (outcome, error): finish what is under way, then stop
         self.finished = False
-        self.pending_grants: deque[tuple[int, int]] = deque()
         self.out: list[c.Command] = []
         self._next_task = 0
         self._apply: dict[type, Callable[..., None]] = {
@@ -99,7 +101,7 @@ class Scheduler:
             self.fleet.look_after_workers()
             self.fleet.rescale_if_due()
             self._pull()
-            self._dispatch()
+            self.dispatcher.dispatch()
             self._finish_if_done()
         out, self.out = self.out, []
         return out
@@ -130,7 +132,7 @@ class Scheduler:
         if self.source_exhausted or self.pull_outstanding or self.stop_reason or not self.fleet.nodes:
             return
         first = self.groups[0]
-        wanted = 2 * max(1, len(first.workers)) * self._slots(first, scarce=False)
+        wanted = 2 * max(1, len(first.workers)) * self.dispatcher.slots(first, scarce=False)
         if len(first.queue) < wanted:
             self.pull_outstanding = True
             self.out.append(c.PullSource(max(16, wanted)))
@@ -153,9 +155,9 @@ class Scheduler:
         worker = self.fleet.find(event.worker)
         if worker is None or worker.state is not WorkerState.STARTING:
             return
-        worker.state = WorkerState.READY
         worker.ready_at = worker.idle_since = self.now
         group = self.groups[worker.group]
+        group.crew.make_ready(worker)
         group.setup_failures = 0
         group.setup_s = event.setup_s
         if worker.replaces is not None:
@@ -170,7 +172,7 @@ class Scheduler:
         self.fleet.remove(worker)
         group = self.groups[worker.group]
         group.setup_failures += 1
-        if group.setup_failures >= MAX_SETUP_FAILURES and not group.ready():
+        if group.setup_failures >= MAX_SETUP_FAILURES and not group.crew.num_ready:
             self._abort("failed", f"{group.plan.name}: set-up failed {group.setup_failures} times: {event.error}")
 
     def _worker_lost(self, event: e.WorkerLost) -> None:
@@ -183,7 +185,7 @@ class Scheduler:
         if never_ready:
             group = self.groups[worker.group]
             group.setup_failures += 1
-            if group.setup_failures > MAX_SETUP_FAILURES and not group.ready():
+            if group.setup_failures > MAX_SETUP_FAILURES and not group.crew.num_ready:
                 self._abort("failed", f"{group.plan.name}: its workers end during set-up: {event.cause}")
 
     def _worker_exited(self, event: e.WorkerExited) -> None:
@@ -202,7 +204,6 @@ class Scheduler:
             running = False
             self._requeue(task)
         worker.assigned.clear()
-        self.pending_grants = deque(grant for grant in self.pending_grants if grant[0] != worker.id)
 
     def _memory_sampled(self, event: e.MemorySampled) -> None:
         worker = self.fleet.find(event.worker)
@@ -246,8 +247,9 @@ class Scheduler:
         if found is None:
             self.out.append(c.Release(event.output.payload))
             return
-        self._take_over(found[1], event.output)
-        self.pending_grants.append((event.worker, event.task))
+        worker, task = found
+        self._take_over(task, event.output)
+        self.groups[task.group].crew.emitted(worker, task.id)
 
     def _task_stepped(self, event: e.TaskStepped) -> None:
         found = self._assigned(event.worker, event.task)
@@ -287,8 +289,8 @@ class Scheduler:
             if task.group:
                 self.memory.consume(task.group, task.num_bytes)
         self.out.append(c.Release(task.payload))
-        del worker.assigned[task.id], self.tasks[task.id]
-        self._worker_moved_on(worker)
+        del self.tasks[task.id]
+        self._hand_back(worker, task)
         group.live -= 1
         root.live -= 1
         if group.live == 0 and self.source_exhausted:
@@ -319,11 +321,15 @@ class Scheduler:
         task.change(Change.RAISED)
         task.trial = retry.after_exception(task.trial, event.error, transient=event.transient)
         task.last_worker = worker.id
-        del worker.assigned[task.id]
-        self._worker_moved_on(worker)
+        self._hand_back(worker, task)
         self._requeue(task)
 
-    def _worker_moved_on(self, worker: WorkerRecord) -> None:
+    def _hand_back(self, worker: WorkerRecord, task: TaskRecord) -> None:
+        """A worker is through with a task and goes on to its next."""
+        crew = self.groups[worker.group].crew
+        del worker.assigned[task.id]
+        crew.forget_outputs(worker, task.id)
+        crew.refile(worker)
         worker.running_since = worker.idle_since = self.now
         worker.warned_at = 0.0
 
@@ -400,147 +406,11 @@ class Scheduler:
 
     def group_finished(self, index: int) -> bool:
         """Whether nothing is here and nothing more will come."""
-        return self.source_exhausted and not any(group.live for group in self.groups[: index + 1])
+        return not self.more_is_coming(index) and not self.groups[index].live
 
-    # Dispatch
-
-    def _slots(self, group: GroupRecord, *, scarce: bool) -> int:
-        return batching.slots(group.mean_service_s, batch_size=group.plan.batch_size, scarce=scarce)
-
-    def _dispatch(self) -> None:
-        """Hand out what is waiting, downstream first, so that memory is freed before more is taken."""
-        for index in range(len(self.groups) - 1, -1, -1):
-            group = self.groups[index]
-            while group.delayed and group.delayed[0][0] <= self.now:
-                group.queue.append(heapq.heappop(group.delayed)[2])
-            if group.queue and not self.must_wait(index):
-                self._dispatch_group(index, group)
-        self._grant()
-
-    def must_wait(self, index: int) -> bool:
-        """Whether a group pauses because the next one is far behind, or because stages run one after another."""
-        if self.config.barrier:
-            return index > 0 and not self.group_finished(index - 1)
-        if index + 1 == len(self.groups):
-            return False
-        after = self.groups[index + 1]
-        if len(after.queue) >= self.config.max_queued:
-            return True
-        return backlog.is_far_ahead(
-            len(after.queue),
-            workers=len(after.workers),
-            batch_size=after.plan.batch_size,
-            mean_service_s=after.mean_service_s,
-            setup_s=after.setup_s,
-        )
-
-    def _dispatch_group(self, index: int, group: GroupRecord) -> None:
-        workers = group.ready()
-        if not workers:
-            return
-        more_coming = not self.source_exhausted or any(g.live for g in self.groups[:index])
-        size = group.plan.batch_size
-        stalled = self.stalled_workers()
-        while group.queue:
-            head = group.queue[0]
-            scarce = not more_coming and len(group.queue) <= len(workers) * size
-            slots = self._slots(group, scarce=scarce)
-            # A task that failed is tried elsewhere, if there is room elsewhere. Behind a stalled one it would be stuck.
-            worker = min(
-                workers,
-                key=lambda w: (len(w.assigned) >= slots or w.id in stalled, w.id == head.last_worker, len(w.assigned)),
-            )
-            room = slots - len(worker.assigned)
-            if room <= 0:
-                return
-            if size == 1:
-                count = min(room, -(-len(group.queue) // len(workers)))
-            else:
-                count = batching.batch_of(
-                    len(group.queue),
-                    batch_size=size,
-                    remaining=group.live,
-                    workers=len(workers),
-                    more_coming=more_coming,
-                    oldest_wait_s=self.now - head.queued_at,
-                )
-            if not self._send(worker, group, index, min(count, room)):
-                return
-
-    def _send(self, worker: WorkerRecord, group: GroupRecord, index: int, count: int) -> bool:
-        """Send up to `count` tasks; False if there are none to send or memory does not allow even one."""
-        queue, size = group.queue, group.plan.batch_size
-        calls: list[list[c.Assignment]] = []
-        if not worker.assigned:
-            worker.running_since = self.now
-        for _ in range(min(count, len(queue))):
-            task = queue[0]
-            if not self.admits(index, task.num_bytes, is_idle=not worker.assigned):
-                break
-            queue.popleft()
-            task.change(Change.SENT)
-            self.memory.send(task.id, index, task.num_bytes)
-            worker.assigned[task.id] = task
-            trial = task.trial
-            # What is handled with care runs in a call of its own: its failure must be its own.
-            if not calls or len(calls[-1]) == size or trial.attempts or calls[-1][-1].attempt:
-                calls.append([])
-            calls[-1].append(
-                c.Assignment(
-                    task.id,
-                    task.item_id,
-                    task.payload,
-                    trial.care,
-                    trial.attempts,
-                    trial.condemned,
-                    trial.cause,
-                    task.received,
-                )
-            )
-        if calls:
-            self.out.append(c.SendTask(worker.id, calls))
-        return bool(calls)
-
-    def admits(self, index: int, num_bytes: int, *, is_idle: bool) -> bool:
-        """Whether memory allows a task of this size to be sent to a worker of this group now."""
-        if self.memory.admits(index, num_bytes):
-            return True
-        if self.config.barrier and not self.memory.reserved:
-            return True  # later groups cannot go first, however much waits for them
-        # A stage that streams waits for the next one: if nobody else can move, the next one has to, whatever it takes.
-        return is_idle and bool(self.pending_grants) and self._all_are_stalled()
-
-    def _all_are_stalled(self) -> bool:
-        stalled = self.stalled_workers()
-        return all(w in stalled for g in self.groups for w, record in g.workers.items() if record.assigned)
-
-    def stalled_workers(self) -> set[int]:
-        """Workers that can do nothing before an output of theirs has been taken up by the next group."""
-        if not self.pending_grants:
-            return set()
-        waiting = Counter(worker for worker, _ in self.pending_grants)
-        return {worker for worker, count in waiting.items() if count >= c.EMIT_CREDITS}
-
-    def _grant(self) -> None:
-        """Let streaming workers go on while their successors keep up."""
-        for _ in range(len(self.pending_grants)):
-            worker_id, task_id = self.pending_grants.popleft()
-            found = self._assigned(worker_id, task_id)
-            if found is None:
-                continue
-            index = found[1].group + 1
-            ahead = index < len(self.groups) and (self._too_far_ahead(index))
-            if ahead:
-                self.pending_grants.append((worker_id, task_id))
-            else:
-                self.out.append(c.GrantEmit(worker_id, task_id))
-
-    def _too_far_ahead(self, index: int) -> bool:
-        group = self.groups[index]
-        # Who waits for a group without workers may be what keeps it from having one (they share a GPU, or take turns).
-        if group.live == 0 or not group.workers:
-            return False
-        return len(group.queue) >= 2 * max(1, len(group.workers)) or sum(self.memory.held) > self.memory.limit // 2
+    def more_is_coming(self, index: int) -> bool:
+        """Whether a group may get tasks that are not there yet."""
+        return not self.source_exhausted or any(group.live for group in self.groups[:index])
 
     # Time
 
@@ -549,14 +419,7 @@ class Scheduler:
 
     def next_wakeup(self) -> float | None:
         """When the scheduler wants to be ticked, beyond the executor's regular ticks."""
-        times = [group.delayed[0][0] for group in self.groups if group.delayed]
-        times += [
-            group.queue[0].queued_at + batching.FLUSH_S
-            for group in self.groups
-            if group.plan.batch_size > 1 and group.queue and group.ready()
-        ]
-        # What is due already waits for something else, which will be an event: a wakeup would only spin.
-        return min((time for time in times if time > self.now), default=None)
+        return self.dispatcher.next_wakeup()
 
     def story(self, item_id: str) -> str:
         """What is known of one task, for messages about our own mistakes."""

@@ -1,4 +1,4 @@
-"""The scheduler's memory: tasks, workers, groups, roots and nodes. Plain records; the scheduler alone changes them.
+"""The scheduler's memory: groups, roots and nodes. Plain records; the scheduler alone changes them.
 
 Ids are integers counted up from 0 and maps keep insertion order, so the same events give the same commands in every
 process and under every hash seed.
@@ -6,59 +6,17 @@ process and under every hash seed.
 
 from collections import deque
 from dataclasses import dataclass, field
-from enum import Enum
 
+from gristmill.engine.crew import Crew, WorkerRecord
 from gristmill.engine.events import Output
 from gristmill.engine.plan import Group
 from gristmill.engine.policies.packing import Room
 from gristmill.engine.policies.placement import UNITS, share_of_gpu
 from gristmill.engine.policies.rates import Rate
-from gristmill.engine.policies.retry import FRESH, Trial
-from gristmill.engine.task_state import Change, State, next_state
+from gristmill.engine.task_state import TaskRecord
 from gristmill.metrics.stage_counts import StageCounts
 from gristmill.stages.resources import Resources
 from gristmill.tasks import StagedFile
-
-WorkerState = Enum("WorkerState", "STARTING READY DRAINING")
-
-
-@dataclass(slots=True, eq=False)
-class TaskRecord:
-    """One task in one group. `id` is new for every attempt; `item_id` is what stays."""
-
-    id: int
-    root: int
-    group: int
-    item_id: str
-    num_bytes: int
-    payload: object
-    queued_at: float
-    state: State = State.QUEUED
-    trial: Trial = FRESH
-    received: int = 0  # outputs taken over so far; a streaming task that is done again repeats them
-    last_worker: int = -1
-
-    def change(self, change: Change) -> None:
-        """Go on to the next state, or raise EngineBug if that cannot happen."""
-        self.state = next_state(self.item_id, self.state, change)
-
-
-@dataclass(slots=True, eq=False)
-class WorkerRecord:
-    """One worker. `assigned` is in the order it was sent, which is the order it runs in: the first is running."""
-
-    id: int
-    group: int
-    node: int
-    gpus: tuple[tuple[int, int], ...]  # (gpu, units)
-    state: WorkerState = WorkerState.STARTING
-    assigned: dict[int, TaskRecord] = field(default_factory=dict)
-    ready_at: float = 0.0
-    idle_since: float = 0.0
-    running_since: float = 0.0
-    warned_at: float = 0.0
-    rss_bytes: int = 0
-    replaces: int | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -68,16 +26,17 @@ class GroupRecord:
     plan: Group
     queue: deque[TaskRecord] = field(default_factory=deque)
     delayed: list[tuple[float, int, TaskRecord]] = field(default_factory=list)  # heap by the time they may go on
-    workers: dict[int, WorkerRecord] = field(default_factory=dict)
+    crew: Crew = field(default_factory=Crew)
     live: int = 0  # tasks here that are not done
     rate: Rate = field(default_factory=Rate)
     mean_service_s: float | None = None
     setup_failures: int = 0
     setup_s: float = 0.0
 
-    def ready(self) -> list[WorkerRecord]:
-        """Workers that take tasks."""
-        return [w for w in self.workers.values() if w.state is WorkerState.READY]
+    @property
+    def workers(self) -> dict[int, WorkerRecord]:
+        """All that are starting, ready or draining, by number. `crew` changes them."""
+        return self.crew.workers
 
     def measured(self, seconds: float, outputs: int) -> None:
         """Learn from a task that took so many seconds of work and became so many tasks."""

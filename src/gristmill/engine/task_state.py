@@ -9,8 +9,10 @@ There is no failed state: a task that keeps failing is handled with more and mor
 last step its documents are quarantined, which finishes it. So every task ends in DONE, and nothing is lost in silence.
 """
 
+from dataclasses import dataclass
 from enum import IntEnum
 
+from gristmill.engine.policies.retry import FRESH, Trial
 from gristmill.errors import EngineBug
 
 # IntEnum because an Enum's hash is computed in Python, and every task changes state twice in every stage.
@@ -31,3 +33,24 @@ def next_state(item_id: str, state: State, change: Change) -> State:
         return TRANSITIONS[state, change]
     except KeyError:
         raise EngineBug(f"task {item_id}: {change.name} while {state.name}") from None
+
+
+@dataclass(slots=True, eq=False)
+class TaskRecord:
+    """One task in one group. `id` is new for every attempt; `item_id` is what stays."""
+
+    id: int
+    root: int
+    group: int
+    item_id: str
+    num_bytes: int
+    payload: object
+    queued_at: float
+    state: State = State.QUEUED
+    trial: Trial = FRESH
+    received: int = 0  # outputs taken over so far; a streaming task that is done again repeats them
+    last_worker: int = -1
+
+    def change(self, change: Change) -> None:
+        """Go on to the next state, or raise EngineBug if that cannot happen."""
+        self.state = next_state(self.item_id, self.state, change)

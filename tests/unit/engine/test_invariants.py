@@ -3,6 +3,7 @@
 import pytest
 
 from gristmill.engine import invariants
+from gristmill.engine.crew import NO_SHELF
 from gristmill.engine.scheduler import SchedulerConfig
 from gristmill.engine.task_state import State
 from gristmill.errors import EngineBug
@@ -84,6 +85,16 @@ def leave_a_worker_idle(s):
         task.state = State.QUEUED
         s.memory.unsend(task.id)
         s.groups[0].queue.append(task)
+    s.groups[0].crew.refile(worker)
+
+
+def miscount_a_worker(s):
+    s.groups[0].crew.num_busy += 1
+
+
+def misfile_a_worker(s):
+    worker = next(w for w in s.groups[0].workers.values() if w.shelf != NO_SHELF)
+    del s.groups[0].crew._shelves[worker.shelf][worker.id]
 
 
 @pytest.mark.parametrize(
@@ -102,6 +113,8 @@ def leave_a_worker_idle(s):
         (put_a_task_in_two_places, "I3 task"),
         (forget_a_root, "I4 root"),
         (leave_a_worker_idle, "I6 group stage_0"),
+        (miscount_a_worker, "I6 ready, staying, busy and stalled workers of group 0"),
+        (misfile_a_worker, "I6 tasks of the workers of group 0"),
         (lose_a_task, "I19 all tasks"),
     ],
     ids=lambda value: getattr(value, "__name__", None),

@@ -1,0 +1,148 @@
+"""The workers of one group, filed by how much they hold. No other file may change a worker's state.
+
+A step of the scheduler must not cost more because there are more workers. So nothing here looks at all of them: counts
+are kept as workers change, and the least loaded is the first of the lowest shelf that is not empty. Within a shelf the
+one that has been there longest comes first.
+"""
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from enum import Enum
+
+from gristmill.engine.commands import EMIT_CREDITS
+from gristmill.engine.task_state import TaskRecord
+
+WorkerState = Enum("WorkerState", "STARTING READY DRAINING")
+
+NO_SHELF = -1
+
+
+@dataclass(slots=True, eq=False)
+class WorkerRecord:
+    """One worker. `assigned` is in the order it was sent, which is the order it runs in: the first is running."""
+
+    id: int
+    group: int
+    node: int
+    gpus: tuple[tuple[int, int], ...]  # (gpu, units)
+    state: WorkerState = WorkerState.STARTING
+    assigned: dict[int, TaskRecord] = field(default_factory=dict)
+    ungranted: list[int] = field(default_factory=list)  # the task of every output the next group has not taken up
+    ready_at: float = 0.0
+    idle_since: float = 0.0
+    running_since: float = 0.0
+    warned_at: float = 0.0
+    rss_bytes: int = 0
+    replaces: int | None = None
+    shelf: int = NO_SHELF  # where the crew has filed it
+    counts_as_busy: bool = False
+    counts_as_stalled: bool = False
+
+    @property
+    def is_stalled(self) -> bool:
+        """Whether it can do nothing before an output of its running task has been taken up by the next group."""
+        return len(self.ungranted) >= EMIT_CREDITS
+
+
+class Crew:
+    """The workers of one group. Whoever changes what a worker holds calls `refile`."""
+
+    def __init__(self) -> None:
+        self.workers: dict[int, WorkerRecord] = {}
+        self.waiting: dict[int, WorkerRecord] = {}  # those with outputs that are not granted, in the order they came
+        self.num_ready = 0
+        self.num_staying = 0  # all but the draining
+        self.num_busy = 0  # hold a task
+        self.num_stalled = 0  # hold a task and are stalled
+        self._shelves: list[OrderedDict[int, WorkerRecord]] = []  # by number of tasks: ready workers that can take more
+        self._lowest = 0  # no shelf below is in use
+
+    def add(self, worker: WorkerRecord) -> None:
+        """A worker is starting."""
+        self.workers[worker.id] = worker
+        self.num_staying += 1
+
+    def make_ready(self, worker: WorkerRecord) -> None:
+        """A worker has finished its set-up."""
+        worker.state = WorkerState.READY
+        self.num_ready += 1
+        self.refile(worker)
+
+    def drain(self, worker: WorkerRecord) -> None:
+        """A worker gets nothing more."""
+        self._stop_counting(worker)
+        worker.state = WorkerState.DRAINING
+        self.refile(worker)
+
+    def remove(self, worker: WorkerRecord) -> None:
+        """A worker has ended, and what it held has been taken back."""
+        self._stop_counting(worker)
+        worker.state = WorkerState.DRAINING
+        worker.ungranted.clear()
+        self.refile(worker)
+        self.waiting.pop(worker.id, None)
+        del self.workers[worker.id]
+
+    def _stop_counting(self, worker: WorkerRecord) -> None:
+        self.num_ready -= worker.state is WorkerState.READY
+        self.num_staying -= worker.state is not WorkerState.DRAINING
+
+    def refile(self, worker: WorkerRecord) -> None:
+        """Count a worker and put it where it belongs, after what it holds has changed."""
+        busy = bool(worker.assigned)
+        stalled = busy and worker.is_stalled
+        self.num_busy += busy - worker.counts_as_busy
+        self.num_stalled += stalled - worker.counts_as_stalled
+        worker.counts_as_busy, worker.counts_as_stalled = busy, stalled
+        shelf = len(worker.assigned) if worker.state is WorkerState.READY and not stalled else NO_SHELF
+        if shelf == worker.shelf:
+            return
+        if worker.shelf != NO_SHELF:
+            del self._shelves[worker.shelf][worker.id]
+        worker.shelf = shelf
+        if shelf != NO_SHELF:
+            while len(self._shelves) <= shelf:
+                self._shelves.append(OrderedDict())
+            self._shelves[shelf][worker.id] = worker
+            self._lowest = min(self._lowest, shelf)
+
+    def least_loaded(self, *, below: int, avoid: int) -> WorkerRecord | None:
+        """The worker that holds the fewest tasks, fewer than `below`; `avoid` only if there is no other."""
+        shelves = self._shelves
+        while self._lowest < len(shelves) and not shelves[self._lowest]:
+            self._lowest += 1
+        last_resort = None
+        for shelf in shelves[self._lowest : below]:
+            for number, worker in shelf.items():
+                if number != avoid:
+                    return worker
+                last_resort = worker
+        return last_resort
+
+    def filed(self) -> dict[int, int]:
+        """The workers that can take more, and what each holds: what `least_loaded` chooses from."""
+        return {number: load for load, shelf in enumerate(self._shelves) for number in shelf}
+
+    # Streaming
+
+    def emitted(self, worker: WorkerRecord, task: int) -> None:
+        """A worker waits for one more grant."""
+        worker.ungranted.append(task)
+        self.waiting[worker.id] = worker
+        self.refile(worker)
+
+    def forget_outputs(self, worker: WorkerRecord, task: int) -> None:
+        """A task is over: nobody waits for its grants any more."""
+        if worker.ungranted:
+            worker.ungranted = [other for other in worker.ungranted if other != task]
+            if not worker.ungranted:
+                del self.waiting[worker.id]
+
+    def take_waiting(self) -> list[tuple[int, int]]:
+        """All (worker, task) that wait for a grant, which they now get."""
+        granted = [(worker.id, task) for worker in self.waiting.values() for task in worker.ungranted]
+        waiting, self.waiting = self.waiting, {}
+        for worker in waiting.values():
+            worker.ungranted.clear()
+            self.refile(worker)
+        return granted

@@ -1,0 +1,152 @@
+"""Which waiting task goes to which worker, and when a streaming worker may go on. Part of the scheduler.
+
+A step costs a few lookups for every group, however many workers and tasks there are: the crew of each group knows its
+least loaded worker. Downstream goes first, so that memory is freed before more is taken.
+"""
+
+import heapq
+from typing import TYPE_CHECKING
+
+from gristmill.engine import commands as c
+from gristmill.engine.crew import WorkerRecord
+from gristmill.engine.policies import backlog, batching
+from gristmill.engine.state import GroupRecord
+from gristmill.engine.task_state import Change, TaskRecord
+
+if TYPE_CHECKING:  # two parts of one object: the scheduler owns the dispatcher
+    from gristmill.engine.scheduler import Scheduler
+
+
+class Dispatcher:
+    """Hands out tasks. What it may not decide is how many workers there are: that is the fleet's."""
+
+    def __init__(self, scheduler: "Scheduler") -> None:
+        self.scheduler = scheduler
+
+    def dispatch(self) -> None:
+        """Hand out what is waiting, and let streaming workers go on while their successors keep up."""
+        s = self.scheduler
+        for index in range(len(s.groups) - 1, -1, -1):
+            group = s.groups[index]
+            while group.delayed and group.delayed[0][0] <= s.now:
+                group.queue.append(heapq.heappop(group.delayed)[2])
+            if group.queue and group.crew.num_ready and not self.must_wait(index):
+                self._dispatch_group(index, group)
+        for index, group in enumerate(s.groups):
+            if group.crew.waiting and not self._too_far_ahead(index + 1):
+                s.out.extend(c.GrantEmit(worker, task) for worker, task in group.crew.take_waiting())
+
+    def must_wait(self, index: int) -> bool:
+        """Whether a group pauses because the next one is far behind, or because stages run one after another."""
+        s = self.scheduler
+        if s.config.barrier:
+            return index > 0 and not s.group_finished(index - 1)
+        if index + 1 == len(s.groups):
+            return False
+        after = s.groups[index + 1]
+        queued = len(after.queue)
+        if queued >= s.config.max_queued:
+            return True
+        return backlog.is_far_ahead(
+            queued,
+            workers=len(after.workers),
+            batch_size=after.plan.batch_size,
+            mean_service_s=after.mean_service_s,
+            setup_s=after.setup_s,
+        )
+
+    def slots(self, group: GroupRecord, *, scarce: bool) -> int:
+        """Tasks a worker of a group may hold."""
+        return batching.slots(group.mean_service_s, batch_size=group.plan.batch_size, scarce=scarce)
+
+    def _dispatch_group(self, index: int, group: GroupRecord) -> None:
+        s, size, workers = self.scheduler, group.plan.batch_size, group.crew.num_ready
+        more_coming = s.more_is_coming(index)
+        while group.queue:
+            head = group.queue[0]
+            scarce = not more_coming and len(group.queue) <= workers * size
+            slots = self.slots(group, scarce=scarce)
+            # A task that failed is tried elsewhere, if there is room elsewhere.
+            worker = group.crew.least_loaded(below=slots, avoid=head.last_worker)
+            if worker is None:
+                return
+            if size == 1:
+                count = -(-len(group.queue) // workers)
+            else:
+                count = batching.batch_of(
+                    len(group.queue),
+                    batch_size=size,
+                    remaining=group.live,
+                    workers=workers,
+                    more_coming=more_coming,
+                    oldest_wait_s=s.now - head.queued_at,
+                )
+            if not self._send(worker, group, index, min(count, slots - len(worker.assigned))):
+                return
+
+    def _send(self, worker: WorkerRecord, group: GroupRecord, index: int, count: int) -> bool:
+        """Send up to `count` tasks; False if there are none to send or memory does not allow even one."""
+        s, queue, size = self.scheduler, group.queue, group.plan.batch_size
+        calls: list[list[c.Assignment]] = []
+        if not worker.assigned:
+            worker.running_since = s.now
+        for _ in range(min(count, len(queue))):
+            task = queue[0]
+            if not self.admits(index, task.num_bytes, is_idle=not worker.assigned):
+                break
+            queue.popleft()
+            task.change(Change.SENT)
+            s.memory.send(task.id, index, task.num_bytes)
+            worker.assigned[task.id] = task
+            # What is handled with care runs in a call of its own: its failure must be its own.
+            if not calls or len(calls[-1]) == size or task.trial.attempts or calls[-1][-1].attempt:
+                calls.append([])
+            calls[-1].append(_assignment(task))
+        if calls:
+            group.crew.refile(worker)
+            s.out.append(c.SendTask(worker.id, calls))
+        return bool(calls)
+
+    def admits(self, index: int, num_bytes: int, *, is_idle: bool) -> bool:
+        """Whether memory allows a task of this size to be sent to a worker of this group now."""
+        s = self.scheduler
+        if s.memory.admits(index, num_bytes):
+            return True
+        if s.config.barrier and not s.memory.reserved:
+            return True  # later groups cannot go first, however much waits for them
+        # A stage that streams waits for the next one: if nobody else can move, the next one has to, whatever it takes.
+        return is_idle and self._all_are_stalled()
+
+    def _all_are_stalled(self) -> bool:
+        """Whether every worker that holds a task waits for the next group, and there is one."""
+        crews = [group.crew for group in self.scheduler.groups]
+        return any(crew.waiting for crew in crews) and all(crew.num_busy == crew.num_stalled for crew in crews)
+
+    def _too_far_ahead(self, index: int) -> bool:
+        s = self.scheduler
+        if index == len(s.groups):
+            return False
+        group = s.groups[index]
+        # Who waits for a group without workers may be what keeps it from having one (they share a GPU, or take turns).
+        if group.live == 0 or not group.workers:
+            return False
+        return len(group.queue) >= 2 * max(1, len(group.workers)) or sum(s.memory.held) > s.memory.limit // 2
+
+    def next_wakeup(self) -> float | None:
+        """When something that waits may go on without any event."""
+        s = self.scheduler
+        times = [group.delayed[0][0] for group in s.groups if group.delayed]
+        times += [
+            group.queue[0].queued_at + batching.FLUSH_S
+            for group in s.groups
+            if group.plan.batch_size > 1 and group.queue and group.crew.num_ready
+        ]
+        # What is due already waits for something else, which will be an event: a wakeup would only spin.
+        return min((time for time in times if time > s.now), default=None)
+
+
+def _assignment(task: TaskRecord) -> c.Assignment:
+    trial = task.trial
+    return c.Assignment(
+        task.id, task.item_id, task.payload, trial.care, trial.attempts, trial.condemned, trial.cause, task.received
+    )
