@@ -87,6 +87,10 @@ class ProcessingStage(Generic[X, Y]):
     def setup_on_node(self, node_info: NodeInfo | None = None, worker_metadata: WorkerMetadata | None = None) -> None:
         """Run once per machine before any worker of the stage starts there (fetch a model, build a cache)."""
 
+    def wants_node_setup(self) -> bool:
+        """Whether `setup_on_node` has anything to do; if no stage says so, a run starts without that step."""
+        return type(self).setup_on_node is not ProcessingStage.setup_on_node
+
     def setup(self, worker_metadata: WorkerMetadata | None = None) -> None:
         """Run once in every worker before its first task (load the model)."""
 

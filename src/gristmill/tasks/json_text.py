@@ -17,6 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from gristmill.tasks.byte_search import find_byte, unpack_bits
+from gristmill.tasks.text_columns import from_texts, to_bitmap
 
 JsonValue: TypeAlias = "str | int | float | bool | list[JsonValue] | dict[str, JsonValue] | None"
 
@@ -149,7 +150,7 @@ def _parse_strings(texts: Sequence[bytes | None]) -> pa.Array | None:
         start, used = stop, used + size
     if is_null.all():
         return None
-    return pa.StringArray.from_buffers(len(texts), pa.py_buffer(offsets), data.slice(0, used), _bitmap(~is_null))
+    return pa.StringArray.from_buffers(len(texts), pa.py_buffer(offsets), data.slice(0, used), to_bitmap(~is_null))
 
 
 def _parse_some_strings(texts: Sequence[bytes | None], lengths: NDArray[np.int64]) -> pa.Array | None:
@@ -166,20 +167,7 @@ def _parse_some_strings(texts: Sequence[bytes | None], lengths: NDArray[np.int64
         values = _decode_strings(b"[" + b",".join(known) + b"]")
     except (msgspec.DecodeError, RecursionError):
         return None
-    return _string_array(values)
-
-
-def _string_array(values: list[str | None]) -> pa.Array:
-    """What `pa.array` returns, which would import pandas (0.2 s in every worker) to see that this is no Series."""
-    encoded = [b"" if value is None else value.encode() for value in values]
-    offsets = np.zeros(len(values) + 1, np.int32)
-    np.cumsum(np.fromiter(map(len, encoded), np.int32, len(encoded)), out=offsets[1:])
-    valid = _bitmap(np.fromiter((value is not None for value in values), bool, len(values)))
-    return pa.StringArray.from_buffers(len(values), pa.py_buffer(offsets), pa.py_buffer(b"".join(encoded)), valid)
-
-
-def _bitmap(is_valid: NDArray[np.bool_]) -> pa.Buffer | None:
-    return None if is_valid.all() else pa.py_buffer(np.packbits(is_valid, bitorder="little"))
+    return from_texts(values)
 
 
 def _unescape(text: bytearray, lengths: NDArray[np.int64]) -> pa.Array | None:

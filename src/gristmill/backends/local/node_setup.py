@@ -12,7 +12,6 @@ import cloudpickle
 
 from gristmill.engine.plan import AnyStage, Group
 from gristmill.errors import RunFailed
-from gristmill.stages.base import ProcessingStage
 from gristmill.stages.worker_info import NodeInfo, WorkerMetadata
 
 CODE = "from gristmill.backends.local.node_setup import main; main()"
@@ -20,7 +19,7 @@ CODE = "from gristmill.backends.local.node_setup import main; main()"
 
 def set_up_node(groups: tuple[Group, ...]) -> None:
     """Set up the node for these stages; raises RunFailed with the stage's own error."""
-    wanted = [s for group in groups for s in group.stages if type(s).setup_on_node is not ProcessingStage.setup_on_node]
+    wanted = [stage for group in groups for stage in group.stages if stage.wants_node_setup()]
     if not wanted:
         return
     work = pickle.dumps((list(sys.path), cloudpickle.dumps(wanted)))

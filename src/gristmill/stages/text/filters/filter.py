@@ -12,7 +12,12 @@ from gristmill.errors import ConfigError
 from gristmill.kernels.arrow_arrays import from_bools
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.text.filters.document_filter import DocumentFilter
-from gristmill.stages.text.filters.per_document import as_list, keep_scores, name_of, split_nulls
+from gristmill.stages.text.filters.filter_setup import set_up_node, set_up_worker, wants_node_setup
+from gristmill.stages.text.filters.per_document import keep_scores, split_nulls
+from gristmill.stages.text.filters.score_columns import read_scores, score_fields
+from gristmill.stages.text.names import name_of
+from gristmill.stages.text.one_for_each import as_list
+from gristmill.stages.worker_info import NodeInfo, WorkerMetadata
 from gristmill.tasks import DocumentBatch
 
 Judge = Callable[[object], bool] | DocumentFilter[object]
@@ -47,26 +52,43 @@ class Filter(ProcessingStage[DocumentBatch, DocumentBatch]):
         return f"filter_{'_and_'.join(dict.fromkeys(self._fields()))}"
 
     def inputs(self) -> tuple[list[str], list[str]]:
-        return ["data"], list(dict.fromkeys(self._fields()))
+        fields = zip(self._judges(), self._fields(), strict=True)
+        return ["data"], list(dict.fromkeys(name for judge, field in fields for name in score_fields(judge, field)))
 
     def outputs(self) -> tuple[list[str], list[str]]:
         return ["data"], []
 
+    def wants_node_setup(self) -> bool:
+        return wants_node_setup(self._judges())
+
+    def setup_on_node(self, node_info: NodeInfo | None = None, worker_metadata: WorkerMetadata | None = None) -> None:
+        set_up_node(self._judges())
+
+    def setup(self, worker_metadata: WorkerMetadata | None = None) -> None:
+        set_up_worker(self._judges())
+
     def process(self, task: DocumentBatch) -> DocumentBatch:
         for judge, field, invert in zip(self._judges(), self._fields(), self._inverts(), strict=True):
-            values = task.column(field)
+            values = read_scores(task, judge, field)
             kept = keep_scores(judge, values, invert=invert)
-            self._report(task, judge, values, ~kept, invert=invert)
+            self._report(task, judge, field, values, ~kept, invert=invert)
             task = task.filter(from_bools(kept))
         return task
 
     def _report(
-        self, batch: DocumentBatch, judge: Judge, values: pa.ChunkedArray, dropped: NDArray[np.bool_], *, invert: bool
+        self,
+        batch: DocumentBatch,
+        judge: Judge,
+        field: str,
+        values: pa.Array | pa.ChunkedArray,
+        dropped: NDArray[np.bool_],
+        *,
+        invert: bool,
     ) -> None:
         if not isinstance(judge, DocumentFilter):
             self.context.drop(batch, from_bools(dropped), reason=name_of(judge), values=values)
             return
-        refused, without_value = split_nulls(dropped, values)
+        refused, without_value = split_nulls(dropped, batch.column(field))
         threshold = judge.describe_threshold(invert=invert)
         self.context.drop(batch, refused, reason=judge.name, values=values, threshold=threshold)
         self.context.drop(batch, without_value, reason=NULL_SCORE, threshold=threshold)

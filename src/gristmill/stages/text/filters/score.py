@@ -7,7 +7,12 @@ from typing import ClassVar
 from gristmill.errors import ConfigError
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.text.filters.document_filter import DocumentFilter
-from gristmill.stages.text.filters.per_document import as_list, join_names, score_texts
+from gristmill.stages.text.filters.filter_setup import set_up_node, set_up_worker, wants_node_setup
+from gristmill.stages.text.filters.per_document import score_texts
+from gristmill.stages.text.filters.score_columns import score_fields, with_scores
+from gristmill.stages.text.names import join_names
+from gristmill.stages.text.one_for_each import as_list
+from gristmill.stages.worker_info import NodeInfo, WorkerMetadata
 from gristmill.tasks import DocumentBatch
 
 Scorer = Callable[[str], object] | DocumentFilter[object]
@@ -45,13 +50,23 @@ class Score(ProcessingStage[DocumentBatch, DocumentBatch]):
         return ["data"], list(dict.fromkeys(self._text_fields()))
 
     def outputs(self) -> tuple[list[str], list[str]]:
-        return ["data"], self._score_fields()
+        fields = zip(self._scorers(), self._score_fields(), strict=True)
+        return ["data"], [name for scorer, field in fields for name in score_fields(scorer, field)]
+
+    def wants_node_setup(self) -> bool:
+        return wants_node_setup(self._scorers())
+
+    def setup_on_node(self, node_info: NodeInfo | None = None, worker_metadata: WorkerMetadata | None = None) -> None:
+        set_up_node(self._scorers())
+
+    def setup(self, worker_metadata: WorkerMetadata | None = None) -> None:
+        set_up_worker(self._scorers())
 
     def process(self, task: DocumentBatch) -> DocumentBatch:
         for scorer, score_field, text_field in zip(
             self._scorers(), self._score_fields(), self._text_fields(), strict=True
         ):
-            task = task.with_column(score_field, score_texts(scorer, task.column(text_field)))
+            task = with_scores(task, scorer, score_field, score_texts(scorer, task.column(text_field)))
         return task
 
     def _scorers(self) -> list[Scorer]:

@@ -7,15 +7,18 @@ from gristmill.errors import ConfigError
 from gristmill.kernels.arrow_arrays import from_bools
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.text.filters.document_filter import DocumentFilter
+from gristmill.stages.text.filters.filter_setup import set_up_node, set_up_worker, wants_node_setup
 from gristmill.stages.text.filters.per_document import (
     NULL_TEXT,
     AnyFilter,
-    as_list,
-    join_names,
     keep_scores,
     score_texts,
     split_nulls,
 )
+from gristmill.stages.text.filters.score_columns import score_fields, with_scores
+from gristmill.stages.text.names import join_names
+from gristmill.stages.text.one_for_each import as_list
+from gristmill.stages.worker_info import NodeInfo, WorkerMetadata
 from gristmill.tasks import DocumentBatch
 
 
@@ -58,7 +61,17 @@ class ScoreFilter(ProcessingStage[DocumentBatch, DocumentBatch]):
         return ["data"], list(dict.fromkeys(self._text_fields()))
 
     def outputs(self) -> tuple[list[str], list[str]]:
-        return ["data"], [field for field in self._score_fields() if field is not None]
+        fields = zip(self._filters(), self._score_fields(), strict=True)
+        return ["data"], [name for f, field in fields if field is not None for name in score_fields(f, field)]
+
+    def wants_node_setup(self) -> bool:
+        return wants_node_setup(self._filters())
+
+    def setup_on_node(self, node_info: NodeInfo | None = None, worker_metadata: WorkerMetadata | None = None) -> None:
+        set_up_node(self._filters())
+
+    def setup(self, worker_metadata: WorkerMetadata | None = None) -> None:
+        set_up_worker(self._filters())
 
     def process(self, task: DocumentBatch) -> DocumentBatch:
         steps = zip(self._filters(), self._text_fields(), self._score_fields(), self._inverts(), strict=True)
@@ -77,7 +90,7 @@ class ScoreFilter(ProcessingStage[DocumentBatch, DocumentBatch]):
         self.context.drop(batch, refused, reason=judge.name, values=scores, threshold=threshold)
         self.context.drop(batch, without_text, reason=NULL_TEXT, values=scores, threshold=threshold)
         if score_field is not None:
-            batch = batch.with_column(score_field, scores)
+            batch = with_scores(batch, judge, score_field, scores)
         return batch.filter(from_bools(kept))
 
     def _filters(self) -> list[AnyFilter]:

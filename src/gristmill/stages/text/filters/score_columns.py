@@ -1,0 +1,63 @@
+"""How scores become columns, and columns scores again.
+
+A number, a bool or a label is one column. A score of several parts (`score_type` is a struct: a language and how sure
+the model is) is a column for each part, typed as what it is: the first has the name that was asked for, the others have
+that name with their own behind it, as in `language` and `language_score`.
+"""
+
+from collections.abc import Sequence
+from typing import cast
+
+import numpy as np
+import pyarrow as pa
+
+from gristmill.kernels.arrow_arrays import from_bools, from_numbers, is_null
+from gristmill.stages.text.filters.document_filter import DocumentFilter
+from gristmill.tasks import DocumentBatch
+from gristmill.tasks.text_columns import from_texts
+
+Scorer = object  # a filter, or a function of a text
+
+
+def to_scores(values: Sequence[object], kind: pa.DataType | None) -> pa.Array:
+    """Return scores as an Arrow array; without `pa.array`, which imports pandas, where the type allows."""
+    if kind is not None and pa.types.is_struct(kind):
+        parts = cast("Sequence[dict[str, object]]", values)
+        fields = _parts_of(kind)
+        columns = [to_scores([part[field.name] for part in parts], field.type) for field in fields]
+        return pa.StructArray.from_arrays(columns, fields=fields)
+    if kind in (pa.int64(), pa.float64()) and None not in values:
+        return from_numbers(np.array(values, np.int64) if kind == pa.int64() else np.array(values, np.float64))
+    if kind == pa.string():
+        return from_texts(cast("Sequence[str | None]", values))
+    return pa.array(values, type=kind)
+
+
+def score_fields(scorer: Scorer, field: str) -> list[str]:
+    """Return the columns the scores are kept in, if they are asked for as `field`."""
+    kind = scorer.score_type if isinstance(scorer, DocumentFilter) else None
+    if kind is None or not pa.types.is_struct(kind):
+        return [field]
+    return [field, *(f"{field}_{part.name}" for part in _parts_of(kind)[1:])]
+
+
+def with_scores(batch: DocumentBatch, scorer: Scorer, field: str, scores: pa.Array) -> DocumentBatch:
+    """Return the batch with the columns of the scores."""
+    names = score_fields(scorer, field)
+    for name, column in zip(names, scores.flatten() if len(names) > 1 else [scores], strict=True):
+        batch = batch.with_column(name, column)
+    return batch
+
+
+def read_scores(batch: DocumentBatch, scorer: Scorer, field: str) -> pa.Array | pa.ChunkedArray:
+    """Return the scores `with_scores` kept; null where the first part is."""
+    names = score_fields(scorer, field)
+    columns = [batch.column(name) for name in names]
+    if len(names) == 1 or not isinstance(scorer, DocumentFilter) or scorer.score_type is None:
+        return columns[0]
+    whole = [pa.concat_arrays(column.chunks) if column.num_chunks != 1 else column.chunk(0) for column in columns]
+    return pa.StructArray.from_arrays(whole, fields=_parts_of(scorer.score_type), mask=from_bools(is_null(columns[0])))
+
+
+def _parts_of(kind: pa.DataType) -> list[pa.Field]:
+    return [kind.field(i) for i in range(kind.num_fields)]

@@ -1,0 +1,112 @@
+"""Columns of texts: making them of Python strings, finding bytes in them, replacing some of their rows.
+
+Everything works on Arrow's buffers, so that the texts nobody changes are neither decoded nor copied one by one. What a
+text means is none of this module's business.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from gristmill.tasks.byte_search import unpack_bits
+
+_OFFSETS: dict[pa.DataType, type[np.signedinteger]] = {pa.string(): np.int32, pa.large_string(): np.int64}
+_MOST_BYTES = np.iinfo(np.int32).max  # of one array of type string
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether a column of this type holds UTF-8 in the layout this module reads."""
+    return kind in _OFFSETS
+
+
+def from_texts(values: Sequence[str | None]) -> pa.Array:
+    """Return what `pa.array` returns, which would import pandas (0.2 s in every worker) to see that this is no Series.
+
+    Raises UnicodeEncodeError for half of a surrogate pair, which UTF-8 cannot hold.
+    """
+    encoded = [b"" if value is None else value.encode() for value in values]
+    ends = np.cumsum(np.fromiter(map(len, encoded), np.int64, len(encoded)))
+    kind = pa.string() if not len(ends) or ends[-1] <= _MOST_BYTES else pa.large_string()
+    offsets = np.zeros(len(values) + 1, _OFFSETS[kind])
+    offsets[1:] = ends
+    valid = np.fromiter((value is not None for value in values), np.bool_, len(values))
+    buffers = [to_bitmap(valid), pa.py_buffer(offsets), pa.py_buffer(b"".join(encoded))]
+    return pa.Array.from_buffers(kind, len(values), buffers)
+
+
+def to_bitmap(is_valid: NDArray[np.bool_]) -> pa.Buffer | None:
+    """Return the bits that say which values are there; None stands for all."""
+    return None if is_valid.all() else pa.py_buffer(np.packbits(is_valid, bitorder="little"))
+
+
+def find_rows(column: pa.ChunkedArray, needle: bytes) -> NDArray[np.bool_]:
+    """Return bool[N], true for the texts that hold the needle; three times as fast as Arrow's `match_substring`."""
+    return np.concatenate([_find_rows(chunk, needle) for chunk in column.chunks] or [np.zeros(0, np.bool_)])
+
+
+def _find_rows(array: pa.Array, needle: bytes) -> NDArray[np.bool_]:
+    found = np.zeros(len(array), np.bool_)
+    offsets, data = _parts(array)
+    haystack = bytes(data)
+    position = haystack.find(needle) if len(array) else -1
+    while position >= 0:
+        row = int(np.searchsorted(offsets, position, side="right")) - 1
+        end = int(offsets[row + 1])
+        # A hit may reach over the end of its text, where the needle's first bytes end one text and the rest the next.
+        if position + len(needle) <= end:
+            found[row] = True
+            position = haystack.find(needle, end)
+        else:
+            position = haystack.find(needle, position + 1)
+    return found
+
+
+def replace_rows(column: pa.ChunkedArray, rows: NDArray[np.int64], texts: Sequence[str]) -> pa.ChunkedArray:
+    """Return the column with other texts in some rows, which are given in rising order.
+
+    Raises UnicodeEncodeError as `from_texts` does.
+    """
+    chunks, first, done = [], 0, 0
+    for chunk in column.chunks:
+        stop = int(np.searchsorted(rows, first + len(chunk)))
+        chunks.append(_replace_rows(chunk, rows[done:stop] - first, texts[done:stop]) if stop > done else chunk)
+        first, done = first + len(chunk), stop
+    if len({chunk.type for chunk in chunks}) > 1:
+        chunks = [chunk.cast(pa.large_string()) for chunk in chunks]
+    return pa.chunked_array(chunks, chunks[0].type if chunks else column.type)
+
+
+def _replace_rows(array: pa.Array, rows: NDArray[np.int64], texts: Sequence[str]) -> pa.Array:
+    offsets, data = _parts(array)
+    encoded = [text.encode() for text in texts]
+    lengths = np.diff(offsets)
+    lengths[rows] = np.fromiter(map(len, encoded), np.int64, len(encoded))
+    ends = np.cumsum(lengths)
+    kind = array.type if ends[-1] <= _MOST_BYTES else pa.large_string()
+    new_offsets = np.zeros(len(array) + 1, _OFFSETS[kind])
+    new_offsets[1:] = ends
+    pieces: list[bytes | memoryview] = []
+    start = 0
+    for row, text in zip(rows.tolist(), encoded, strict=True):
+        pieces += [data[start : int(offsets[row])], text]
+        start = int(offsets[row + 1])
+    pieces.append(data[start : int(offsets[-1])])
+    valid = np.ones(len(array), np.bool_)
+    if array.null_count:
+        valid = unpack_bits(array.buffers()[0], array.offset, len(array))
+        valid[rows] = True
+    buffers = [to_bitmap(valid), pa.py_buffer(new_offsets), pa.py_buffer(b"".join(pieces))]
+    return pa.Array.from_buffers(kind, len(array), buffers)
+
+
+def _parts(array: pa.Array) -> tuple[NDArray[np.int64], memoryview]:
+    """Return where each text begins and the last one ends, counted from the first, and the bytes between."""
+    width = np.dtype(_OFFSETS[array.type])
+    _, buffer, data = array.buffers()
+    if buffer is None or not buffer.size:
+        return np.zeros(1, np.int64), memoryview(b"")
+    offsets = np.frombuffer(buffer, width, len(array) + 1, array.offset * width.itemsize).astype(np.int64)
+    view = memoryview(b"") if data is None else memoryview(data)[int(offsets[0]) : int(offsets[-1])]
+    return offsets - offsets[0], view
