@@ -11,9 +11,30 @@ import sys
 
 import pytest
 
+from gristmill.backends.processes.launch import WORKER_MODULE
+
 HEAVY = ("pandas", "ray", "torch", "rich", "typer", "fsspec")
 REPEATS = 5
 LINE = re.compile(r"import time:\s+\d+ \|\s+(\d+) \| (\s*)(\S+)")
+
+SCRIPT = """
+import sys
+from gristmill.backends.local import LocalExecutor
+from gristmill.pipeline import Pipeline
+from gristmill.stages.base import ProcessingStage
+from gristmill.tasks import BATCH, EmptyTask
+
+class Look(ProcessingStage):
+    def setup(self, worker_metadata=None):
+        self.loaded = "pyarrow" in sys.modules
+    def process(self, task):
+        task._metadata["loaded"] = self.loaded
+        return task
+
+if __name__ == "__main__":
+    done = Pipeline("look", stages=[Look()]).run(LocalExecutor(num_workers=1), initial_tasks=[EmptyTask()])
+    print(done[0]._metadata["loaded"])
+"""
 
 
 def import_costs(module: str) -> dict[str, int]:
@@ -26,13 +47,29 @@ def import_costs(module: str) -> dict[str, int]:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "module",
-    ["gristmill", "gristmill.pipeline", "gristmill.stages.text.io", "gristmill.backends.processes.worker_process"],
+    ["gristmill", "gristmill.pipeline", "gristmill.stages.text.io", WORKER_MODULE],
 )
 def test_importing_loads_no_heavy_library(module):
     loaded = {name.partition(".")[0] for name in import_costs(module)}
 
     assert "gristmill" in loaded
     assert loaded.isdisjoint(HEAVY)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("module", ["gristmill.pipeline", "gristmill.backends.local.run", WORKER_MODULE])
+def test_what_every_run_needs_loads_no_arrow(module):
+    assert import_costs(module).keys().isdisjoint({"pyarrow", "numpy"})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("batch", ["EmptyTask", "DocumentBatch"])
+def test_the_workers_have_arrow_from_the_start_exactly_where_the_program_has(batch, tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT.replace("BATCH", batch))
+    printed = subprocess.run([sys.executable, script], check=True, capture_output=True, text=True).stdout
+
+    assert printed.split() == [str(batch == "DocumentBatch")]
 
 
 @pytest.mark.slow

@@ -16,7 +16,8 @@ from gristmill.engine.commands import Care
 from gristmill.engine.events import Crumb
 from gristmill.engine.plan import AnyStage, AnyTask
 from gristmill.stages.context import Quarantined, StageContext
-from gristmill.tasks import DocumentBatch, FileGroupTask
+from gristmill.tasks import FileGroupTask
+from gristmill.tasks.document_check import is_document_batch
 
 LeaveCrumb = Callable[[int, int, int], None]  # stage, first row, end row
 Result = AnyTask | list[AnyTask] | Iterator[AnyTask] | None
@@ -63,7 +64,7 @@ class Isolation:
             context.quarantine(_quarantined(task, None, _died(job.cause), "WorkerLost", ""))
             return None
         bad: Bad = {}
-        divisible = isinstance(task, DocumentBatch) and self._stages[index].rows_are_independent
+        divisible = is_document_batch(task) and self._stages[index].rows_are_independent
         if divisible:
             for crumb in job.condemned:
                 if crumb.stage == index:
@@ -164,7 +165,7 @@ def _died(cause: str) -> str:
 
 
 def _rows(task: AnyTask, rows: list[int]) -> AnyTask:
-    if not isinstance(task, DocumentBatch):
+    if not is_document_batch(task):
         return task
     piece = task.take(rows)
     piece.task_id = task.task_id
@@ -172,7 +173,7 @@ def _rows(task: AnyTask, rows: list[int]) -> AnyTask:
 
 
 def _without(task: AnyTask, bad: Bad) -> AnyTask:
-    if not bad or not isinstance(task, DocumentBatch):
+    if not bad or not is_document_batch(task):
         return task
     good = task.filter([row not in bad for row in range(task.num_items)])
     good.task_id = task.task_id
@@ -182,7 +183,7 @@ def _without(task: AnyTask, bad: Bad) -> AnyTask:
 def _shown(task: AnyTask, row: int | None, error: str, kind: str, trace: str) -> Quarantined:
     """A record that shows the document, if it is one and can be written down."""
     record = _quarantined(task, row, error, kind, trace)
-    if not isinstance(task, DocumentBatch) or task.num_items != 1:
+    if not is_document_batch(task) or task.num_items != 1:
         return record
     document_id = SideFiles.document_id(task) or record.document_id
     return replace(record, document=SideFiles.document_text(task), document_id=document_id)

@@ -5,17 +5,17 @@ The text readers and writers are imported when there is something to write: a pi
 
 import json
 from collections.abc import Iterable
-
-import pyarrow as pa
+from typing import TYPE_CHECKING
 
 from gristmill.engine.plan import Group
 from gristmill.stages.context import Quarantined, Rejected, StageContext
 from gristmill.storage.atomic_write import remove, stage_file
-from gristmill.tasks import DocumentBatch, StagedFile
+from gristmill.tasks import StagedFile
+
+if TYPE_CHECKING:
+    from gristmill.tasks import DocumentBatch
 
 MAX_DOCUMENT_CHARS = 1 << 20  # of a quarantined document; the record says where the whole of it is
-# Arrow holds what Python does not: dates beyond the year 9999, text that is no UTF-8, two fields of one name.
-_UNWRITABLE = (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError, pa.ArrowException)
 
 
 class SideFiles:
@@ -48,19 +48,19 @@ class SideFiles:
             remove(file.temporary)
 
     @staticmethod
-    def document_text(task: DocumentBatch) -> str:
+    def document_text(task: "DocumentBatch") -> str:
         """A document as one JSON line without the newline, or nothing: what broke a stage may break this too."""
         try:
             return b"".join(_json_lines(task)).decode("utf-8", "replace").rstrip("\n")
-        except _UNWRITABLE:
+        except _unwritable():
             return ""
 
     @staticmethod
-    def document_id(task: DocumentBatch) -> str:
+    def document_id(task: "DocumentBatch") -> str:
         """Its `id`, if it has one that can be read."""
         try:
             return str(task.column("id")[0].as_py()) if task.has_column("id") else ""
-        except _UNWRITABLE:
+        except _unwritable():
             return ""
 
 
@@ -73,6 +73,8 @@ def _stage(
 
 
 def _rejected_lines(stage: str, rejected: Rejected) -> list[bytes]:
+    import pyarrow as pa
+
     batch = rejected.documents
     size = batch.num_items
     values = rejected.values or (None,) * size
@@ -82,19 +84,26 @@ def _rejected_lines(stage: str, rejected: Rejected) -> list[bytes]:
     batch = batch.with_column("reject_threshold", pa.array([rejected.threshold] * size, pa.string()))
     try:
         return _json_lines(batch)
-    except _UNWRITABLE:
+    except _unwritable():
         return [line for row in range(size) for line in _what_can_be_written(batch.slice(row, 1))]
 
 
-def _what_can_be_written(document: DocumentBatch) -> list[bytes]:
+def _what_can_be_written(document: "DocumentBatch") -> list[bytes]:
     """A rejected document, or no more than why it was rejected."""
     try:
         return _json_lines(document)
-    except _UNWRITABLE:
+    except _unwritable():
         return _json_lines(document.select([name for name in document.get_columns() if name.startswith("reject_")]))
 
 
-def _json_lines(batch: DocumentBatch) -> list[bytes]:
+def _unwritable() -> tuple[type[Exception], ...]:
+    """Arrow holds what Python does not: dates beyond the year 9999, text that is no UTF-8, two fields of one name."""
+    import pyarrow as pa
+
+    return ArithmeticError, LookupError, RuntimeError, TypeError, ValueError, pa.ArrowException
+
+
+def _json_lines(batch: "DocumentBatch") -> list[bytes]:
     from gristmill.stages.text.io.writer.json_encoding import encode_lines
 
     return [bytes(chunk) for chunk in encode_lines(batch)]

@@ -20,8 +20,8 @@ from gristmill.metrics.stage_counts import StageCounts
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.context import StageContext
 from gristmill.stages.worker_info import WorkerMetadata
-from gristmill.tasks import DocumentBatch, FileGroupTask, StagedFile, StagePerfStats, Task
-from gristmill.tasks.document import relink
+from gristmill.tasks import FileGroupTask, StagedFile, StagePerfStats, Task
+from gristmill.tasks.document_check import is_document_batch
 
 
 @dataclass(slots=True)
@@ -200,8 +200,10 @@ class GroupRunner:
         before = parent.task
         if task is not before:
             task.inherit(before)
-            if isinstance(task, DocumentBatch) and isinstance(before, DocumentBatch) and task.lines is None:
+            if is_document_batch(task) and is_document_batch(before) and task.lines is None:
                 if before.lines is not None:
+                    from gristmill.tasks.document import relink
+
                     task = relink(before, task)
             elif isinstance(before, FileGroupTask) and task.counts_documents:
                 task._metadata.setdefault("source_files", list(before.data))

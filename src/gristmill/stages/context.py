@@ -7,11 +7,12 @@ once.
 
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
+if TYPE_CHECKING:
+    import pyarrow as pa
 
-from gristmill.tasks import DocumentBatch
-from gristmill.tasks.row_filtering import count_true
+    from gristmill.tasks import DocumentBatch
 
 STAGING_DIR = ".gristmill/tmp"  # below the directory a sink writes to, so that publishing is a rename
 
@@ -20,7 +21,7 @@ STAGING_DIR = ".gristmill/tmp"  # below the directory a sink writes to, so that 
 class Rejected:
     """Documents a filter dropped: `values[i]` was measured for row i and did not satisfy `threshold`."""
 
-    documents: DocumentBatch
+    documents: "DocumentBatch"
     reason: str
     values: tuple[object, ...] | None
     threshold: str | None
@@ -75,14 +76,16 @@ class StageContext:
 
     def drop(
         self,
-        batch: DocumentBatch,
-        mask: pa.Array | pa.ChunkedArray,
+        batch: "DocumentBatch",
+        mask: "pa.Array | pa.ChunkedArray",
         *,
         reason: str,
-        values: pa.Array | pa.ChunkedArray | None = None,
+        values: "pa.Array | pa.ChunkedArray | None" = None,
         threshold: str | None = None,
     ) -> None:
         """Record that the rows of `batch` where `mask` is true leave the stream for `reason`."""
+        from gristmill.tasks.row_filtering import count_true  # a stage that drops documents has loaded Arrow
+
         count = count_true(mask)
         if not count:
             return

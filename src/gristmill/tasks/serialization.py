@@ -8,14 +8,15 @@ import pickle
 from typing import TYPE_CHECKING
 
 import cloudpickle
-import pyarrow as pa
 
-from gristmill.tasks.document import DocumentBatch
+from gristmill.tasks.document_check import DOCUMENT_MODULE, is_document_batch
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from gristmill.tasks.task import Task
 
-Parts = tuple[bytes, pa.Table | bytes]
+Parts = tuple[bytes, "pa.Table | bytes"]
 
 _PICKLED = b"p"
 _ARROW = b"a"
@@ -25,17 +26,21 @@ _PLAIN_TYPES = (str, int, float, bool, type(None))
 
 def dump(task: "Task[object]") -> Parts:
     """Return a header and what the body is made of; no data is copied yet, except what is pickled."""
-    if type(task) is DocumentBatch and task.nbytes > _SMALL_BYTES:
+    if is_document_batch(task) and type(task).__module__ == DOCUMENT_MODULE and task.nbytes > _SMALL_BYTES:
         state, table = task.to_parts()
         return _ARROW + _pickle(state, task), table
     return _PICKLED, _pickle(task, task)
 
 
-def load(header: bytes, body: memoryview | pa.Buffer | bytes) -> "Task[object]":
+def load(header: bytes, body: "memoryview | pa.Buffer | bytes") -> "Task[object]":
     """Return the task; its data refer to `body`, which must stay as it is while the task lives."""
     kind, payload = header[:1], memoryview(header)[1:]
     if kind == _PICKLED:
         return pickle.loads(body)  # type: ignore[no-any-return]
+    import pyarrow as pa
+
+    from gristmill.tasks.document import DocumentBatch
+
     buffer = body if isinstance(body, pa.Buffer) else pa.py_buffer(body)
     return DocumentBatch.from_parts(pickle.loads(payload), pa.ipc.open_stream(buffer).read_all())
 
@@ -45,6 +50,8 @@ def dumped_size(parts: Parts) -> int:
     body = parts[1]
     if isinstance(body, bytes):
         return len(body)
+    import pyarrow as pa
+
     counter = pa.MockOutputStream()
     _write_stream(counter, body)
     return int(counter.size())
@@ -56,12 +63,16 @@ def write_into(parts: Parts, target: memoryview) -> int:
     if isinstance(body, bytes):
         target[: len(body)] = body
         return len(body)
+    import pyarrow as pa
+
     sink = pa.FixedSizeBufferWriter(pa.py_buffer(target))
     _write_stream(sink, body)
     return int(sink.tell())
 
 
-def _write_stream(sink: pa.NativeFile, table: pa.Table) -> None:
+def _write_stream(sink: "pa.NativeFile", table: "pa.Table") -> None:
+    import pyarrow as pa
+
     with pa.ipc.new_stream(sink, table.schema) as stream:
         stream.write_table(table)
 

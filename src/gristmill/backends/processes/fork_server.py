@@ -10,6 +10,7 @@ Server to driver: ("loaded", error), ("started", worker, pid), ("exited", worker
 
 import ctypes
 import gc
+import importlib
 import os
 import pickle
 import select
@@ -59,6 +60,7 @@ def main() -> None:
     loaded: Loaded | None = None
     scratch: str | None = None
     try:
+        _import(sys.argv[2:])
         while True:
             readable, _, _ = select.select([channel.sock.fileno(), wake_read], [], [])
             if wake_read in readable:
@@ -82,11 +84,15 @@ def main() -> None:
         os._exit(0)  # at once: taking a loaded interpreter apart takes longer than many a run
 
 
+def _import(modules: list[str]) -> None:
+    """Paid once here, not in every worker, and while the driver is still importing what it needs itself."""
+    for module in modules:
+        importlib.import_module(module)
+
+
 def _load(channel: Channel, plan: ServerPlan) -> Loaded | None:
     sys.path[:] = plan.path
     os.chdir(plan.directory)
-    # Imported here so that the path is set before, and paid once here, not in every worker.
-    import gristmill.backends.processes.worker_process  # noqa: F401
     from gristmill.backends.worker import load_stages
 
     groups, error = load_stages(plan.groups)

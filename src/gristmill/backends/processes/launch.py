@@ -6,8 +6,11 @@ import subprocess
 import sys
 from dataclasses import dataclass
 
+from gristmill.tasks.document_check import DOCUMENT_MODULE
+
 # No garbage is collected in the server: imports make none, and looking for it takes a tenth of their time.
 SERVER_CODE = "import gc; gc.disable(); from gristmill.backends.processes.fork_server import main; main()"
+WORKER_MODULE = "gristmill.backends.processes.worker_process"
 END_S = 1.0
 
 
@@ -31,13 +34,15 @@ class Server:
 def launch() -> Server:
     """Start a fork server; it imports while the driver goes on."""
     ours, theirs = socket.socketpair()
+    # Loaded here, it will be wanted there.
+    modules = [WORKER_MODULE, DOCUMENT_MODULE] if DOCUMENT_MODULE in sys.modules else [WORKER_MODULE]
     # numpy's BLAS starts a thread per core when imported, and a process with threads must not be forked.
     environment = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", **os.environ}
     # What this process can import, that one must be able to: an editable install, a path set by hand.
     environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
     with theirs:
         process = subprocess.Popen(
-            [sys.executable, "-c", SERVER_CODE, str(theirs.fileno())],
+            [sys.executable, "-c", SERVER_CODE, str(theirs.fileno()), *modules],
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
             start_new_session=True,  # Ctrl-C in the terminal is the driver's to handle

@@ -6,8 +6,6 @@ block of its own. The driver passes parcels on and never opens them, except thos
 
 from typing import NamedTuple, cast
 
-import pyarrow as pa
-
 from gristmill.backends.processes import shared_memory
 from gristmill.engine.commands import Assignment
 from gristmill.engine.plan import AnyTask
@@ -45,7 +43,7 @@ def unpack(parcel: Parcel) -> AnyTask:
     """Make the task again; a body in a block is mapped, not copied, and its descriptor is used up."""
     if parcel.body is not None:
         return load(parcel.header, parcel.body)
-    return load(parcel.header, pa.py_buffer(shared_memory.map_read_only(parcel.fd, parcel.size)))
+    return load(parcel.header, shared_memory.map_read_only(parcel.fd, parcel.size))
 
 
 def to_wire(assignment: Assignment) -> tuple[object, ...]:

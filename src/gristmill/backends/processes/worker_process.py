@@ -59,9 +59,13 @@ def work(
 
 def _limit_threads(group: Group) -> None:
     """One worker of many: its libraries must not each start a thread per core."""
-    import pyarrow as pa
+    threads = max(1, int(group.resources.cpus))
+    if "pyarrow" in sys.modules:
+        import pyarrow as pa
 
-    pa.set_cpu_count(max(1, int(group.resources.cpus)))
+        pa.set_cpu_count(threads)
+    else:
+        os.environ["OMP_NUM_THREADS"] = str(threads)  # what Arrow reads should a stage load it yet
 
 
 class WorkerProcess:
