@@ -67,17 +67,11 @@ class SnapshotMaker:
                     StageSnapshot(
                         name=name,
                         group=group.plan.index,
-                        documents_in=counts.documents_in or counts.read,
-                        documents_out=counts.documents_out or counts.written,
-                        dropped=counts.dropped_total,
-                        quarantined=counts.quarantined,
-                        bytes_in=counts.bytes_in,
-                        process_s=counts.process_s,
                         workers=len(group.workers),
                         busy_workers=group.crew.num_busy,
                         queued_tasks=len(group.queue),
                         queue_s=group.backlog_s(),
                         memory_bytes=memory,
-                    )
+                    ).with_counts(counts)
                 )
         return tuple(snapshots)

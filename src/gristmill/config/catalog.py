@@ -12,6 +12,7 @@ from gristmill.errors import ConfigError, nearest
 
 STAGE_MODULES = (
     "gristmill.stages.file_partitioning",
+    "gristmill.stages.exchange",
     "gristmill.stages.text.io.reader",
     "gristmill.stages.text.io.writer",
     "gristmill.stages.text.filters",

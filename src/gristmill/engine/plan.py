@@ -43,6 +43,7 @@ class Plan:
     inputs: tuple[tuple[str, int, str], ...]  # (path, size, version) of every input file
     output_directories: tuple[str, ...]
     ends_in_writer: bool
+    then: "Plan | None" = None  # what runs on the output of this when all of it is done: an exchange lies between
 
     @property
     def stage_names(self) -> tuple[str, ...]:
@@ -68,6 +69,8 @@ class Plan:
             lines += [f"    {name}" for name in group.names]
         lines += [f"  output: {directory}" for directory in self.output_directories]
         lines.append(f"  fingerprint: {self.fingerprint}")
+        if self.then is not None:
+            lines += ["then, when all of that is done:", *self.then.describe().splitlines()[1:]]
         return "\n".join(lines)
 
 

@@ -1,6 +1,8 @@
 """What a run looks like at one moment. The terminal, `gristmill status`, the log and the report all read this."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+from gristmill.metrics.stage_counts import StageCounts
 
 
 @dataclass(frozen=True)
@@ -20,6 +22,18 @@ class StageSnapshot:
     queued_tasks: int = 0
     queue_s: float = 0.0  # how long the present workers need for what is queued
     memory_bytes: int = 0
+
+    def with_counts(self, counts: StageCounts) -> "StageSnapshot":
+        """Return it with what is in the books; a stage that only reads or only writes shows that."""
+        return replace(
+            self,
+            documents_in=counts.documents_in or counts.read,
+            documents_out=counts.documents_out or counts.written,
+            dropped=counts.dropped_total,
+            quarantined=counts.quarantined,
+            bytes_in=counts.bytes_in,
+            process_s=counts.process_s,
+        )
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ from gristmill.backends.local import LocalExecutor
 from gristmill.backends.run_result import RunResult
 from gristmill.engine.plan import AnyStage, AnyTask, Plan
 from gristmill.errors import ConfigError
-from gristmill.pipeline.compile import check_is_stage, compile_plan, decompose
+from gristmill.pipeline.compile import check_is_stage, decompose
+from gristmill.pipeline.segments import chain, compile_chain
 from gristmill.stages.base import CompositeStage, ProcessingStage
 
 
@@ -45,8 +46,9 @@ class Pipeline:
 
     def plan(self, executor: BaseExecutor | None = None, initial_tasks: Sequence[AnyTask] | None = None) -> Plan:
         """Return what `run` would run. Inputs are listed, nothing is started, nothing is written."""
-        plan = compile_plan(self.name, self.stages, initial_tasks)
-        (executor or LocalExecutor()).check(plan)
+        plan = compile_chain(self.name, self.stages, initial_tasks)
+        for segment in chain(plan):
+            (executor or LocalExecutor()).check(segment)
         return plan
 
     def run(
@@ -75,7 +77,12 @@ class Pipeline:
             observer=observer,
         )
         plan = self.plan(executor, initial_tasks)
-        return executor.execute(plan, options)
+        if plan.then is None:
+            return executor.execute(plan, options)
+        from gristmill.pipeline.chained_run import ChainedRun
+
+        with ChainedRun(executor, plan, options) as run:
+            return run.execute(compile_chain(self.name, self.stages, initial_tasks, run.path))
 
     def describe(self) -> str:
         """The stages in lines for a person: what each needs, reads and adds."""

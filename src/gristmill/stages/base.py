@@ -62,6 +62,7 @@ class ProcessingStage(Generic[X, Y]):
     rows_are_independent: ClassVar[bool] = True
     adds_only_declared_columns: ClassVar[bool] = False
     fusible: ClassVar[bool] = True
+    is_exchange: ClassVar[bool] = False  # what stands behind starts when all before is done: see stages/exchange
     deadline_s: ClassVar[float | None] = None
     transient_errors: ClassVar[tuple[type[BaseException], ...]] = ()
 

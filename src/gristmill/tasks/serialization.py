@@ -1,7 +1,8 @@
 """Tasks as bytes: a small header and a body that can be mapped and used where it lies.
 
 A large batch travels as one Arrow IPC stream (its lines, and the columns parsed so far) and is loaded without copying.
-Everything else is a pickle. Only processes of one run exchange these; nothing here reads a file.
+Everything else is a pickle. Only processes of one run exchange these, through memory or through files of the run
+directory; nothing here reads a file.
 """
 
 import pickle
@@ -14,10 +15,12 @@ from gristmill.tasks.document_check import DOCUMENT_MODULE, is_document_batch
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from gristmill.tasks.document import DocumentBatch
     from gristmill.tasks.task import Task
 
 Parts = tuple[bytes, "pa.Table | bytes"]
 
+HEADER_KEY = b"gristmill.batch"  # where a file of the run directory keeps the header of its batch
 _PICKLED = b"p"
 _ARROW = b"a"
 _SMALL_BYTES = 4096  # below, the cost of an Arrow stream (50 µs) is more than that of copying
@@ -43,6 +46,19 @@ def load(header: bytes, body: "memoryview | pa.Buffer | bytes") -> "Task[object]
 
     buffer = body if isinstance(body, pa.Buffer) else pa.py_buffer(body)
     return DocumentBatch.from_parts(pickle.loads(payload), pa.ipc.open_stream(buffer).read_all())
+
+
+def dump_batch(batch: "DocumentBatch") -> "tuple[bytes, pa.Table]":
+    """Return everything but the rows, and the rows: a table that may be cut and loaded in pieces."""
+    state, table = batch.to_parts()
+    return _pickle(state, batch), table
+
+
+def load_batch(header: bytes, table: "pa.Table") -> "DocumentBatch":
+    """Return the batch of some rows of a dumped table."""
+    from gristmill.tasks.document import DocumentBatch
+
+    return DocumentBatch.from_parts({**pickle.loads(header), "_num_rows": table.num_rows}, table)
 
 
 def dumped_size(parts: Parts) -> int:

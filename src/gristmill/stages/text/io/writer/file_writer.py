@@ -14,10 +14,11 @@ import xxhash
 
 from gristmill.errors import ConfigError, nearest
 from gristmill.stages.base import ProcessingStage
+from gristmill.stages.staged_output import write_output
 from gristmill.stages.text.io.kwargs import check_kwargs, storage_options
-from gristmill.storage.atomic_write import Chunk, make_directory, remove, stage_file, write_file
+from gristmill.storage.atomic_write import Chunk, make_directory, remove
 from gristmill.storage.file_system import file_system, is_url, plain
-from gristmill.tasks import DocumentBatch, FileGroupTask, StagedFile
+from gristmill.tasks import DocumentBatch, FileGroupTask
 
 Mode = Literal["ignore", "overwrite", "append", "error"]
 _MODES = ("ignore", "overwrite", "error")
@@ -68,18 +69,8 @@ class _FileWriter(ProcessingStage[DocumentBatch, FileGroupTask]):
             chunks = [bytes(chunk) for chunk in chunks]
             stem = xxhash.xxh3_128(b"".join(chunks)).hexdigest()
         name = f"{stem}.{self.file_extension}"
-        return self._write(name, chunks, task)
-
-    def _write(self, name: str, chunks: Iterable[Chunk], task: DocumentBatch) -> FileGroupTask:
-        final = f"{self.path.rstrip('/')}/{name}"
         options = storage_options(self.write_kwargs)
-        temporary = self.context.staging_path(self.path, name)
-        if temporary is None:
-            write_file(final, chunks, storage_options=options)
-            return FileGroupTask(task.dataset_name, [final])
-        written = stage_file(temporary, chunks, storage_options=options)
-        staged = StagedFile(temporary, final, written.num_bytes, task.num_items, written.checksum)
-        return FileGroupTask(task.dataset_name, [final], staged=(staged,))
+        return write_output(self.context, f"{self.path.rstrip('/')}/{name}", chunks, task, storage_options=options)
 
     def _compressed(self, chunks: Iterable[Chunk]) -> Iterable[Chunk]:
         codec = _CODECS.get(self.file_extension.rpartition(".")[2])

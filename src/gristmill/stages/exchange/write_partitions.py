@@ -1,0 +1,67 @@
+"""`WritePartitions`: the first half of an exchange. Each batch becomes one Arrow file with a record batch a partition.
+
+One file a batch, not one for each batch and partition: a thousand batches and a thousand partitions are a thousand
+files. The files belong to the run directory and are committed by the ledger like any output.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import xxhash
+
+from gristmill.kernels.arrow_arrays import from_numbers
+from gristmill.kernels.row_hash import hash_rows, mix
+from gristmill.stages.base import ProcessingStage
+from gristmill.stages.staged_output import write_output
+from gristmill.storage.atomic_write import make_directory
+from gristmill.tasks import DocumentBatch, FileGroupTask
+from gristmill.tasks.serialization import HEADER_KEY, dump_batch
+
+
+@dataclass(eq=False)
+class WritePartitions(ProcessingStage[DocumentBatch, FileGroupTask]):
+    """Write each batch's rows, ordered by partition, to a file below `directory`, which is set by the planner."""
+
+    keys: list[str]
+    num_partitions: int
+    seed: int = 0
+    name: str = field(default="exchange", kw_only=True)
+
+    # Not a parameter: the same run in a moved directory is the same run.
+    _directory: str = field(default="", init=False, repr=False)
+
+    def inputs(self) -> tuple[list[str], list[str]]:
+        return ["data"], list(self.keys)
+
+    def output_directory(self) -> str:
+        return self._directory
+
+    def prepare_output(self, *, resuming: bool) -> list[str]:
+        make_directory(self._directory)
+        return []
+
+    def process(self, task: DocumentBatch) -> FileGroupTask:
+        if not task.num_items:
+            return FileGroupTask(task.dataset_name, [])
+        partition = self._partitions(task)
+        order = np.argsort(partition, kind="stable")
+        bounds = np.searchsorted(partition[order], np.arange(self.num_partitions + 1))
+        header, table = dump_batch(task.take(from_numbers(order)))
+        sink = pa.BufferOutputStream()
+        schema = table.schema.with_metadata({**(table.schema.metadata or {}), HEADER_KEY: header})
+        rows = table.combine_chunks().replace_schema_metadata(schema.metadata).to_batches()[0]
+        with pa.ipc.new_file(sink, schema) as writer:
+            for start, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+                writer.write_batch(rows.slice(start, end - start))
+        content = [memoryview(sink.getvalue())]
+        return write_output(self.context, f"{self._directory}/{task.task_id}.arrow", content, task)
+
+    def _partitions(self, task: DocumentBatch) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        """Return which partition each row belongs to."""
+        if self.keys:
+            hashes = hash_rows([task.column(name) for name in self.keys], seed=self.seed)
+        else:
+            own_seed = np.uint64(xxhash.xxh3_64_intdigest(f"{self.seed}:{task.task_id}".encode()))
+            hashes = mix(own_seed ^ mix(np.arange(task.num_items, dtype=np.uint64)))
+        return (hashes % np.uint64(self.num_partitions)).astype(np.int64)
