@@ -64,7 +64,7 @@ def test_what_waits_is_bounded_by_memory_while_the_next_group_loads_its_model():
     class Watched(VirtualRun):
         def feed(self, *events):
             commands = super().feed(*events)
-            held.append(sum(self.scheduler.memory.held))
+            held.append(self.scheduler.memory.held_total)
             return commands
 
         def _due(self, worker):

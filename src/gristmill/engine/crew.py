@@ -1,11 +1,14 @@
 """The workers of one group, filed by how much they hold. No other file may change a worker's state.
 
 A step of the scheduler must not cost more because there are more workers. So nothing here looks at all of them: counts
-are kept as workers change, and the least loaded is the first of the lowest shelf that is not empty. Within a shelf the
-one that has been there longest comes first.
+are kept as workers change, and the least loaded is on the lowest shelf that is not empty. A shelf has a box for every
+machine, because a task goes to the machine its data is on if it can. In a box the one that has been there longest comes
+first.
 """
 
+import itertools
 from collections import OrderedDict
+from collections.abc import Set
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -15,6 +18,7 @@ from gristmill.engine.task_state import TaskRecord
 WorkerState = Enum("WorkerState", "STARTING READY DRAINING")
 
 NO_SHELF = -1
+NOWHERE: Set[int] = frozenset()
 
 
 @dataclass(slots=True, eq=False)
@@ -44,6 +48,9 @@ class WorkerRecord:
         return len(self.ungranted) >= EMIT_CREDITS
 
 
+Box = OrderedDict[int, WorkerRecord]
+
+
 class Crew:
     """The workers of one group. Whoever changes what a worker holds calls `refile`."""
 
@@ -54,7 +61,8 @@ class Crew:
         self.num_staying = 0  # all but the draining
         self.num_busy = 0  # hold a task
         self.num_stalled = 0  # hold a task and are stalled
-        self._shelves: list[OrderedDict[int, WorkerRecord]] = []  # by number of tasks: ready workers that can take more
+        # By number of tasks, then by machine: ready workers that can take more.
+        self._shelves: list[OrderedDict[int, Box]] = []
         self._lowest = 0  # no shelf below is in use
 
     def add(self, worker: WorkerRecord) -> None:
@@ -98,30 +106,42 @@ class Crew:
         if shelf == worker.shelf:
             return
         if worker.shelf != NO_SHELF:
-            del self._shelves[worker.shelf][worker.id]
+            boxes = self._shelves[worker.shelf]
+            del boxes[worker.node][worker.id]
+            if not boxes[worker.node]:
+                del boxes[worker.node]
         worker.shelf = shelf
         if shelf != NO_SHELF:
             while len(self._shelves) <= shelf:
                 self._shelves.append(OrderedDict())
-            self._shelves[shelf][worker.id] = worker
+            self._shelves[shelf].setdefault(worker.node, OrderedDict())[worker.id] = worker
             self._lowest = min(self._lowest, shelf)
 
-    def least_loaded(self, *, below: int, avoid: int) -> WorkerRecord | None:
-        """The worker that holds the fewest tasks, fewer than `below`; `avoid` only if there is no other."""
+    def least_loaded(
+        self, *, below: int, avoid: int = -1, near: int | None = None, full: Set[int] = NOWHERE
+    ) -> WorkerRecord | None:
+        """The worker that holds the fewest tasks, fewer than `below`, on no machine that is `full`.
+
+        Of several the one on the machine `near`; `avoid` only if there is no other.
+        """
         shelves = self._shelves
         while self._lowest < len(shelves) and not shelves[self._lowest]:
             self._lowest += 1
         last_resort = None
         for shelf in shelves[self._lowest : below]:
-            for number, worker in shelf.items():
-                if number != avoid:
-                    return worker
-                last_resort = worker
+            here = shelf.get(near) if near is not None and near not in full else None
+            boxes = (box for node, box in shelf.items() if node not in full)
+            for box in boxes if here is None else itertools.chain([here], boxes):
+                for number, worker in box.items():
+                    if number != avoid:
+                        return worker
+                    last_resort = worker
         return last_resort
 
     def filed(self) -> dict[int, int]:
         """The workers that can take more, and what each holds: what `least_loaded` chooses from."""
-        return {number: load for load, shelf in enumerate(self._shelves) for number in shelf}
+        shelves = enumerate(self._shelves)
+        return {number: load for load, shelf in shelves for box in shelf.values() for number in box}
 
     # Streaming
 

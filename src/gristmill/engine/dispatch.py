@@ -62,12 +62,13 @@ class Dispatcher:
     def _dispatch_group(self, index: int, group: GroupRecord) -> None:
         s, size, workers = self.scheduler, group.plan.batch_size, group.crew.num_ready
         more_coming = s.more_is_coming(index)
+        full: set[int] = set()  # machines without memory for the head of the queue
         while group.queue:
             head = group.queue[0]
             scarce = not more_coming and len(group.queue) <= workers * size
             slots = self.slots(group, scarce=scarce)
             # A task that failed is tried elsewhere, if there is room elsewhere.
-            worker = group.crew.least_loaded(below=slots, avoid=head.last_worker)
+            worker = group.crew.least_loaded(below=slots, avoid=head.last_worker, near=head.node, full=full)
             if worker is None:
                 return
             if size == 1:
@@ -81,22 +82,26 @@ class Dispatcher:
                     more_coming=more_coming,
                     oldest_wait_s=s.now - head.queued_at,
                 )
-            if not self._send(worker, group, index, min(count, slots - len(worker.assigned))):
+            if count == 0:
                 return
+            if not self._send(worker, group, index, min(count, slots - len(worker.assigned))):
+                full.add(worker.node)
+            else:
+                full.clear()
 
     def _send(self, worker: WorkerRecord, group: GroupRecord, index: int, count: int) -> bool:
-        """Send up to `count` tasks; False if there are none to send or memory does not allow even one."""
+        """Send up to `count` tasks; False if memory does not allow even one."""
         s, queue, size = self.scheduler, group.queue, group.plan.batch_size
         calls: list[list[c.Assignment]] = []
         if not worker.assigned:
             worker.running_since = s.now
         for _ in range(min(count, len(queue))):
             task = queue[0]
-            if not self.admits(index, task.num_bytes, is_idle=not worker.assigned):
+            if not self.admits(task, worker):
                 break
             queue.popleft()
             task.change(Change.SENT)
-            s.memory.send(task.id, index, task.num_bytes)
+            s.memory.send(task.id, index, task.num_bytes, at=worker.node, source=task.node)
             worker.assigned[task.id] = task
             # What is handled with care runs in a call of its own: its failure must be its own.
             if not calls or len(calls[-1]) == size or task.trial.attempts or calls[-1][-1].attempt:
@@ -107,15 +112,15 @@ class Dispatcher:
             s.out.append(c.SendTask(worker.id, calls))
         return bool(calls)
 
-    def admits(self, index: int, num_bytes: int, *, is_idle: bool) -> bool:
-        """Whether memory allows a task of this size to be sent to a worker of this group now."""
+    def admits(self, task: TaskRecord, worker: WorkerRecord) -> bool:
+        """Whether memory allows a task to be sent to a worker now."""
         s = self.scheduler
-        if s.memory.admits(index, num_bytes):
+        if s.memory.admits(task.group, task.num_bytes, at=worker.node, source=task.node):
             return True
         if s.config.barrier and not s.memory.reserved:
             return True  # later groups cannot go first, however much waits for them
         # A stage that streams waits for the next one: if nobody else can move, the next one has to, whatever it takes.
-        return is_idle and self._all_are_stalled()
+        return not worker.assigned and self._all_are_stalled()
 
     def _all_are_stalled(self) -> bool:
         """Whether every worker that holds a task waits for the next group, and there is one."""
@@ -130,7 +135,7 @@ class Dispatcher:
         # Who waits for a group without workers may be what keeps it from having one (they share a GPU, or take turns).
         if group.live == 0 or not group.workers:
             return False
-        return len(group.queue) >= 2 * max(1, len(group.workers)) or sum(s.memory.held) > s.memory.limit // 2
+        return len(group.queue) >= 2 * max(1, len(group.workers)) or s.memory.held_total > s.memory.limit // 2
 
     def next_wakeup(self) -> float | None:
         """When something that waits may go on without any event."""

@@ -49,10 +49,6 @@ class Fleet:
         self.nodes.pop(node, None)
         self.rescale_now = True
 
-    def memory_bytes(self) -> int:
-        """Bytes for data on all machines together."""
-        return sum(node.memory_bytes for node in self.nodes.values())
-
     # One worker
 
     def start(self, group: GroupRecord, *, at: Placed | None = None, replaces: int | None = None) -> bool:

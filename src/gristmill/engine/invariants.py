@@ -21,7 +21,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from gristmill.engine import commands as c
-from gristmill.engine.crew import WorkerState
+from gristmill.engine.crew import WorkerRecord, WorkerState
 from gristmill.engine.policies import batching
 from gristmill.engine.policies.placement import UNITS
 from gristmill.engine.scheduler import Scheduler
@@ -38,7 +38,7 @@ def check(scheduler: Scheduler, commands: Iterable[c.Command] = ()) -> None:
     _bytes(scheduler)
     if scheduler.finished:
         return  # an aborted run leaves things lying where they are
-    _admissions(scheduler, commands)
+    _admissions(scheduler, list(commands))
     _idleness(scheduler)
     _finished_groups(scheduler)
 
@@ -104,58 +104,69 @@ def _tasks(s: Scheduler) -> None:
 
 def _bytes(s: Scheduler) -> None:
     """I2: the memory book is about exactly the tasks there are. Source partitions are names and hold nothing."""
-    held = [0] * len(s.groups)
-    for task in s.tasks.values():
-        if task.group:
-            held[task.group] += task.num_bytes
-    _agree("I2", "bytes held by group", s.memory.held, held)
     assigned = sorted(task.id for task in s.tasks.values() if task.state is State.ASSIGNED)
     _agree("I2", "tasks with a reservation", sorted(s.memory.reserved), assigned)
-    _agree("I2", "bytes reserved", s.memory.reserved_total, sum(s.memory.reserved.values()))
-    limit = sum(node.memory_bytes for node in s.fleet.nodes.values())
-    _agree("I2", "limit is that of the nodes", s.memory.limit, limit)
+    limits = {node.id: node.memory_bytes for node in s.fleet.nodes.values()}
+    _agree("I2", "limits are those of the nodes", {n: book.limit for n, book in s.memory.nodes.items()}, limits)
+    for node, book in s.memory.nodes.items():
+        held, reserved = Counter[int](), Counter[int]()
+        for task in s.tasks.values():
+            if task.group and task.node == node:
+                held[task.group] += task.num_bytes
+        for reservation in s.memory.reserved.values():
+            if reservation.node == node:
+                reserved[reservation.group] += reservation.num_bytes
+        for what, found, expected in (("held", book.held, held), ("reserved", book.reserved, reserved)):
+            _agree("I2", f"bytes {what} on node {node}", found, [expected[index] for index in range(len(s.groups))])
+        totals = (book.held_total, book.reserved_total)
+        _agree("I2", f"bytes in all on node {node}", totals, (held.total(), reserved.total()))
 
 
-def _admissions(s: Scheduler, commands: Iterable[c.Command]) -> None:
-    """I2: after a step that sent a task, bytes are within the limit, but for one task that could not wait.
+def _admissions(s: Scheduler, commands: list[c.Command]) -> None:
+    """I2: after a step that sent a task to a node, its bytes are within the limit, but for one that could not wait.
 
-    That one may be as large as it is: it was sent while nothing ran, or while all that ran were streaming and waited
-    for their successors. Empty tasks are free. Between steps more may come in than was expected of the tasks that run;
-    then nothing is sent until it is gone.
+    That one may be as large as it is: it was sent while nothing ran there, or while all that ran were streaming and
+    waited for their successors. Between steps more may come in than was expected of the tasks that run; then nothing
+    is sent until it is gone.
     """
-    sent = [a.task for x in commands if isinstance(x, c.SendTask) for call in x.calls for a in call]
-    loaded = [task for task in sent if s.tasks[task].num_bytes]
-    workers = [worker for group in s.groups for worker in group.workers.values()]
-    streaming = [worker for worker in workers if any(task.received for task in worker.assigned.values())]
-    running = {task.id for worker in workers for task in worker.assigned.values() if task.num_bytes}
-    waiting = {task for worker in streaming for task in worker.assigned}
-    if not loaded or running - waiting <= set(loaded[:1]):
-        return
-    # Every empty task reserves the one byte that says it is there.
-    total = sum(s.memory.held) + sum(n for task, n in s.memory.reserved.items() if s.tasks[task].num_bytes)
-    if total > s.memory.limit:
-        raise EngineBug(f"I2 bytes after sending {sent}: expected at most {s.memory.limit}; got {total}")
+    for node, book in s.memory.nodes.items():
+        workers = [worker for group in s.groups for worker in group.workers.values() if worker.node == node]
+        here = {worker.id for worker in workers}
+        sends = (x for x in commands if isinstance(x, c.SendTask) and x.worker in here)
+        sent = [assignment.task for x in sends for call in x.calls for assignment in call]
+        streaming = [worker for worker in workers if any(task.received for task in worker.assigned.values())]
+        running = {task for worker in workers for task in worker.assigned}
+        waiting = {task for worker in streaming for task in worker.assigned}
+        total = book.held_total + book.reserved_total
+        if sent and not running - waiting <= set(sent[:1]) and total > book.limit:
+            raise EngineBug(f"I2 bytes of node {node} after {sent}: expected at most {book.limit}; got {total}")
 
 
 def _idleness(s: Scheduler) -> None:
     """I5, I6: a task stays in the queue only for a reason."""
     for index, group in enumerate(s.groups):
-        idle = [w.id for w in group.workers.values() if w.state is WorkerState.READY and not w.assigned]
-        if idle and group.queue and _could_send(s, index, group):
-            raise EngineBug(f"I6 group {group.plan.name}: workers {idle} are idle beside {len(group.queue)} tasks")
+        idle = [w for w in group.workers.values() if w.state is WorkerState.READY and not w.assigned]
+        able = [w.id for w in idle if group.queue and _could_send(s, index, group, w)]
+        if able:
+            raise EngineBug(f"I6 group {group.plan.name}: workers {able} are idle beside {len(group.queue)} tasks")
 
 
-def _could_send(s: Scheduler, index: int, group: GroupRecord) -> bool:
+def _could_send(s: Scheduler, index: int, group: GroupRecord, worker: WorkerRecord) -> bool:
     head = group.queue[0]
     waited = s.now - head.queued_at >= batching.FLUSH_S
     has_batch = len(group.queue) >= group.plan.batch_size or waited or not s.more_is_coming(index)
-    return has_batch and not s.dispatcher.must_wait(index) and s.dispatcher.admits(index, head.num_bytes, is_idle=True)
+    return has_batch and not s.dispatcher.must_wait(index) and s.dispatcher.admits(head, worker)
 
 
 def _finished_groups(s: Scheduler) -> None:
     for index, group in enumerate(s.groups):
         if s.group_finished(index):
-            left = (len(group.queue), len(group.delayed), group.live, s.memory.held[index])
+            left = (
+                len(group.queue),
+                len(group.delayed),
+                group.live,
+                sum(book.held[index] for book in s.memory.nodes.values()),
+            )
             _agree("I17", f"what is left in finished group {index}", left, (0, 0, 0, 0))
             busy = [worker.id for worker in group.workers.values() if worker.assigned]
             _agree("I17", f"busy workers of finished group {index}", busy, [])

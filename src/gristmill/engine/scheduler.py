@@ -44,6 +44,7 @@ class SchedulerConfig:
     worker_restart_interval_s: float = 0.0
     watchdog_s: float = WATCHDOG_S
     max_queued: int = 1 << 30  # tasks waiting for one group; an executor that holds a descriptor for each has a limit
+    working_copies: float = 3.0  # of its input while a task runs: parsed, filtered, one not given back by the allocator
     worker_memory_bytes: int | None = None  # a worker that has grown beyond this is replaced
 
 
@@ -58,7 +59,7 @@ class Scheduler:
         self.tasks: dict[int, TaskRecord] = {}
         self.roots: dict[int, RootRecord] = {}
         self.committing: set[int] = set()
-        self.memory = MemoryBook(limit=0, num_groups=len(groups))
+        self.memory = MemoryBook(num_groups=len(groups))
         self.fleet = Fleet(self)
         self.dispatcher = Dispatcher(self)
         self.totals = [StageCounts() for _ in range(self.num_stages)]
@@ -121,7 +122,7 @@ class Scheduler:
                 continue
             counts = tuple(StageCounts() for _ in range(self.num_stages))
             self.roots[item.index] = RootRecord(item.index, item.name, item.num_bytes, counts)
-            self._enqueue(item.index, 0, item.name, item.num_bytes, item.payload)
+            self._enqueue(item.index, 0, item, item.name, None)
 
     def _source_ended(self, event: e.SourceExhausted) -> None:
         self.source_exhausted = True
@@ -141,7 +142,7 @@ class Scheduler:
 
     def _node_joined(self, event: e.NodeJoined) -> None:
         self.fleet.add_node(event)
-        self.memory.limit = self.fleet.memory_bytes()
+        self.memory.add_node(event.node, event.memory_bytes)
 
     def _node_lost(self, event: e.NodeLost) -> None:
         for group in self.groups:
@@ -149,7 +150,10 @@ class Scheduler:
                 self._take_back(worker, cause=None, crumb=None)
                 self.fleet.remove(worker)
         self.fleet.remove_node(event.node)
-        self.memory.limit = self.fleet.memory_bytes()
+        self.memory.remove_node(event.node)
+        for task in self.tasks.values():
+            if task.node == event.node:
+                task.node = None
 
     def _worker_ready(self, event: e.WorkerReady) -> None:
         worker = self.fleet.find(event.worker)
@@ -212,8 +216,8 @@ class Scheduler:
 
     # Tasks
 
-    def _enqueue(self, root: int, group: int, item_id: str, num_bytes: int, payload: object) -> None:
-        task = TaskRecord(self._next_task, root, group, item_id, num_bytes, payload, self.now)
+    def _enqueue(self, root: int, group: int, item: e.SourceItem | e.Output, item_id: str, node: int | None) -> None:
+        task = TaskRecord(self._next_task, root, group, item_id, item.num_bytes, item.payload, self.now, node=node)
         self._next_task += 1
         self.tasks[task.id] = task
         record = self.groups[group]
@@ -221,7 +225,7 @@ class Scheduler:
         record.queue.append(task)
         # A source partition is a name, not data: its bytes are reserved while it runs, not while it waits.
         if group:
-            self.memory.queue(group, num_bytes)
+            self.memory.queue(group, item.num_bytes, at=node)
 
     def _requeue(self, task: TaskRecord) -> None:
         self.memory.unsend(task.id)
@@ -248,7 +252,7 @@ class Scheduler:
             self.out.append(c.Release(event.output.payload))
             return
         worker, task = found
-        self._take_over(task, event.output)
+        self._take_over(worker, task, event.output)
         self.groups[task.group].crew.emitted(worker, task.id)
 
     def _task_stepped(self, event: e.TaskStepped) -> None:
@@ -256,7 +260,7 @@ class Scheduler:
         if found is not None:
             found[0].running_since = self.now
 
-    def _take_over(self, task: TaskRecord, output: e.Output) -> None:
+    def _take_over(self, worker: WorkerRecord, task: TaskRecord, output: e.Output) -> None:
         """Accept one output of a task, unless an earlier attempt has delivered it already."""
         if output.index < task.received:
             self.out.append(c.Release(output.payload))
@@ -267,7 +271,7 @@ class Scheduler:
             root.outputs.append(output)
         else:
             root.live += 1
-            self._enqueue(task.root, task.group + 1, output.item_id, output.num_bytes, output.payload)
+            self._enqueue(task.root, task.group + 1, output, output.item_id, worker.node)
 
     def _task_finished(self, event: e.TaskFinished) -> None:
         found = self._assigned(event.worker, event.task)
@@ -279,15 +283,14 @@ class Scheduler:
         group = self.groups[task.group]
         root = self.roots[task.root]
         for output in event.outputs:
-            self._take_over(task, output)
+            self._take_over(worker, task, output)
         self._enter(root, group, event)
         group.measured(event.useful_s, task.received)
         self.memory.unsend(task.id)
-        if task.num_bytes:
-            made = sum(output.num_bytes for output in event.outputs)
-            self.memory.observe(task.group, task.num_bytes, made + 3 * task.num_bytes)
-            if task.group:
-                self.memory.consume(task.group, task.num_bytes)
+        made = sum(output.num_bytes for output in event.outputs)
+        self.memory.observe(task.group, task.num_bytes, made + int(self.config.working_copies * task.num_bytes))
+        if task.group:
+            self.memory.consume(task.group, task.num_bytes, at=task.node)
         self.out.append(c.Release(task.payload))
         del self.tasks[task.id]
         self._hand_back(worker, task)

@@ -50,6 +50,7 @@ class TaskRecord:
     trial: Trial = FRESH
     received: int = 0  # outputs taken over so far; a streaming task that is done again repeats them
     last_worker: int = -1
+    node: int | None = None  # the machine its input is on; a source partition is a name, and is nowhere
 
     def change(self, change: Change) -> None:
         """Go on to the next state, or raise EngineBug if that cannot happen."""

@@ -33,7 +33,7 @@ def break_cpus(s):
 
 
 def break_held(s):
-    s.memory.held[1] += 1
+    s.memory.nodes[0].held[1] += 1
 
 
 def break_reserved(s):
@@ -41,11 +41,11 @@ def break_reserved(s):
 
 
 def break_reserved_total(s):
-    s.memory.reserved_total += 1
+    s.memory.nodes[0].reserved_total += 1
 
 
 def break_limit(s):
-    s.memory.limit += 1
+    s.memory.nodes[0].limit += 1
 
 
 def break_live(s):
@@ -105,8 +105,8 @@ def misfile_a_worker(s):
         (forget_a_worker, "I1 worker"),
         (break_held, "I2 bytes held"),
         (break_reserved, "I2 tasks with a reservation"),
-        (break_reserved_total, "I2 bytes reserved"),
-        (break_limit, "I2 limit"),
+        (break_reserved_total, "I2 bytes in all"),
+        (break_limit, "I2 limits"),
         (break_live, "I3 live tasks of group 1"),
         (break_root, "I3 live tasks by root"),
         (break_state, "I3 waiting tasks"),

@@ -71,7 +71,7 @@ class Simulation:
             Group(i, _no_stages(), (s.name,), i, s.resources, s.batch_size, s.num_workers, None)
             for i, s in enumerate(spec.stages)
         )
-        config = SchedulerConfig(num_sources=spec.items, rescale_interval_s=spec.rescale_interval_s)
+        config = SchedulerConfig(num_sources=spec.items, rescale_interval_s=spec.rescale_interval_s, working_copies=0.0)
         self.scheduler = Scheduler(self.groups, config)
         self.finish: c.Finish | None = None
         self.started = dict.fromkeys((s.name for s in spec.stages), 0)

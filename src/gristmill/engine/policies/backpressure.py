@@ -1,76 +1,165 @@
-"""Memory, in bytes: who may start another task.
+"""Memory, in bytes: who may start another task, and on which machine.
 
-Held bytes are the inputs of tasks that wait or run; reserved bytes are what running tasks are expected to need beyond
-that: their working copies and their outputs. Sending a task of group g needs
+Held bytes are the inputs of tasks that wait or run, on the machine that made them; reserved bytes are what tasks that
+run are expected to need beyond that: their working copies and outputs. Sending a task of group g to a machine needs
 
-    held + reserved + need(task) + sum over later groups j of max(0, lane_j - held_j)  <=  limit
+    held + reserved + need(task) + sum over later groups j of unmet_j  <=  limit        (all of that machine)
 
-where lane_j is the largest task group j has seen. Memory is thus taken in one direction, towards the sink, which frees
-it: an upstream stage can never fill the room a downstream stage needs to make progress, so there is no deadlock. A task
-too large for this runs alone, when nothing is left further on that could go first.
+where unmet_j is what group j lacks of its lane: room for the largest task it has seen, in and out. Memory is thus taken
+in one direction, towards the sink, which frees it: an upstream stage can never fill the room a downstream stage needs,
+so there is no deadlock. A task too large for this runs alone, when nothing is left further on that could go first.
+
+A task needs its input times the expansion its group has shown. One whose size nobody knows needs what others like it
+have made. Both are close to the 95th percentile.
 """
 
 from dataclasses import dataclass, field
 
 FIRST_GUESS = 5.0  # bytes needed per input byte before anything is measured: parsed columns, a filtered copy, output
+MAX_GUESS = 32.0  # an input is perhaps compressed, and small ones are allowed to be by this factor
+UNKNOWN_BYTES = 256 << 20  # what may come of one unmeasured task beyond the guess: a few decoded images, a short film
 FORGET = 0.98  # the estimate is a maximum that fades, close to a p95 over the last fifty tasks
+
+
+@dataclass(slots=True)
+class NodeBytes:
+    """The bytes on one machine, by group and in all."""
+
+    limit: int
+    held: list[int]
+    reserved: list[int]
+    held_total: int = 0
+    reserved_total: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """What a task that runs is expected to need."""
+
+    node: int
+    group: int
+    num_bytes: int
 
 
 @dataclass
 class MemoryBook:
-    """The bytes of one node."""
+    """The bytes of all machines. Inputs of the first group are names: nothing is held for them anywhere."""
 
-    limit: int
     num_groups: int
-    held: list[int] = field(init=False)  # per group: inputs waiting or running
-    lane: list[int] = field(init=False)
-    expansion: list[float | None] = field(init=False)
-    reserved: dict[int, int] = field(default_factory=dict)  # task -> bytes
-    reserved_total: int = 0
+    nodes: dict[int, NodeBytes] = field(default_factory=dict)
+    lane: list[int] = field(init=False)  # per group: the largest input so far
+    expansion: list[float | None] = field(init=False)  # of inputs with a size
+    made: list[float | None] = field(init=False)  # bytes, from inputs without
+    reserved: dict[int, Reservation] = field(default_factory=dict)  # by task
 
     def __post_init__(self) -> None:
-        self.held = [0] * self.num_groups
         self.lane = [0] * self.num_groups
         self.expansion = [None] * self.num_groups
+        self.made = [None] * self.num_groups
+
+    # Machines
+
+    def add_node(self, node: int, limit: int) -> None:
+        """A machine has so many bytes for data; one that is known already has only repeated itself."""
+        if node in self.nodes:
+            return
+        self.nodes[node] = NodeBytes(limit, [0] * self.num_groups, [0] * self.num_groups)
+
+    def remove_node(self, node: int) -> None:
+        """A machine is gone with all that was on it; what ran there has been taken back before."""
+        self.nodes.pop(node, None)
+
+    @property
+    def limit(self) -> int:
+        """Bytes of all machines together."""
+        return sum(node.limit for node in self.nodes.values())
+
+    @property
+    def held_total(self) -> int:
+        """Bytes of inputs on all machines."""
+        return sum(node.held_total for node in self.nodes.values())
+
+    # Estimates
 
     def need(self, group: int, num_bytes: int) -> int:
         """Bytes a task of this size is expected to take beyond its input."""
-        expansion = self.expansion[group]
-        return int(num_bytes * (FIRST_GUESS if expansion is None else expansion))
-
-    def admits(self, group: int, num_bytes: int) -> bool:
-        """Whether a task of this size may be sent now."""
-        if self.reserved_total == 0 and not any(self.held[group + 1 :]):
-            return True  # nothing runs and nothing waits further on: alone it may be as large as it is
-        if num_bytes == 0:
-            return sum(self.held) <= self.limit  # costs nothing itself, but what it makes needs room to wait
-        later = sum(
-            max(0, lane - held) for lane, held in zip(self.lane[group + 1 :], self.held[group + 1 :], strict=True)
-        )
-        return sum(self.held) + self.reserved_total + self.need(group, num_bytes) + later <= self.limit
-
-    def queue(self, group: int, num_bytes: int) -> None:
-        """A task waits with its input in memory."""
-        self.held[group] += num_bytes
-        self.lane[group] = max(self.lane[group], num_bytes)
-
-    def send(self, task: int, group: int, num_bytes: int) -> None:
-        """A task runs, or is about to."""
-        # At least a byte, so that "nothing runs" is the same as "nothing is reserved" even for empty tasks.
-        self.reserved[task] = max(1, self.need(group, num_bytes))
-        self.reserved_total += self.reserved[task]
-
-    def unsend(self, task: int) -> None:
-        """A task came back, or ended: its reservation is free."""
-        self.reserved_total -= self.reserved.pop(task, 0)
-
-    def consume(self, group: int, num_bytes: int) -> None:
-        """The input of a finished task is gone."""
-        self.held[group] -= num_bytes
+        if num_bytes:
+            expansion = self.expansion[group]
+            if expansion is None:
+                return int(min(num_bytes * MAX_GUESS, num_bytes * FIRST_GUESS + UNKNOWN_BYTES))
+            return int(num_bytes * expansion)
+        made = self.made[group]
+        return UNKNOWN_BYTES if made is None else int(made)
 
     def observe(self, group: int, num_bytes: int, peak_bytes: int) -> None:
         """Learn how many bytes a task of `num_bytes` really took."""
-        if num_bytes > 0:
-            seen = peak_bytes / num_bytes
-            before = self.expansion[group]
-            self.expansion[group] = seen if before is None else max(seen, before * FORGET)
+        if num_bytes:
+            self.expansion[group] = _fading_maximum(self.expansion[group], peak_bytes / num_bytes)
+        else:
+            self.made[group] = _fading_maximum(self.made[group], peak_bytes)
+
+    # Tasks
+
+    def admits(self, group: int, num_bytes: int, *, at: int, source: int | None) -> bool:
+        """Whether a task whose input is at `source` may be sent to a worker on the machine `at` now."""
+        node = self.nodes[at]
+        if node.reserved_total == 0 and not any(node.held[group + 1 :]):
+            return True  # nothing runs here and nothing waits further on: alone it may be as large as it is
+        if not self.reserved and not any(any(other.held[group + 1 :]) for other in self.nodes.values()):
+            return True  # what waits further on here has no worker here, and nothing else can move
+        taken = node.held_total + node.reserved_total + self._unmet(node, group)
+        return taken + self._amount(group, num_bytes, moves=source != at) <= node.limit
+
+    def _amount(self, group: int, num_bytes: int, *, moves: bool) -> int:
+        """Bytes a task takes on its machine when it is sent, with its input if that comes from elsewhere.
+
+        At least one, so that "nothing runs" is the same as "nothing is reserved" even for empty tasks.
+        """
+        arriving = num_bytes if group and moves else 0
+        return max(1, arriving + self.need(group, num_bytes))
+
+    def _unmet(self, node: NodeBytes, group: int) -> int:
+        unmet = 0
+        for later in range(group + 1, self.num_groups):
+            lane = self.lane[later]
+            if lane:
+                need = self.need(later, lane) if self.expansion[later] is not None else 0
+                unmet += max(0, lane - node.held[later]) + max(0, need - node.reserved[later])
+        return unmet
+
+    def queue(self, group: int, num_bytes: int, *, at: int | None) -> None:
+        """A task waits with its input on a machine."""
+        self._hold(at, group, num_bytes)
+        self.lane[group] = max(self.lane[group], num_bytes)
+
+    def consume(self, group: int, num_bytes: int, *, at: int | None) -> None:
+        """The input of a finished task is gone."""
+        self._hold(at, group, -num_bytes)
+
+    def _hold(self, at: int | None, group: int, num_bytes: int) -> None:
+        if at is not None:  # a name is nowhere, and so is what was on a machine that is lost
+            node = self.nodes[at]
+            node.held[group] += num_bytes
+            node.held_total += num_bytes
+
+    def send(self, task: int, group: int, num_bytes: int, *, at: int, source: int | None) -> None:
+        """A task runs, or is about to."""
+        reservation = Reservation(at, group, self._amount(group, num_bytes, moves=source != at))
+        self.reserved[task] = reservation
+        self._reserve(reservation, reservation.num_bytes)
+
+    def unsend(self, task: int) -> None:
+        """A task came back, or ended: its reservation is free."""
+        reservation = self.reserved.pop(task, None)
+        if reservation is not None:
+            self._reserve(reservation, -reservation.num_bytes)
+
+    def _reserve(self, reservation: Reservation, change: int) -> None:
+        node = self.nodes.get(reservation.node)
+        if node is not None:
+            node.reserved[reservation.group] += change
+            node.reserved_total += change
+
+
+def _fading_maximum(before: float | None, seen: float) -> float:
+    return seen if before is None else max(seen, before * FORGET)
