@@ -22,6 +22,13 @@ NAMES = {
     "gristmill.stages.text.io.writer": ["JsonlWriter", "ParquetWriter"],
     "gristmill.stages.text.filters": ["Score", "Filter", "ScoreFilter", "DocumentFilter"],
     "gristmill.stages.text.filters.heuristic": ["WordCountFilter", "NonAlphaNumericFilter", "BulletsFilter"],
+    "gristmill.stages.text.modifiers": ["Modify", "DocumentModifier", "UnicodeReformatter", "NewlineNormalizer"],
+    "gristmill.stages.text.modifiers.string": [
+        *("BoilerPlateStringModifier", "LineRemover", "MarkdownRemover", "NewlineNormalizer", "QuotationRemover"),
+        *("Slicer", "UrlRemover"),
+    ],
+    "gristmill.stages.text.modifiers.unicode": ["UnicodeReformatter"],
+    "gristmill.stages.text.modifiers.fasttext": ["FastTextLabelModifier"],
     "gristmill.stages.text.filters.heuristic.repetition": ["RepeatedLinesFilter", "RepeatedParagraphsFilter"],
 }
 

@@ -8,16 +8,17 @@ import typer
 
 
 def stages(
-    name: Annotated[str | None, typer.Argument(help="A stage or filter to show with its parameters.")] = None,
+    name: Annotated[str | None, typer.Argument(help="A stage, filter or modifier to show with its parameters.")] = None,
 ) -> None:
-    """List stages and filters, or show one with its parameters."""
-    from gristmill.config.catalog import filters, find_class
+    """List stages, filters and modifiers, or show one with its parameters."""
+    from gristmill.config.catalog import filters, find_class, modifiers
     from gristmill.config.catalog import stages as known_stages
 
     if name is not None:
         typer.echo(describe_class(find_class(name, who="gristmill stages")))
         return
-    for title, classes in (("Stages", without_parts(known_stages())), ("Filters, for ScoreFilter", filters())):
+    parts = {"Filters, for ScoreFilter": filters(), "Modifiers, for Modify": modifiers()}
+    for title, classes in {"Stages": without_parts(known_stages()), **parts}.items():
         typer.echo(f"{title}:")
         width = max(map(len, classes))
         for each, cls in sorted(classes.items()):

@@ -16,8 +16,10 @@ STAGE_MODULES = (
     "gristmill.stages.text.io.reader",
     "gristmill.stages.text.io.writer",
     "gristmill.stages.text.filters",
+    "gristmill.stages.text.modifiers",
 )
 FILTER_MODULES = ("gristmill.stages.text.filters.heuristic",)
+MODIFIER_MODULES = ("gristmill.stages.text.modifiers",)
 EXECUTORS = {"local": "gristmill.backends.local.LocalExecutor"}
 
 
@@ -34,13 +36,19 @@ def filters() -> dict[str, type]:
     """The filters shipped with gristmill, by class name."""
     from gristmill.stages.text.filters import DocumentFilter
 
-    return {
-        name: cls for name, cls in _public_classes(FILTER_MODULES, DocumentFilter).items() if cls is not DocumentFilter
-    }
+    return _public_classes(FILTER_MODULES, DocumentFilter)
+
+
+@cache
+def modifiers() -> dict[str, type]:
+    """The modifiers shipped with gristmill, by class name."""
+    from gristmill.stages.text.modifiers import DocumentModifier
+
+    return _public_classes(MODIFIER_MODULES, DocumentModifier)
 
 
 def find_class(name: str, *, who: str) -> type:
-    """Return the stage or filter of this name, or the class at this dotted path."""
+    """Return the stage, filter or modifier of this name, or the class at this dotted path."""
     if "." in name:
         found = find_object(name, who=who)
         if not isinstance(found, type):
@@ -48,11 +56,11 @@ def find_class(name: str, *, who: str) -> type:
         return found
     from gristmill.stages.registry import stage_classes
 
-    known = {**stage_classes(), **stages(), **filters()}
+    known = {**stage_classes(), **stages(), **filters(), **modifiers()}
     if name not in known:
-        offered = [*stages(), *filters()]
+        offered = [*stages(), *filters(), *modifiers()]
         raise ConfigError(
-            f"{who}: expected the name of a stage or filter, or the dotted path of your own; "
+            f"{who}: expected the name of a stage, filter or modifier, or the dotted path of your own; "
             f"got {name!r}{nearest(name, offered)}"
         )
     return known[name]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gristmill.tasks.text_columns import find_rows, from_texts, is_text, replace_rows
+from gristmill.tasks.text_columns import find_rows, from_texts, is_text, match_rows, replace_rows
 
 words = st.text(st.sampled_from("ab@é€𝄞\x00\n"), max_size=6)
 chunk_lists = st.lists(st.lists(st.none() | words, max_size=6), max_size=4)
@@ -35,6 +35,14 @@ def test_the_rows_that_hold_a_needle_are_found(chunks, kind, cut, needle):
     expected = [text is not None and needle in text for text in column.to_pylist()]
 
     assert find_rows(column, needle.encode()).tolist() == expected
+
+
+@given(chunks=chunk_lists, kind=kinds, cut=st.integers(0, 3))
+def test_the_rows_a_pattern_matches_are_found(chunks, kind, cut):
+    column = chunked(chunks, kind, cut)
+    expected = [text is not None and ("a" in text or "é" in text) for text in column.to_pylist()]
+
+    assert match_rows(column, "a|é").tolist() == expected
 
 
 def test_a_needle_over_the_end_of_a_text_is_no_hit():
