@@ -12,7 +12,7 @@ CORE := $(VENV)/.installed-core
 DEV := $(VENV)/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check test-all fault e2e bench bench-engine docs changelog clean
+.PHONY: help setup demo test check test-all fault e2e bench bench-engine bench-text bench-peers docs changelog clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -58,6 +58,26 @@ bench: $(DEV) ## measure throughput, memory and start-up; prints, asserts nothin
 
 bench-engine: $(DEV) ## run the scheduler suite
 	$(PY) benchmarks/engine/run_all.py
+
+# The peers are large and want versions of their own, so each has an environment apart from the project's.
+PEERS := benchmarks/out/venvs
+PEER_PIP := bin/python -m pip install --quiet --disable-pip-version-check
+
+$(PEERS)/nemo-curator/.installed:
+	$(PYTHON) -m venv $(@D)
+	$(@D)/$(PEER_PIP) torch==2.13.0
+	$(@D)/$(PEER_PIP) 'nemo-curator[text_cpu]'
+	@touch $@
+
+$(PEERS)/datatrove/.installed:
+	$(PYTHON) -m venv $(@D)
+	$(@D)/$(PEER_PIP) 'datatrove[io,processing]' spacy
+	@touch $@
+
+bench-peers: $(PEERS)/nemo-curator/.installed $(PEERS)/datatrove/.installed ## install the tools the benchmarks compare with
+
+bench-text: $(DEV) bench-peers ## make a corpus and filter it with gristmill and with the peers
+	$(PY) -m benchmarks.text.run_all
 
 docs: $(DEV) ## rewrite the public API list and run every snippet of README and guide
 	$(PY) tests/architecture/test_public_api.py --write

@@ -3,7 +3,7 @@
     python -m benchmarks.large_file [--sizes 1GB,4GB] [--memory-limit 1GB] [--workers 2] [--keep] [--record]
 
 Makes the files (seeded, about 4 KB a document), reads, drops documents of few words, writes; samples the process tree
-ten times a second. Needs about twice the largest size on the disk of the working directory's `benchmarks/data`.
+ten times a second. Needs about twice the largest size on the disk of `benchmarks/data`.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from benchmarks.record import ROOT, header, record
 
 from gristmill.storage.sizes import parse_size
 
-DATA = ROOT / "benchmarks" / "data"
+DATA = ROOT / "benchmarks" / "data" / "large_file"
 WORDS = 20_000
 POOL_DOCUMENTS = 4_000
 MIN_WORDS = 100
