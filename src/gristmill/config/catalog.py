@@ -17,6 +17,7 @@ STAGE_MODULES = (
     "gristmill.stages.text.io.writer",
     "gristmill.stages.text.filters",
     "gristmill.stages.text.modifiers",
+    "gristmill.stages.text.modules",
 )
 FILTER_MODULES = ("gristmill.stages.text.filters.heuristic",)
 MODIFIER_MODULES = ("gristmill.stages.text.modifiers",)

@@ -23,6 +23,12 @@ def check_columns(stages: Sequence[AnyStage]) -> None:
                         f"{stage.stage_name()}: expected a column {column!r} from {origin}; "
                         f"got {_listed(known)}{nearest(column, known)}"
                     )
+            for column in stage.new_columns():
+                if column in known:
+                    raise ConfigError(
+                        f"{stage.stage_name()}: expected no column {column!r} yet; {origin} has it. "
+                        "Choose another name, or let the stage replace it"
+                    )
         own = stage.columns()
         if own is not None:
             known, origin = list(own), stage.stage_name()

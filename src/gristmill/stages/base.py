@@ -108,6 +108,10 @@ class ProcessingStage(Generic[X, Y]):
         """Return (task attributes, columns) the stage adds."""
         return [], []
 
+    def new_columns(self) -> list[str]:
+        """Return columns the stage adds and refuses to replace: one that is there already is found before the run."""
+        return []
+
     def num_workers(self) -> int | None:
         """Return a fixed number of workers, or None to let the engine decide."""
         return cast("int | None", self.__dict__.get("_num_workers"))
