@@ -1,4 +1,4 @@
-"""The workers of a run: starting, draining, recycling and placing them. Part of the scheduler, in a file of its own."""
+"""The workers of a run: starting, draining and placing them. Part of the scheduler, in a file of its own."""
 
 import math
 from collections import Counter
@@ -17,7 +17,8 @@ if TYPE_CHECKING:  # the two halves of one object: the scheduler owns the fleet
     from gristmill.engine.scheduler import Scheduler
 
 NEUTRAL_RATE = 1.0  # tasks a second of a group nobody has seen at work: all are alike
-WATCHDOG_FACTOR = 20.0  # times the usual time of a task before the user is told
+SMALL = 100  # workers; a plan for no more than these takes a few milliseconds
+PAUSE_S = 1e-3  # between plans, for every worker: a plan takes about a thirtieth of that
 
 
 class Fleet:
@@ -30,8 +31,6 @@ class Fleet:
         self._workers: dict[int, WorkerRecord] = {}
         self._next_worker = 0
         self._last_rescale = 0.0
-        self._last_recycle = 0.0
-        self._last_look = 0.0
 
     def find(self, worker: int) -> WorkerRecord | None:
         """The worker, or None if it has ended or never was."""
@@ -88,16 +87,23 @@ class Fleet:
             for gpu, units in worker.gpus:
                 node.gpu_free[gpu] += units
         self.rescale_now = True
+        if worker.replaces is not None:
+            self.scheduler.caretaker.worker_may_be_worn()
 
     # All of them
 
     def rescale_if_due(self) -> None:
         """Start and drain workers, if something has changed or enough time has passed."""
-        due = self.scheduler.now - self._last_rescale >= self.scheduler.config.rescale_interval_s
-        if self.nodes and (self.rescale_now or due):
+        if self.nodes and self.scheduler.now >= self.next_rescale():
             self.rescale_now = False
             self._last_rescale = self.scheduler.now
             self._rescale()
+
+    def next_rescale(self) -> float:
+        """When workers are planned next. Plans for many are rarer, so that planning never fills the time."""
+        usual = 0.0 if self.rescale_now else self.scheduler.config.rescale_interval_s
+        workers = len(self._workers)
+        return self._last_rescale + max(usual, PAUSE_S * workers if workers > SMALL else 0.0)
 
     def _rescale(self) -> None:
         s = self.scheduler
@@ -227,53 +233,6 @@ class Fleet:
             if other is not group and worker.gpus and worker.state is WorkerState.READY and not worker.assigned:
                 self.drain(worker)
                 return
-
-    def look_after_workers(self) -> None:
-        """Once for every moment, after its news: a result that is here already must not count as overdue."""
-        if self.scheduler.now > self._last_look:
-            self._last_look = self.scheduler.now
-            self._recycle()
-            for group in self.scheduler.groups:
-                for worker in group.workers.values():
-                    if worker.assigned:
-                        self._watch(group, worker)
-
-    def _watch(self, group: GroupRecord, worker: WorkerRecord) -> None:
-        """Kill a worker whose call is past its stage's deadline; speak up about one that is suspiciously slow."""
-        s = self.scheduler
-        deadline = group.plan.deadline_s
-        running_s = s.now - worker.running_since
-        if deadline is not None and running_s > deadline:
-            worker.running_since = s.now  # once is enough
-            s.out.append(c.KillWorker(worker.id, f"no result within the deadline of {deadline:g} s"))
-        elif running_s - worker.warned_at > max(s.config.watchdog_s, WATCHDOG_FACTOR * (group.mean_service_s or 0.0)):
-            worker.warned_at = running_s
-            task = next(iter(worker.assigned.values()))
-            s.out.append(c.Warn(worker.id, task.id, task.item_id, running_s))
-
-    def _recycle(self) -> None:
-        """Replace workers that are too old or too large, one at a time, the new one before the old one goes."""
-        s = self.scheduler
-        if s.now - self._last_recycle < s.config.worker_restart_interval_s:
-            return
-        replaced = {w.replaces for w in self._workers.values()}
-        for worker in list(self._workers.values()):
-            if not self._is_worn(worker) or worker.id in replaced or s.group_finished(worker.group):
-                continue
-            self._last_recycle = s.now
-            group = s.groups[worker.group]
-            # Where its GPU is all there is, the old one has to go first.
-            if not self.start(group, replaces=worker.id):
-                self.drain(worker)
-            return
-
-    def _is_worn(self, worker: WorkerRecord) -> bool:
-        config = self.scheduler.config
-        if worker.state is not WorkerState.READY:
-            return False
-        lifetime, most = config.worker_max_lifetime_s, config.worker_memory_bytes
-        too_old = lifetime is not None and self.scheduler.now - worker.ready_at > lifetime
-        return too_old or (most is not None and worker.rss_bytes > most)
 
 
 def _staying(group: GroupRecord) -> list[WorkerRecord]:

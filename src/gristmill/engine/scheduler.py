@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from gristmill.engine import commands as c
 from gristmill.engine import events as e
+from gristmill.engine.caretaker import Caretaker
 from gristmill.engine.crew import WorkerRecord, WorkerState
 from gristmill.engine.dispatch import Dispatcher
 from gristmill.engine.fleet import Fleet
@@ -61,6 +62,7 @@ class Scheduler:
         self.committing: set[int] = set()
         self.memory = MemoryBook(num_groups=len(groups))
         self.fleet = Fleet(self)
+        self.caretaker = Caretaker(self)
         self.dispatcher = Dispatcher(self)
         self.totals = [StageCounts() for _ in range(self.num_stages)]
         self.partitions_done = 0
@@ -99,7 +101,7 @@ class Scheduler:
             else:
                 self._apply[type(event)](event)
         if not self.finished:
-            self.fleet.look_after_workers()
+            self.caretaker.look()
             self.fleet.rescale_if_due()
             self._pull()
             self.dispatcher.dispatch()
@@ -213,6 +215,8 @@ class Scheduler:
         worker = self.fleet.find(event.worker)
         if worker is not None:
             worker.rss_bytes = event.rss_bytes
+            if event.rss_bytes > (self.config.worker_memory_bytes or event.rss_bytes):
+                self.caretaker.worker_may_be_worn()
 
     # Tasks
 
@@ -422,7 +426,9 @@ class Scheduler:
 
     def next_wakeup(self) -> float | None:
         """When the scheduler wants to be ticked, beyond the executor's regular ticks."""
-        return self.dispatcher.next_wakeup()
+        times = [self.dispatcher.next_wakeup(), self.fleet.next_rescale() if self.fleet.rescale_now else None]
+        # What is due already waits for something else, which will be an event: a wakeup would only spin.
+        return min((time for time in times if time is not None and time > self.now), default=None)
 
     def story(self, item_id: str) -> str:
         """What is known of one task, for messages about our own mistakes."""

@@ -1,0 +1,108 @@
+"""Deadlines, warnings and worn-out workers: what has to be done to a worker because time passes. Part of the scheduler.
+
+Looking at every worker at every moment would cost more than everything else. So each look also finds the first moment
+at which anybody can need another, and until then there is none: a task that begins after a look cannot be overdue
+before the shortest patience has passed, nor a worker that becomes ready before a lifetime.
+"""
+
+import math
+from typing import TYPE_CHECKING
+
+from gristmill.engine import commands as c
+from gristmill.engine.crew import WorkerRecord, WorkerState
+from gristmill.engine.state import GroupRecord
+
+if TYPE_CHECKING:  # parts of one object: the scheduler owns them all
+    from gristmill.engine.scheduler import Scheduler
+
+WATCHDOG_FACTOR = 20.0  # times the usual time of a task before the user is told
+
+
+class Caretaker:
+    """Looks after workers. Starting and draining them is the fleet's."""
+
+    def __init__(self, scheduler: "Scheduler") -> None:
+        self.scheduler = scheduler
+        self._last_look = 0.0
+        self._last_recycle = 0.0
+        self._none_overdue_until = -math.inf
+        self._none_worn_until = -math.inf
+
+    def look(self) -> None:
+        """Once for every moment, after its news: a result that is here already must not count as overdue."""
+        now = self.scheduler.now
+        if now <= self._last_look:
+            return
+        self._last_look = now
+        if now > self._none_worn_until:
+            self._recycle()
+        if now > self._none_overdue_until:
+            self._none_overdue_until = min(
+                (self._watch_group(group) for group in self.scheduler.groups), default=math.inf
+            )
+
+    # Overdue
+
+    def _watch_group(self, group: GroupRecord) -> float:
+        """See to the workers of a group that are overdue; return when the next can be."""
+        now, patience = self.scheduler.now, self._patience(group)
+        deadline = math.inf if group.plan.deadline_s is None else group.plan.deadline_s
+        next_s = now + min(deadline, patience)
+        for worker in group.workers.values():
+            if worker.assigned:
+                self._watch(worker, deadline, patience)
+                due = min(deadline, worker.warned_at + patience)
+                next_s = min(next_s, worker.running_since + due)
+        return next_s
+
+    def _patience(self, group: GroupRecord) -> float:
+        return max(self.scheduler.config.watchdog_s, WATCHDOG_FACTOR * (group.mean_service_s or 0.0))
+
+    def _watch(self, worker: WorkerRecord, deadline: float, patience: float) -> None:
+        """Kill a worker whose call is past its stage's deadline; speak up about one that is suspiciously slow."""
+        s = self.scheduler
+        running_s = s.now - worker.running_since
+        if running_s > deadline:
+            worker.running_since = s.now  # once is enough
+            s.out.append(c.KillWorker(worker.id, f"no result within the deadline of {deadline:g} s"))
+        elif running_s - worker.warned_at > patience:
+            worker.warned_at = running_s
+            task = next(iter(worker.assigned.values()))
+            s.out.append(c.Warn(worker.id, task.id, task.item_id, running_s))
+
+    # Worn out
+
+    def worker_may_be_worn(self) -> None:
+        """Something besides time has changed: a worker has grown, or a replacement has ended."""
+        self._none_worn_until = -math.inf
+
+    def _recycle(self) -> None:
+        """Replace workers that are too old or too large, one at a time, the new one before the old one goes."""
+        s = self.scheduler
+        if s.now - self._last_recycle < s.config.worker_restart_interval_s:
+            return
+        worn = self._first_worn()
+        if worn is None:
+            return
+        self._last_recycle = s.now
+        # Where its GPU is all there is, the old one has to go first.
+        if not s.fleet.start(s.groups[worn.group], replaces=worn.id):
+            s.fleet.drain(worn)
+
+    def _first_worn(self) -> WorkerRecord | None:
+        """The first worker to be replaced; None, and when there may be one, if none is worn now."""
+        s = self.scheduler
+        lifetime = math.inf if s.config.worker_max_lifetime_s is None else s.config.worker_max_lifetime_s
+        most = math.inf if s.config.worker_memory_bytes is None else s.config.worker_memory_bytes
+        until = s.now + lifetime
+        if until < math.inf or most < math.inf:
+            workers = [worker for group in s.groups for worker in group.workers.values()]
+            replaced = {worker.replaces for worker in workers}
+            for worker in sorted(workers, key=lambda worker: worker.id):
+                if worker.state is not WorkerState.READY or worker.id in replaced or s.group_finished(worker.group):
+                    continue
+                if s.now - worker.ready_at > lifetime or worker.rss_bytes > most:
+                    return worker
+                until = min(until, worker.ready_at + lifetime)
+        self._none_worn_until = until
+        return None
