@@ -57,7 +57,7 @@ bench: $(DEV) ## measure throughput, memory and start-up; prints, asserts nothin
 	$(PY) benchmarks/run_all.py
 
 bench-engine: $(DEV) ## run the scheduler suite
-	$(PY) benchmarks/engine/run_all.py
+	$(PY) -m benchmarks.engine.run_all
 
 # The peers are large and want versions of their own, so each has an environment apart from the project's.
 PEERS := benchmarks/out/venvs

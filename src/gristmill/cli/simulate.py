@@ -10,7 +10,7 @@ from gristmill.cli.options import Debug
 from gristmill.errors import NoInputError
 
 if TYPE_CHECKING:
-    from gristmill.backends.simulated.simulation import SimulationResult
+    from gristmill.backends.simulated.result import SimulationResult
 
 
 def simulate(

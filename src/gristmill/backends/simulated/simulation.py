@@ -1,23 +1,24 @@
-"""`Simulation`: carries out the scheduler's commands in virtual time, and keeps account of every resource-second.
+"""`Simulation`: carries out the scheduler's commands in virtual time. It decides nothing and computes nothing.
 
-Nothing is computed and nobody waits: the clock jumps from event to event. Service times are drawn from a generator that
-belongs to the item, so they do not depend on which worker takes it or in which order.
+The clock jumps from event to event. What an item is like is left to `chance`, what goes wrong to `faults`, where the
+time went to `accounts`.
 """
 
 import heapq
 import math
-import random
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
+from gristmill.backends.simulated.accounts import Accounts
+from gristmill.backends.simulated.chance import Chance, probes
+from gristmill.backends.simulated.faults import Faults
+from gristmill.backends.simulated.manifest import Manifest
+from gristmill.backends.simulated.result import SimulationResult
 from gristmill.backends.simulated.spec import SimulationSpec, as_bytes
 from gristmill.engine import commands as c
 from gristmill.engine import events as e
 from gristmill.engine.plan import AnyStage, Group
-from gristmill.engine.policies.packing import Room
-from gristmill.engine.policies.placement import UNITS, share_of_gpu
-from gristmill.engine.policies.planner import Demand, area_bound
 from gristmill.engine.scheduler import Scheduler, SchedulerConfig
 from gristmill.errors import RunFailed
 from gristmill.stages.base import ProcessingStage
@@ -25,8 +26,21 @@ from gristmill.stages.base import ProcessingStage
 STANDSTILL_S = 3600.0  # of virtual time with nothing happening but ticks: a deadlock
 
 
-@dataclass
-class _Worker:
+@dataclass(slots=True)
+class Parcel:
+    """The pretended data of one item: where it is, and how long its way there took."""
+
+    num_bytes: int
+    node: int = -1  # nowhere yet: a name in a list
+    item: int = -1  # of a source item
+    path_s: float = 0.0
+
+
+@dataclass(eq=False)
+class SimulatedWorker:
+    """One worker."""
+
+    number: int
     group: int
     node: int
     gpus: tuple[int, ...]
@@ -34,65 +48,48 @@ class _Worker:
     ready_at: float = math.inf
     busy_s: float = 0.0
     wasted_s: float = 0.0
+    killed_s: float = 0.0  # of what was wasted
     calls: deque[list[c.Assignment]] = field(default_factory=deque)
     running: list[c.Assignment] | None = None
     running_since: float = 0.0
     draining: bool = False
-    epoch: int = 0  # a result of an earlier epoch comes from a worker that is gone
-
-
-@dataclass(frozen=True)
-class SimulationResult:
-    """How it went. Shares are of all seconds of the scarcest resource, and add up to one."""
-
-    makespan_s: float
-    bound_s: float  # no schedule can be faster: the work alone, or one item's way through
-    items: int
-    events: int
-    resource: str
-    shares: dict[str, float]  # useful, setup, idle, wasted, free
-    workers_started: dict[str, int]
-    peak_workers: dict[str, int]
-
-    @property
-    def of_bound(self) -> float:
-        """The bound over what was reached: 1 is perfect."""
-        return self.bound_s / self.makespan_s if self.makespan_s else 1.0
 
 
 class Simulation:
-    """One simulated run."""
+    """One simulated run. `done` are source items an earlier one has committed."""
 
-    def __init__(self, spec: SimulationSpec) -> None:
+    def __init__(self, spec: SimulationSpec, *, done: Collection[int] = ()) -> None:
         self.spec = spec
         self.now = 0.0
         self.num_events = 0
+        self.attempts = 0
+        self.quarantined = 0
         self.groups = tuple(
             Group(i, _no_stages(), (s.name,), i, s.resources, s.batch_size, s.num_workers, None)
             for i, s in enumerate(spec.stages)
         )
-        config = SchedulerConfig(num_sources=spec.items, rescale_interval_s=spec.rescale_interval_s, working_copies=0.0)
+        config = SchedulerConfig(
+            num_sources=spec.items - len(done), rescale_interval_s=spec.rescale_interval_s, working_copies=0.0
+        )
         self.scheduler = Scheduler(self.groups, config)
         self.finish: c.Finish | None = None
-        self.started = dict.fromkeys((s.name for s in spec.stages), 0)
-        self.peak = dict.fromkeys((s.name for s in spec.stages), 0)
+        self.workers: dict[int, SimulatedWorker] = {}
+        self.chance = Chance(spec)
+        self.accounts = Accounts(spec)
+        self.manifest = Manifest()
+        self._faults = Faults(self)
+        self._sources = iter([i for i in range(spec.items) if i not in set(done)])
         self._heap: list[tuple[float, int, Callable[[], e.Event | None]]] = []
         self._sequence = 0
-        self._workers: dict[int, _Worker] = {}
-        self._gone: list[tuple[_Worker, float]] = []
-        self._next_source = 0
-        self._chance = random.Random(spec.seed)
-        self._poison_marks = random.Random(f"{spec.seed}/poison")
-        self._poisoned = {i for i in range(spec.items) if self._poison_marks.random() < spec.faults.poison_share}
         self._do: dict[type, Callable[..., None]] = {
             c.StartWorker: self._start,
             c.DrainWorker: self._drain,
-            c.KillWorker: lambda command: self._kill(command.worker, command.reason),
+            c.KillWorker: lambda command: self.kill(command.worker, command.reason),
             c.SendTask: self._send,
             c.GrantEmit: lambda _: None,
             c.PullSource: self._pull,
-            c.Release: lambda _: None,
-            c.Commit: lambda command: self._at(0.0, lambda: e.Committed(command.root)),
+            c.Release: lambda command: self.accounts.forget(command.payload),
+            c.Commit: self._commit,
             c.Publish: lambda _: None,
             c.Warn: lambda _: None,
             c.Finish: self._end,
@@ -100,33 +97,34 @@ class Simulation:
 
     def run(self) -> SimulationResult:
         """Run to the end and return the account."""
-        number = 0
-        for kind in self.spec.nodes:
-            for _ in range(kind.count):
-                memory = (kind.gpu_memory_gb,) * kind.gpus
-                node = e.NodeJoined(number, kind.cpus, memory, as_bytes(kind.memory))
-                self._at(0.0, lambda node=node: node)  # type: ignore[misc]
-                number += 1
-        if self.spec.faults.kill_worker_every_s:
-            self._at(self.spec.faults.kill_worker_every_s, self._strike)
+        self.begin()
         last_news = 0.0
         while self.finish is None:
-            news = self._step()
+            news = self.step()
             last_news = self.now if news else last_news
             if self.now - last_news > STANDSTILL_S:
                 raise RunFailed(f"simulation: nothing has happened for {STANDSTILL_S:g} s of virtual time")
         if self.finish.outcome != "finished":
             raise RunFailed(f"simulation: {self.finish.error}")
-        return self._account()
+        return self._result()
+
+    def begin(self) -> None:
+        """Let the machines join; `step` then goes on from moment to moment."""
+        for kind in self.spec.nodes:
+            for _ in range(kind.count):
+                node = self.accounts.add_node(kind)
+                self.at(0.0, lambda node=node: node)  # type: ignore[misc]
+        self._faults.begin()
 
     # The clock
 
-    def _at(self, delay_s: float, event: Callable[[], e.Event | None]) -> None:
+    def at(self, delay_s: float, event: Callable[[], e.Event | None]) -> None:
+        """Let something happen later; what it returns is told to the scheduler."""
         heapq.heappush(self._heap, (self.now + delay_s, self._sequence, event))
         self._sequence += 1
 
-    def _step(self) -> bool:
-        """Jump to the next moment and tell the scheduler all that happens then."""
+    def step(self) -> bool:
+        """Jump to the next moment and tell the scheduler all that happens then; False if nothing did."""
         ticks = [self.scheduler.next_wakeup(), self.now + self.spec.rescale_interval_s]
         moment = min(t for t in (*ticks, self._heap[0][0] if self._heap else None) if t is not None)
         self.now = max(self.now, moment)
@@ -140,164 +138,172 @@ class Simulation:
             self._do[type(command)](command)
         return bool(events)
 
-    # Commands
+    # Workers
 
     def _start(self, command: c.StartWorker) -> None:
-        stage = self.spec.stages[command.group]
-        self._workers[command.worker] = _Worker(command.group, command.node, command.gpus, self.now)
-        self.started[stage.name] += 1
-        alive = sum(w.group == command.group for w in self._workers.values())
-        self.peak[stage.name] = max(self.peak[stage.name], alive)
-        self._at(stage.setup_s, lambda: self._ready(command.worker))
+        worker = SimulatedWorker(command.worker, command.group, command.node, command.gpus, self.now)
+        self.workers[command.worker] = worker
+        self.accounts.started(worker)
+        self.at(self.spec.stages[command.group].setup_s, lambda: self._ready(worker))
 
-    def _ready(self, number: int) -> e.Event | None:
-        worker = self._workers.get(number)
-        if worker is None:
+    def _ready(self, worker: SimulatedWorker) -> e.Event | None:
+        if worker.number not in self.workers:
             return None
         worker.ready_at = self.now
-        return e.WorkerReady(number, self.spec.stages[worker.group].setup_s)
+        return e.WorkerReady(worker.number, self.spec.stages[worker.group].setup_s)
 
     def _drain(self, command: c.DrainWorker) -> None:
-        worker = self._workers[command.worker]
+        worker = self.workers[command.worker]
         worker.draining = True
         if worker.running is None:
-            self._at(0.0, lambda: self._leave(command.worker))
+            self.at(0.0, lambda: self._leave(worker))
 
-    def _leave(self, number: int) -> e.Event | None:
-        if number not in self._workers:
+    def _leave(self, worker: SimulatedWorker) -> e.Event | None:
+        if self.workers.pop(worker.number, None) is None:
             return None
-        self._gone.append((self._workers.pop(number), self.now))
-        return e.WorkerExited(number)
+        self.accounts.ended(worker, self.now)
+        return e.WorkerExited(worker.number)
+
+    def kill(self, number: int, reason: str, crumb: e.Crumb | None = None, *, told: bool = True) -> None:
+        """End a worker in the middle of what it does. A lost node says so itself: then its workers are not told of."""
+        worker = self.workers.pop(number, None)
+        if worker is None:
+            return
+        if worker.running is not None:
+            lost = self.now - worker.running_since
+            worker.busy_s += lost
+            worker.wasted_s += lost
+            worker.killed_s += lost
+            self.attempts += 1
+        self.accounts.ended(worker, self.now)
+        if told:
+            self.at(0.0, lambda: e.WorkerLost(number, reason, crumb))
+
+    # Tasks
 
     def _send(self, command: c.SendTask) -> None:
-        worker = self._workers[command.worker]
+        worker = self.workers[command.worker]
         worker.calls.extend(command.calls)
-        self._next_call(command.worker)
+        self._next_call(worker)
 
-    def _next_call(self, number: int) -> None:
-        worker = self._workers[number]
+    def _next_call(self, worker: SimulatedWorker) -> None:
         if worker.running is not None or not worker.calls:
             return
-        worker.running = worker.calls.popleft()
+        call = worker.running = worker.calls.popleft()
         worker.running_since = self.now
-        seconds = sum(self._service_s(worker.group, assignment) for assignment in worker.running)
-        for assignment in worker.running:
-            self._at(seconds, lambda a=assignment: self._result(number, a, seconds))  # type: ignore[misc]
+        moved = sum(self.accounts.move(_parcel(assignment), worker.node) for assignment in call)
+        work_s = sum(self._work_s(worker.group, assignment) for assignment in call)
+        seconds = self.chance.lasts_s(worker.group, self.now + moved, work_s) + moved
+        fatal = next((found for found in (self._fatal(worker.group, a) for a in call) if found), None)
+        if fatal is not None:
+            self.at(seconds / 2, lambda: self._die(worker, call, fatal[0]))
+            return
+        for assignment in call:
+            self.at(seconds, lambda a=assignment: self._ended(worker, call, a, seconds))  # type: ignore[misc]
 
-    def _service_s(self, group: int, assignment: c.Assignment) -> float:
-        stage = self.spec.stages[group]
-        if not stage.sigma:
-            return stage.service_s
-        chance = random.Random(f"{self.spec.seed}/{group}/{assignment.item_id}")
-        return stage.service_s * math.exp(chance.gauss(-(stage.sigma**2) / 2, stage.sigma))
+    def _work_s(self, group: int, assignment: c.Assignment) -> float:
+        """Seconds of work; one that is taken apart to find what is bad costs more."""
+        work_s = self.chance.service_s(group, assignment.item_id)
+        if assignment.care is c.Care.NORMAL:
+            return work_s
+        return 0.0 if assignment.care is c.Care.CONDEMN else work_s * (2 + math.log2(self.spec.documents))
 
-    def _result(self, number: int, assignment: c.Assignment, seconds: float) -> e.Event | None:
-        worker = self._workers.get(number)
-        if worker is None or worker.running is None or assignment not in worker.running:
+    def _fatal(self, group: int, assignment: c.Assignment) -> tuple[e.Crumb | None] | None:
+        """Where a worker that takes this dies: (crumb,), or None if it lives."""
+        if group or assignment.care is c.Care.CONDEMN:
             return None
-        share = seconds / len(worker.running) if worker.running else seconds
-        last = assignment is worker.running[-1]
-        if last:
+        known = {crumb.first_row for crumb in assignment.condemned}
+        rows = [row for row in self._bad(assignment)[1] if row not in known]
+        if not rows:
+            return None
+        return (e.Crumb(0, rows[0], rows[0] + 1) if assignment.care is c.Care.STEP else None,)
+
+    def _die(self, worker: SimulatedWorker, call: list[c.Assignment], crumb: e.Crumb | None) -> None:
+        if worker.running is call:
+            self.kill(worker.number, "out of memory", crumb)
+
+    def _ended(
+        self, worker: SimulatedWorker, call: list[c.Assignment], assignment: c.Assignment, seconds: float
+    ) -> e.Event | None:
+        """One assignment of a call is done. All are at the same moment; with the last one the worker goes on."""
+        if worker.number not in self.workers:
+            return None
+        share = seconds / len(call)
+        if assignment is call[-1]:
             worker.busy_s += seconds
             worker.running = None
-            self._next_call(number)
+            self.attempts += 1
+            self._next_call(worker)
             if worker.draining and worker.running is None:
-                self._at(0.0, lambda: self._leave(number))
-        if self._is_poison(worker.group, assignment) and assignment.care is c.Care.NORMAL:
+                self.at(0.0, lambda: self._leave(worker))
+        poison = () if worker.group else self._bad(assignment)[0]
+        if poison and assignment.care is c.Care.NORMAL:
             worker.wasted_s += share
-            return e.TaskRaised(number, assignment.task, self.spec.stages[worker.group].name, "poison")
-        return e.TaskFinished(number, assignment.task, self._outputs(worker.group, assignment), share, ())
+            return e.TaskRaised(worker.number, assignment.task, self.spec.stages[worker.group].name, "poison")
+        if poison:
+            self.attempts += 1 + probes(range(self.spec.documents), poison)
+        outputs = self._outputs(worker, assignment, share)
+        return e.TaskFinished(worker.number, assignment.task, outputs, share, ())
 
-    def _is_poison(self, group: int, assignment: c.Assignment) -> bool:
-        return group == 0 and assignment.payload in self._poisoned
+    def _bad(self, assignment: c.Assignment) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        return self.chance.bad_documents(_parcel(assignment).item)
 
-    def _outputs(self, group: int, assignment: c.Assignment) -> tuple[e.Output, ...]:
-        if self._is_poison(group, assignment):
-            return ()  # taken apart and quarantined
-        stage = self.spec.stages[group]
-        name, size = assignment.item_id, as_bytes(stage.item_bytes)
-        return tuple(
-            e.Output(i, f"{name}.{i}" if stage.fan_out > 1 else name, size, None) for i in range(stage.fan_out)
-        )
+    def _outputs(self, worker: SimulatedWorker, assignment: c.Assignment, seconds: float) -> tuple[e.Output, ...]:
+        parcel = _parcel(assignment)
+        group, name = worker.group, assignment.item_id
+        self.accounts.worked(group, self.chance.service_s(group, name), parcel.path_s + seconds)
+        if group == 0:
+            bad = sum(map(len, self._bad(assignment)))
+            self.quarantined += bad
+            if bad == self.spec.documents:
+                return ()
+        last = group + 1 == len(self.groups)
+        size = as_bytes(self.spec.stages[group].item_bytes)
+        count = self.chance.fan_out(group, name)
+        made = []
+        for i in range(count):
+            output = Parcel(0 if last else size, path_s=parcel.path_s + seconds)  # the last stage writes
+            self.accounts.hold(output, worker.node)
+            made.append(e.Output(i, f"{name}.{i}" if count > 1 else name, size, output))
+        return tuple(made)
 
-    def _kill(self, number: int, reason: str) -> None:
-        worker = self._workers.pop(number)
-        if worker.running is not None:
-            worker.wasted_s += self.now - worker.running_since
-        self._gone.append((worker, self.now))
-        self._at(0.0, lambda: e.WorkerLost(number, reason))
-
-    def _strike(self) -> e.Event | None:
-        alive = [number for number, worker in self._workers.items() if worker.ready_at <= self.now]
-        if alive:
-            self._kill(self._chance.choice(alive), "killed by the simulation")
-        self._at(self.spec.faults.kill_worker_every_s or 0.0, self._strike)
-        return None
+    # Source and sink
 
     def _pull(self, command: c.PullSource) -> None:
-        first, self._next_source = self._next_source, min(self.spec.items, self._next_source + command.count)
-        items = tuple(e.SourceItem(i, f"item-{i:06d}", 0, i) for i in range(first, self._next_source))
-        self._at(0.0, lambda: e.SourceListed(items))
-        if self._next_source == self.spec.items:
-            self._at(0.0, e.SourceExhausted)
+        size = as_bytes(self.spec.source_bytes)
+        items = []
+        for i in self._sources:
+            items.append(e.SourceItem(i, f"item-{i:06d}", size, Parcel(0, item=i)))
+            if len(items) == command.count:
+                break
+        self.at(0.0, lambda: e.SourceListed(tuple(items)))
+        if len(items) < command.count:
+            self.at(0.0, e.SourceExhausted)
+
+    def _commit(self, command: c.Commit) -> None:
+        def durable() -> e.Event:
+            self.manifest.add(command)
+            return e.Committed(command.root)
+
+        self.at(0.0, durable)
 
     def _end(self, command: c.Finish) -> None:
         self.finish = command
 
-    # The account
-
-    def _account(self) -> SimulationResult:
-        demands, rooms = self._demands(), self._rooms()
-        bound = 1 / area_bound(demands, rooms)
-        cpu_bound = 1 / area_bound(demands, [Room(r.node, r.cpus, [10**9], (80.0,)) for r in rooms])
-        on_gpu = cpu_bound < bound
-        capacity = sum(sum(r.gpus) if on_gpu else r.cpus for r in rooms) / UNITS * self.now
-        spent = dict.fromkeys(("useful", "setup", "idle", "wasted"), 0.0)
-        for worker, ended in [*self._gone, *((w, self.now) for w in self._workers.values())]:
-            amount = self._amount(worker, rooms, on_gpu=on_gpu)
-            ready = min(worker.ready_at, ended)
-            spent["setup"] += amount * (ready - worker.started_at)
-            spent["useful"] += amount * (worker.busy_s - worker.wasted_s)
-            spent["wasted"] += amount * worker.wasted_s
-            spent["idle"] += amount * max(0.0, ended - ready - worker.busy_s)
-        shares = {name: seconds / capacity for name, seconds in spent.items()} if capacity else {}
-        return SimulationResult(
-            makespan_s=self.now,
-            bound_s=max(bound, self._longest_path()),
-            items=self.spec.items,
+    def _result(self) -> SimulationResult:
+        for worker in self.workers.values():
+            self.accounts.ended(worker, self.now)
+        return self.accounts.result(
+            self.now,
             events=self.num_events,
-            resource="gpu" if on_gpu else "cpu",
-            shares=shares | {"free": 1 - sum(shares.values())},
-            workers_started=self.started,
-            peak_workers=self.peak,
+            attempts=self.attempts,
+            quarantined=self.quarantined,
+            digest=self.manifest.digest(),
         )
 
-    def _amount(self, worker: _Worker, rooms: list[Room], *, on_gpu: bool) -> float:
-        resources = self.groups[worker.group].resources
-        if not on_gpu:
-            return resources.cpus
-        if resources.gpus >= 1:
-            return resources.gpus
-        memory = rooms[worker.node].gpu_memory_gb
-        share = share_of_gpu(resources, memory[worker.gpus[0]]) if worker.gpus else 0
-        return (share or 0) / UNITS
 
-    def _demands(self) -> list[Demand]:
-        demands, visits = [], float(self.spec.items)
-        for i, stage in enumerate(self.spec.stages):
-            demands.append(Demand(i, stage.resources, visits, 1 / max(stage.service_s, 1e-9)))
-            visits *= stage.fan_out
-        return demands
-
-    def _rooms(self) -> list[Room]:
-        kinds = [kind for kind in self.spec.nodes for _ in range(kind.count)]
-        return [
-            Room(i, round(k.cpus * UNITS), [UNITS] * k.gpus, (k.gpu_memory_gb,) * k.gpus) for i, k in enumerate(kinds)
-        ]
-
-    def _longest_path(self) -> float:
-        """Nothing is done before its workers are set up and one item has gone through."""
-        return sum(stage.service_s for stage in self.spec.stages) + self.spec.stages[0].setup_s
+def _parcel(assignment: c.Assignment) -> Parcel:
+    return assignment.payload  # type: ignore[return-value]  # payloads are opaque to the scheduler; these are ours
 
 
 def _no_stages() -> tuple[AnyStage, ...]:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from gristmill.backends.simulated.chance import Chance
 from gristmill.backends.simulated.simulation import Simulation
 from gristmill.backends.simulated.spec import SimulationSpec
 from gristmill.errors import ConfigError
@@ -98,6 +99,51 @@ def test_a_bounded_memory_is_enough_for_an_explosion_before_a_slow_stage():
     assert bounded.makespan_s <= unbounded.makespan_s / 0.95
 
 
+def test_a_lost_node_is_replaced_and_costs_no_item():
+    nodes, stages = {"count": 3, "cpus": 4}, [{"name": "a", "service_s": 2}, {"name": "b"}]
+    calm = simulate(items=300, nodes=nodes, stages=stages)
+    faults = {"lose_node_every_s": 30, "node_back_s": 10, "kill_at": {20: 0.5}}
+    struck = simulate(items=300, nodes=nodes, stages=stages, faults=faults)
+
+    assert struck.digest == calm.digest
+    assert struck.killed_s > 0
+    assert len(struck.peak_bytes) > 3  # machines that came back have numbers of their own
+
+
+def test_documents_that_end_their_worker_are_quarantined_and_no_others():
+    stages = [{"name": "a"}]
+    result = simulate(items=50, documents=8, nodes={"cpus": 4}, stages=stages, faults={"fatal_share": 0.02})
+    chance = Chance(
+        SimulationSpec.parse({"items": 50, "documents": 8, "stages": stages, "faults": {"fatal_share": 0.02}})
+    )
+
+    assert result.quarantined == sum(len(chance.bad_documents(item)[1]) for item in range(50)) > 0
+
+
+def test_moving_data_over_a_slow_link_takes_time():
+    stages = [{"name": "a", "item_bytes": "100MB", "num_workers": 1}, {"name": "b", "num_workers": 1}]
+    nodes = {"count": 2, "cpus": 1}
+    near = simulate(items=20, nodes=nodes, stages=stages)
+    far = simulate(items=20, nodes=nodes | {"link": "100MB"}, stages=stages)
+
+    assert far.makespan_s == pytest.approx(near.makespan_s + 20, abs=1.5)  # a second for every item
+
+
+def test_a_run_goes_on_from_what_another_has_committed():
+    spec = SimulationSpec.parse({"items": 30, "nodes": {"cpus": 2}, "stages": [{"name": "a"}, {"name": "b"}]})
+    whole, first = Simulation(spec), Simulation(spec)
+    whole.run()
+    first.begin()
+    while first.num_events < 40:
+        first.step()
+    second = Simulation(spec, done=first.manifest.roots)
+    second.run()
+
+    assert 0 < len(first.manifest.roots) < 30
+    assert not first.manifest.roots.keys() & second.manifest.roots.keys()
+    assert first.manifest.roots | second.manifest.roots == whole.manifest.roots
+
+
 def test_the_same_seed_gives_the_same_run():
     document = {
         "items": 200,
@@ -116,6 +162,10 @@ def test_the_same_seed_gives_the_same_run():
         ({"items": 1, "stages": []}, "expected a list of stages"),
         ({"items": 1, "stages": [{"name": "a", "servce_s": 1}]}, r"stages\[0\].*did you mean 'service_s'"),
         ({"stages": [{"name": "a"}]}, "expected 'items'; it is missing"),
+        (
+            {"items": 1, "stages": [{"name": "ab"}], "slowdowns": [{"stage": "aB"}]},
+            r"slowdowns\[0\].*did you mean 'ab'",
+        ),
         ({"items": 1, "stages": [{"name": "a"}], "nodes": 3}, "nodes: expected names with values"),
     ],
 )

@@ -1,0 +1,151 @@
+"""What a simulated cluster has and what became of it: every second of every resource, every byte on every node.
+
+This is the world's own account, kept apart from the scheduler's, so that one can be checked against the other.
+"""
+
+from typing import TYPE_CHECKING
+
+from gristmill.backends.simulated.result import SimulationResult
+from gristmill.backends.simulated.spec import NodeSpec, SimulationSpec, as_bytes
+from gristmill.engine.bounds import Work, gpu_units, makespan_bound
+from gristmill.engine.events import NodeJoined
+from gristmill.engine.policies.packing import Room, cpu_units
+from gristmill.engine.policies.placement import UNITS
+
+if TYPE_CHECKING:  # the accounts are part of a simulation, in a file of their own
+    from gristmill.backends.simulated.simulation import Parcel, SimulatedWorker
+
+SPENT = ("useful", "setup", "idle", "wasted", "killed")
+
+
+class Accounts:
+    """The books of one simulated run."""
+
+    def __init__(self, spec: SimulationSpec) -> None:
+        self.spec = spec
+        self.nodes: dict[int, NodeSpec] = {}
+        self._joined: dict[int, float] = {}
+        self._node_s: list[tuple[NodeSpec, float]] = []  # machines that are gone, and how long each was there
+        self._resident: dict[int, int] = {}
+        self._peak_bytes: dict[int, int] = {}
+        self._alive = [0] * len(spec.stages)
+        self._peak_workers = [0] * len(spec.stages)
+        self._starts: list[tuple[float, str]] = []
+        self._work_s = [0.0] * len(spec.stages)
+        self._longest_s = 0.0
+        self._spent = {resource: dict.fromkeys(SPENT, 0.0) for resource in ("cpu", "gpu")}
+
+    # Nodes
+
+    def add_node(self, kind: NodeSpec, now: float = 0.0) -> NodeJoined:
+        """A machine joins."""
+        number = len(self._peak_bytes)
+        self.nodes[number] = kind
+        self._joined[number] = now
+        self._resident[number] = self._peak_bytes[number] = 0
+        return NodeJoined(number, kind.cpus, (kind.gpu_memory_gb,) * kind.gpus, as_bytes(kind.memory))
+
+    def lose_node(self, number: int, now: float) -> None:
+        """A machine is gone. Its data is taken to survive elsewhere: the scheduler is not told what was on it."""
+        self._node_s.append((self.nodes.pop(number), now - self._joined.pop(number)))
+
+    # Bytes
+
+    def hold(self, parcel: "Parcel", node: int) -> None:
+        """Data comes to lie on a node."""
+        parcel.node = node
+        self._resident[node] += parcel.num_bytes
+        self._peak_bytes[node] = max(self._peak_bytes[node], self._resident[node])
+
+    def move(self, parcel: "Parcel", node: int) -> float:
+        """Data goes to the node of its worker; return how long that takes."""
+        if parcel.node == node or parcel.node < 0:
+            return 0.0
+        self._resident[parcel.node] -= parcel.num_bytes
+        self.hold(parcel, node)
+        link = self.nodes[node].link
+        return parcel.num_bytes / as_bytes(link) if link is not None else 0.0
+
+    def forget(self, parcel: "Parcel") -> None:
+        """Data is no longer needed."""
+        if parcel.node >= 0:
+            self._resident[parcel.node] -= parcel.num_bytes
+            parcel.node = -1
+
+    # Seconds
+
+    def started(self, worker: "SimulatedWorker") -> None:
+        """A worker begins its set-up."""
+        self._alive[worker.group] += 1
+        self._peak_workers[worker.group] = max(self._peak_workers[worker.group], self._alive[worker.group])
+        self._starts.append((worker.started_at, self.spec.stages[worker.group].name))
+
+    def ended(self, worker: "SimulatedWorker", now: float) -> None:
+        """A worker is gone: enter what it did."""
+        self._alive[worker.group] -= 1
+        ready = min(worker.ready_at, now)
+        seconds = {
+            "setup": ready - worker.started_at,
+            "useful": worker.busy_s - worker.wasted_s,
+            "wasted": worker.wasted_s,
+            "killed": worker.killed_s,
+            "idle": max(0.0, now - ready - worker.busy_s),
+        }
+        resources = self.spec.stages[worker.group].resources
+        memory = max((kind.gpu_memory_gb for kind in self.spec.nodes), default=0.0)
+        amounts = {"cpu": cpu_units(resources), "gpu": gpu_units(resources, memory)}
+        for resource, spent in self._spent.items():
+            for name, value in seconds.items():
+                spent[name] += value * amounts[resource] / UNITS
+
+    def worked(self, group: int, work_s: float, path_s: float) -> None:
+        """An item is through a stage for good."""
+        self._work_s[group] += work_s
+        self._longest_s = max(self._longest_s, path_s)
+
+    # The end
+
+    def result(self, now: float, *, events: int, attempts: int, quarantined: int, digest: str) -> SimulationResult:
+        """Everything that was counted."""
+        names = [stage.name for stage in self.spec.stages]
+        machines = [*self._node_s, *((kind, now - self._joined[i]) for i, kind in self.nodes.items())]
+        capacity = {
+            "cpu": sum(kind.cpus * seconds for kind, seconds in machines),
+            "gpu": sum(kind.gpus * seconds for kind, seconds in machines),
+        }
+        used = {name: self._spent[name]["useful"] / seconds for name, seconds in capacity.items() if seconds}
+        resource = max(used, key=lambda name: used[name], default="cpu")
+        spent, total = self._spent[resource], capacity[resource]
+        shares = {name: spent[name] / total for name in SPENT[:-1]} if total else {}
+        return SimulationResult(
+            makespan_s=now,
+            bound_s=self._bound_s(),
+            items=self.spec.items,
+            events=events,
+            resource=resource,
+            shares=shares | {"free": 1 - sum(shares.values())},
+            workers_started={name: sum(stage == name for _, stage in self._starts) for name in names},
+            peak_workers=dict(zip(names, self._peak_workers, strict=True)),
+            useful_s=spent["useful"],
+            wasted_s=spent["wasted"],
+            killed_s=spent["killed"],
+            attempts=attempts,
+            quarantined=quarantined,
+            peak_bytes=tuple(self._peak_bytes.values()),
+            digest=digest,
+            starts=tuple(self._starts),
+        )
+
+    def _bound_s(self) -> float:
+        stages = self.spec.stages
+        works = [
+            Work(stage.resources, seconds, stage.setup_s, stage.num_workers)
+            for stage, seconds in zip(stages, self._work_s, strict=True)
+        ]
+        return makespan_bound(works, rooms_of(self.spec), self._longest_s + stages[0].setup_s)
+
+
+def rooms_of(spec: SimulationSpec) -> list[Room]:
+    """The machines of a spec, as the planner sees them."""
+    kinds = [kind for kind in spec.nodes for _ in range(kind.count)]
+    return [Room(i, round(k.cpus * UNITS), [UNITS] * k.gpus, (k.gpu_memory_gb,) * k.gpus) for i, k in enumerate(kinds)]

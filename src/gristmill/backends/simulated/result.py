@@ -1,0 +1,34 @@
+"""`SimulationResult`: what a simulated run was like."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class SimulationResult:
+    """How it went. Shares are of all seconds of the scarcest resource, and add up to one."""
+
+    makespan_s: float
+    bound_s: float  # no schedule can be faster: the work, the set-up it needs, or one item's way through
+    items: int
+    events: int
+    resource: str
+    shares: dict[str, float]  # useful, setup, idle, wasted, free
+    workers_started: dict[str, int]
+    peak_workers: dict[str, int]
+    useful_s: float = 0.0  # of the scarcest resource
+    wasted_s: float = 0.0  # of it: attempts that came to nothing
+    killed_s: float = 0.0  # of it: how long what was killed had been running
+    attempts: int = 0  # calls, those that look for bad documents included
+    quarantined: int = 0  # documents
+    peak_bytes: tuple[int, ...] = ()  # of data on each node
+    digest: str = ""  # of everything committed; the same whatever happened on the way
+    starts: tuple[tuple[float, str], ...] = ()  # (second, stage) of every worker
+
+    @property
+    def of_bound(self) -> float:
+        """The bound over what was reached: 1 is perfect."""
+        return self.bound_s / self.makespan_s if self.makespan_s else 1.0
+
+    @property
+    def items_per_s(self) -> float:
+        return self.items / self.makespan_s if self.makespan_s else 0.0
