@@ -16,7 +16,7 @@ from typing import Annotated
 
 import typer
 
-from gristmill.cli import doctor, plan, recipes, run, simulate, stages, status
+from gristmill.cli import doctor, plan, recipes, rethreshold, run, score, simulate, stages, status
 from gristmill.cli.options import Debug
 from gristmill.errors import ConfigError, GristmillError, Interrupted, MissingDependency, TooManyQuarantined
 
@@ -40,6 +40,8 @@ app.command("stages")(stages.stages)
 app.add_typer(recipes.app, name="recipes")
 app.command("doctor")(doctor.doctor)
 app.command("simulate")(simulate.simulate)
+app.command("score")(score.score)
+app.command("rethreshold")(rethreshold.rethreshold)
 
 
 def _print_version(wanted: bool) -> None:

@@ -52,6 +52,10 @@ class DocumentFilter(Generic[S]):
         """Return (least, greatest) score that is kept; None where there is no limit."""
         return None, None
 
+    def for_any_threshold(self) -> "DocumentFilter[S]":
+        """Return a filter whose scores serve every threshold: this one, unless it stops measuring once it knows."""
+        return self
+
     def model_check_or_download(self) -> None:
         """See to it that the files the filter needs are on this machine."""
 

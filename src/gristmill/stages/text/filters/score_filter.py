@@ -107,3 +107,7 @@ class ScoreFilter(ProcessingStage[DocumentBatch, DocumentBatch]):
 
     def _inverts(self) -> list[bool]:
         return as_list(self.invert, len(self._filters()), who="ScoreFilter: invert")
+
+    def steps(self) -> list[tuple[AnyFilter, str, bool]]:
+        """Each filter in order, the column it reads, and whether it is inverted."""
+        return list(zip(self._filters(), self._text_fields(), self._inverts(), strict=True))

@@ -6,7 +6,7 @@ The names, parameters, defaults and scores are those of NVIDIA NeMo Curator.
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import pyarrow as pa
@@ -228,6 +228,9 @@ class CommonEnglishWordsFilter(DocumentFilter[int]):
 
     def bounds(self) -> Bounds:
         return self.min_num_common_words, None
+
+    def for_any_threshold(self) -> "CommonEnglishWordsFilter":
+        return replace(self, stop_at_false=False)
 
 
 @dataclass

@@ -1,0 +1,43 @@
+"""`gristmill score`: measure every document with the filters of a recipe and keep the measures as columns."""
+
+import json
+from typing import Annotated
+
+import typer
+
+from gristmill.cli.options import Debug, Inputs, MemoryLimit, RecipeArgument, Settings, Workers
+
+
+def score(
+    recipe: RecipeArgument,
+    output: Annotated[str, typer.Option("--output", "-o", metavar="DIR", help="Where the scored documents go.")],
+    inputs: Inputs = None,
+    settings: Settings = None,
+    workers: Workers = None,
+    memory_limit: MemoryLimit = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Start over instead of continuing.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON, last line of stdout.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary.")] = False,
+    debug: Debug = False,
+) -> None:
+    """Write all documents as Parquet, with a column for each filter of the recipe; drop none."""
+    from gristmill.cli.recipe_values import recipe_values
+    from gristmill.config.shipped import find_recipe
+
+    found = find_recipe(recipe)
+    from gristmill.cli.choose_executor import choose_executor
+    from gristmill.cli.progress import Progress
+    from gristmill.cli.run import default_run_dir
+    from gristmill.workflows.thresholds import score_pipeline
+
+    values = recipe_values(inputs or [], output, settings or [])
+    pipeline = score_pipeline(found.build(values), output)
+    executor = choose_executor(found, values, name=None, workers=workers, memory_limit=memory_limit)
+    with Progress(quiet=quiet) as progress:
+        result = pipeline.run(
+            executor=executor, checkpoint_path=default_run_dir(output), fresh=fresh, observer=progress
+        )
+    if not quiet:
+        typer.echo(f"{result.written:,} documents scored. Try thresholds: gristmill rethreshold {recipe} {output}")
+    if as_json:
+        typer.echo(json.dumps(result.to_json(), ensure_ascii=False))

@@ -1,0 +1,153 @@
+"""Scores, thresholds tried on them, and the documents a recipe itself would keep."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from gristmill.backends.local import LocalExecutor
+from gristmill.errors import ConfigError
+from gristmill.pipeline import Pipeline
+from gristmill.stages.text.filters import DocumentFilter, ScoreFilter
+from gristmill.stages.text.filters.heuristic import (
+    CommonEnglishWordsFilter,
+    MeanWordLengthFilter,
+    SubstringFilter,
+    WordCountFilter,
+)
+from gristmill.stages.text.io import JsonlReader, JsonlWriter
+from gristmill.workflows.thresholds import Rule, apply_rules, kept_pipeline, rules_of, score_pipeline
+
+TEXTS = [
+    "the cat sat on the mat and that was that",
+    "short",
+    "",
+    None,
+    "extraordinarily incomprehensible institutionalisation notwithstanding the",
+    "to be or not to be that is the question with which we have begun",
+]
+
+
+class EvenLength(DocumentFilter[int]):
+    def score_document(self, text):
+        return len(text)
+
+    def keep_document(self, score):
+        return score % 2 == 0
+
+
+def filters(least=3):
+    return [WordCountFilter(min_words=least), MeanWordLengthFilter(), CommonEnglishWordsFilter(), EvenLength()]
+
+
+@pytest.fixture
+def documents(tmp_path):
+    lines = [json.dumps({"id": f"d{number}", "text": text}) for number, text in enumerate(TEXTS)]
+    (tmp_path / "in.jsonl").write_text("\n".join(lines) + "\n")
+    return tmp_path
+
+
+def filtering(documents, output, least=3):
+    stages = [JsonlReader(str(documents / "in.jsonl")), ScoreFilter(filters(least)), JsonlWriter(str(output))]
+    return Pipeline("filters", stages=stages)
+
+
+def run(pipeline):
+    return pipeline.run(LocalExecutor(num_workers=0))
+
+
+def ids(directory):
+    return [
+        json.loads(line)["id"] for file in sorted(directory.glob("*.jsonl")) for line in file.read_text().splitlines()
+    ]
+
+
+def scored(documents):
+    run(score_pipeline(filtering(documents, documents / "unused"), str(documents / "scored")))
+    return str(documents / "scored")
+
+
+@pytest.mark.parametrize("least", [1, 3, 11])
+def test_thresholds_on_scores_keep_what_the_filters_keep(documents, least):
+    where = scored(documents)
+    rules = rules_of(filtering(documents, documents / "unused", least))
+    run(filtering(documents, documents / "direct", least))
+    run(kept_pipeline(where, rules, str(documents / "kept")))
+
+    assert ids(documents / "kept") == ids(documents / "direct")
+    assert apply_rules(where, rules).kept == len(ids(documents / "direct"))
+
+
+def test_every_rule_says_what_it_refuses_first_and_alone(documents):
+    outcome = apply_rules(scored(documents), [Rule(judge) for judge in filters()])
+
+    by_name = {rule.name: (rule.refused, rule.refused_first, rule.refused_alone) for rule in outcome.rules}
+    assert outcome.documents == len(TEXTS)
+    assert by_name["word_count"] == (3, 3, 0)
+    assert outcome.kept + sum(first for _, first, _ in by_name.values()) == len(TEXTS)
+
+
+def test_a_score_serves_thresholds_above_the_one_it_was_measured_with(documents):
+    where = scored(documents)
+    rule = rules_of(filtering(documents, documents / "unused"))[2]
+
+    assert apply_rules(where, [rule.with_parameter("min_num_common_words", 4)]).kept == 2
+
+
+def test_two_sets_of_rules_differ_where_they_say(documents):
+    where = scored(documents)
+    loose, strict = [Rule(WordCountFilter(min_words=1))], [Rule(WordCountFilter(min_words=10))]
+    difference = apply_rules(where, loose, against=strict).difference
+
+    assert (difference.kept_here_only, difference.kept_there_only) == (2, 0)
+    assert difference.refused_there_by == {"word_count": 2}
+    assert difference.examples_here == ["d1", "d4"]
+
+
+def test_an_inverted_rule_keeps_the_others(documents):
+    where = scored(documents)
+    judge = WordCountFilter(min_words=3)
+    kept = [apply_rules(where, [Rule(judge, invert=invert)]).kept for invert in (False, True)]
+
+    assert sum(kept) == len(TEXTS)
+
+
+def test_a_missing_score_keeps_nothing():
+    rule, scores = Rule(MeanWordLengthFilter()), pa.chunked_array([[5.0, None, 99.0]])
+
+    assert rule.keep(scores).tolist() == [True, False, False]
+    assert Rule(MeanWordLengthFilter(), invert=True).keep(scores).tolist() == [False, False, True]
+
+
+def test_the_name_tells_measures_apart_and_not_thresholds():
+    assert Rule(WordCountFilter(1)).name == Rule(WordCountFilter(2)).name == "word_count"
+    assert Rule(SubstringFilter("x", "any")).name != Rule(SubstringFilter("y", "any")).name
+    assert Rule(WordCountFilter(1), text_field="title").name == "title_word_count"
+
+
+def test_a_column_that_is_not_there_names_the_nearest(documents):
+    with pytest.raises(ConfigError, match=r"'score_word_count_lang_zh'.*did you mean 'score_word_count'"):
+        apply_rules(scored(documents), [Rule(WordCountFilter(lang="zh"))])
+
+
+def test_only_thresholds_can_be_changed():
+    with pytest.raises(ConfigError, match="rule word_count: expected one of its thresholds"):
+        Rule(WordCountFilter()).with_parameter("lang", 3)
+
+
+def test_filters_behind_a_stage_that_changes_texts_are_refused(documents):
+    pipeline = filtering(documents, documents / "unused")
+    pipeline.stages.insert(2, JsonlWriter(str(documents / "x")))
+    pipeline.add_stage(ScoreFilter(WordCountFilter()).with_(name="again"))
+
+    with pytest.raises(ConfigError, match="expected nothing but ScoreFilter between filters"):
+        rules_of(pipeline)
+
+
+def test_scores_are_read_in_parts_of_a_file(tmp_path):
+    words = np.arange(300_000)
+    pq.write_table(pa.table({"score_word_count": words}), tmp_path / "many.parquet", row_group_size=100_000)
+
+    assert apply_rules(str(tmp_path), [Rule(WordCountFilter(100, 200_000))]).kept == 199_901
