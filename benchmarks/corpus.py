@@ -62,7 +62,7 @@ _TAG = re.compile(r"<[^>]+>")
 def corpus(megabytes: int) -> Path:
     """Return the directory of a corpus of about that size, made now if it is not there yet."""
     directory = DATA / f"corpus-{megabytes}"
-    if (directory / "MANIFEST.json").exists():
+    if manifest(directory).exists():
         return directory
     packages = _download()
     with multiprocessing.Pool() as pool:
@@ -80,6 +80,11 @@ def corpus(megabytes: int) -> Path:
     return directory
 
 
+def manifest(directory: Path) -> Path:
+    """Where the size of a corpus is: beside it, for some programs read every file that is in it."""
+    return directory.with_suffix(".json")
+
+
 def _write(directory: Path, lines: list[bytes]) -> None:
     unfinished = directory.with_suffix(".part")
     shutil.rmtree(unfinished, ignore_errors=True)
@@ -90,8 +95,9 @@ def _write(directory: Path, lines: list[bytes]) -> None:
         (unfinished / f"{shard:05d}.jsonl").write_bytes(data)
         checksum.update(data)
     about = {"documents": len(lines), "bytes": sum(map(len, lines)), "sha256": checksum.hexdigest()}
-    (unfinished / "MANIFEST.json").write_text(json.dumps(about, indent=1) + "\n")
+    shutil.rmtree(directory, ignore_errors=True)
     unfinished.rename(directory)
+    manifest(directory).write_text(json.dumps(about, indent=1) + "\n")
 
 
 def _download() -> list[Path]:
@@ -175,7 +181,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--megabytes", type=int, default=50)
     directory = corpus(parser.parse_args().megabytes)
-    print(os.path.relpath(directory), (directory / "MANIFEST.json").read_text())
+    print(os.path.relpath(directory), manifest(directory).read_text())
 
 
 if __name__ == "__main__":
