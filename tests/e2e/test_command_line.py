@@ -62,6 +62,14 @@ def test_a_run_keeps_good_documents_and_accounts_for_the_others(work):
     assert result["wall_s"] >= 0
 
 
+def test_a_script_that_asked_for_json_gets_it_for_an_unknown_option_too(work):
+    done = gristmill(*RUN, "--json", "--wrokers", "2", cwd=work)
+
+    assert done.returncode == 2
+    assert last_json(done)["exit_code"] == 2
+    assert "--wrokers" in done.stderr
+
+
 def test_only_the_json_object_goes_to_standard_output(work):
     assert len(gristmill(*RUN, "--json", cwd=work).stdout.splitlines()) == 1
 

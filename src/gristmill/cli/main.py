@@ -76,6 +76,11 @@ def main() -> None:
     arguments = sys.argv[1:]
     try:
         app(args=arguments, prog_name="gristmill")
+    except SystemExit as leaving:  # the parser has said what it did not understand
+        if leaving.code == USER_MISTAKE and "--json" in arguments:
+            error = "expected a command as `gristmill --help` shows; standard error says what is wrong"
+            typer.echo(json.dumps({"error": error, "exit_code": USER_MISTAKE}))
+        raise
     except (Exception, KeyboardInterrupt) as error:
         _report(error, debug="--debug" in arguments)
         code = exit_code(error)

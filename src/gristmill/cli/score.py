@@ -38,6 +38,7 @@ def score(
             executor=executor, checkpoint_path=default_run_dir(output), fresh=fresh, observer=progress
         )
     if not quiet:
-        typer.echo(f"{result.written:,} documents scored. Try thresholds: gristmill rethreshold {recipe} {output}")
+        told = f"{result.written:,} documents scored. Try thresholds: gristmill rethreshold {recipe} {output}"
+        typer.echo(told, err=True)
     if as_json:
         typer.echo(json.dumps(result.to_json(), ensure_ascii=False))
