@@ -29,6 +29,7 @@ NAMES = {
     ],
     "gristmill.stages.text.modifiers.unicode": ["UnicodeReformatter"],
     "gristmill.stages.text.modifiers.fasttext": ["FastTextLabelModifier"],
+    "gristmill.stages.text.modifiers.pii": ["PiiModifier"],
     "gristmill.stages.text.modules": ["AddId", "DocumentSplitter", "DocumentJoiner"],
     "gristmill.stages.text.filters.heuristic.repetition": ["RepeatedLinesFilter", "RepeatedParagraphsFilter"],
 }

@@ -3,6 +3,7 @@
 from gristmill.stages.text.modifiers.document_modifier import DocumentModifier
 from gristmill.stages.text.modifiers.fasttext import FastTextLabelModifier
 from gristmill.stages.text.modifiers.modify import Modify
+from gristmill.stages.text.modifiers.pii import PiiModifier
 from gristmill.stages.text.modifiers.string import (
     BoilerPlateStringModifier,
     LineRemover,
@@ -22,6 +23,7 @@ __all__ = [
     "MarkdownRemover",
     "Modify",
     "NewlineNormalizer",
+    "PiiModifier",
     "QuotationRemover",
     "Slicer",
     "UnicodeReformatter",
