@@ -49,7 +49,7 @@ class Caretaker:
         deadline = math.inf if group.plan.deadline_s is None else group.plan.deadline_s
         next_s = now + min(deadline, patience)
         for worker in group.workers.values():
-            if worker.assigned:
+            if worker.assigned or worker.may_linger:
                 self._watch(worker, deadline, patience)
                 due = min(deadline, worker.warned_at + patience)
                 next_s = min(next_s, worker.running_since + due)
@@ -65,7 +65,7 @@ class Caretaker:
         if running_s > deadline:
             worker.running_since = s.now  # once is enough
             s.out.append(c.KillWorker(worker.id, f"no result within the deadline of {deadline:g} s"))
-        elif running_s - worker.warned_at > patience:
+        elif worker.assigned and running_s - worker.warned_at > patience:
             worker.warned_at = running_s
             task = next(iter(worker.assigned.values()))
             s.out.append(c.Warn(worker.id, task.id, task.item_id, running_s))

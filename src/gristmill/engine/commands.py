@@ -63,6 +63,13 @@ class SendTask(msgspec.Struct, frozen=True):
     calls: list[list[Assignment]]
 
 
+class RecallTask(msgspec.Struct, frozen=True):
+    """Tell a worker to skip these tasks if it has not begun them. They are no longer its own, whatever it does."""
+
+    worker: int
+    tasks: tuple[int, ...]
+
+
 class GrantEmit(msgspec.Struct, frozen=True):
     """Allow a streaming worker one more output."""
 
@@ -121,6 +128,7 @@ Command = (
     | DrainWorker
     | KillWorker
     | SendTask
+    | RecallTask
     | GrantEmit
     | PullSource
     | Release

@@ -38,9 +38,15 @@ class WorkerRecord:
     warned_at: float = 0.0
     rss_bytes: int = 0
     replaces: int | None = None
+    recalled: bool = False  # it was told to skip a task, and may be busy with it all the same
     shelf: int = NO_SHELF  # where the crew has filed it
     counts_as_busy: bool = False
     counts_as_stalled: bool = False
+
+    @property
+    def may_linger(self) -> bool:
+        """Whether it should be about to end and may be held up by a task that is no longer its own."""
+        return self.recalled and self.state is WorkerState.DRAINING
 
     @property
     def is_stalled(self) -> bool:
@@ -137,6 +143,14 @@ class Crew:
                         return worker
                     last_resort = worker
         return last_resort
+
+    def most_loaded(self, *, above: int) -> WorkerRecord | None:
+        """Of the workers that hold the most tasks, more than `above`, the one that has run its task for longest."""
+        for shelf in reversed(self._shelves[above + 1 :]):
+            if shelf:
+                longest_here = (next(iter(box.values())) for box in shelf.values())
+                return min(longest_here, key=lambda worker: worker.running_since)
+        return None
 
     def filed(self) -> dict[int, int]:
         """The workers that can take more, and what each holds: what `least_loaded` chooses from."""

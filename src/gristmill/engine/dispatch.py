@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from gristmill.engine import commands as c
 from gristmill.engine.crew import WorkerRecord
-from gristmill.engine.policies import backlog, batching
+from gristmill.engine.policies import backlog, batching, recall
 from gristmill.engine.state import GroupRecord
 from gristmill.engine.task_state import Change, TaskRecord
 
@@ -30,8 +30,9 @@ class Dispatcher:
             group = s.groups[index]
             while group.delayed and group.delayed[0][0] <= s.now:
                 group.queue.append(heapq.heappop(group.delayed)[2])
-            if group.queue and group.crew.num_ready and not self.must_wait(index):
+            if group.crew.num_ready and not self.must_wait(index):
                 self._dispatch_group(index, group)
+                self._share_out(index, group)
         for index, group in enumerate(s.groups):
             if group.crew.waiting and not self._too_far_ahead(index + 1):
                 s.out.extend(c.GrantEmit(worker, task) for worker, task in group.crew.take_waiting())
@@ -55,18 +56,18 @@ class Dispatcher:
             setup_s=after.setup_s,
         )
 
-    def slots(self, group: GroupRecord, *, scarce: bool) -> int:
+    def slots(self, group: GroupRecord, *, more_coming: bool) -> int:
         """Tasks a worker of a group may hold."""
-        return batching.slots(group.mean_service_s, batch_size=group.plan.batch_size, scarce=scarce)
+        share = None if more_coming else batching.tail_share(group.live, group.crew.num_ready)
+        return batching.slots(group.mean_service_s, batch_size=group.plan.batch_size, share=share)
 
     def _dispatch_group(self, index: int, group: GroupRecord) -> None:
         s, size, workers = self.scheduler, group.plan.batch_size, group.crew.num_ready
         more_coming = s.more_is_coming(index)
+        slots = self.slots(group, more_coming=more_coming)
         full: set[int] = set()  # machines without memory for the head of the queue
         while group.queue:
             head = group.queue[0]
-            scarce = not more_coming and len(group.queue) <= workers * size
-            slots = self.slots(group, scarce=scarce)
             # A task that failed is tried elsewhere, if there is room elsewhere.
             worker = group.crew.least_loaded(below=slots, avoid=head.last_worker, near=head.node, full=full)
             if worker is None:
@@ -88,6 +89,32 @@ class Dispatcher:
                 full.add(worker.node)
             else:
                 full.clear()
+
+    def _share_out(self, index: int, group: GroupRecord) -> None:
+        """Give idle workers what waits behind other tasks, if nothing else is waiting."""
+        crew = group.crew
+        for _ in range(crew.num_ready):
+            if group.queue or crew.least_loaded(below=1) is None:
+                return
+            victim = crew.most_loaded(above=group.plan.batch_size)
+            if victim is None or not self.recall(victim):
+                return
+            self._dispatch_group(index, group)
+
+    def recall(self, worker: WorkerRecord, *, all_of_it: bool = False) -> bool:
+        """Take back half of what waits behind a worker's running call, or all of it; False if that is not worth it."""
+        s, group = self.scheduler, self.scheduler.groups[worker.group]
+        # Which tasks are in the running call is not recorded; there are at most batch_size of them.
+        waiting = list(worker.assigned.values())[group.plan.batch_size :]
+        running_s = s.now - worker.running_since
+        if not recall.is_worth_it(len(waiting), mean_service_s=group.mean_service_s, running_s=running_s):
+            return False
+        taken = waiting if all_of_it else waiting[len(waiting) // 2 :]
+        s.out.append(c.RecallTask(worker.id, tuple(task.id for task in taken)))
+        for task in reversed(taken):
+            s.recalled(worker, task)
+        group.crew.refile(worker)
+        return True
 
     def _send(self, worker: WorkerRecord, group: GroupRecord, index: int, count: int) -> bool:
         """Send up to `count` tasks; False if memory does not allow even one."""

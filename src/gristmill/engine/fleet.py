@@ -72,7 +72,8 @@ class Fleet:
         return False
 
     def drain(self, worker: WorkerRecord) -> None:
-        """Give a worker nothing more; it ends when it has finished what it has."""
+        """Give a worker nothing more; it ends when it has finished what it runs."""
+        self.scheduler.dispatcher.recall(worker, all_of_it=True)
         self.scheduler.groups[worker.group].crew.drain(worker)
         self.scheduler.out.append(c.DrainWorker(worker.id))
 

@@ -9,7 +9,7 @@ An event about something that is over (a late result of a worker given up on, a 
 
 import heapq
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from gristmill.engine import commands as c
@@ -135,7 +135,7 @@ class Scheduler:
         if self.source_exhausted or self.pull_outstanding or self.stop_reason or not self.fleet.nodes:
             return
         first = self.groups[0]
-        wanted = 2 * max(1, len(first.workers)) * self.dispatcher.slots(first, scarce=False)
+        wanted = 2 * max(1, len(first.workers)) * self.dispatcher.slots(first, more_coming=True)
         if len(first.queue) < wanted:
             self.pull_outstanding = True
             self.out.append(c.PullSource(max(16, wanted)))
@@ -210,6 +210,14 @@ class Scheduler:
             running = False
             self._requeue(task)
         worker.assigned.clear()
+
+    def recalled(self, worker: WorkerRecord, task: TaskRecord) -> None:
+        """A worker is told to skip a task. It may have begun, so files of the next attempt have other names."""
+        task.change(Change.RECALLED)
+        worker.recalled = True
+        task.trial = replace(task.trial, attempts=task.trial.attempts + 1)
+        del worker.assigned[task.id]
+        self._requeue(task)
 
     def _memory_sampled(self, event: e.MemorySampled) -> None:
         worker = self.fleet.find(event.worker)

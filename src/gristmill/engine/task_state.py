@@ -3,7 +3,7 @@
              SENT                FINISHED
     QUEUED ─────────▶ ASSIGNED ───────────▶ DONE
        ▲                 │
-       └─────────────────┘ RAISED, WORKER_LOST
+       └─────────────────┘ RAISED, WORKER_LOST, RECALLED
 
 There is no failed state: a task that keeps failing is handled with more and more care (`policies/retry.py`), and at the
 last step its documents are quarantined, which finishes it. So every task ends in DONE, and nothing is lost in silence.
@@ -17,13 +17,14 @@ from gristmill.errors import EngineBug
 
 # IntEnum because an Enum's hash is computed in Python, and every task changes state twice in every stage.
 State = IntEnum("State", "QUEUED ASSIGNED DONE")
-Change = IntEnum("Change", "SENT FINISHED RAISED WORKER_LOST")
+Change = IntEnum("Change", "SENT FINISHED RAISED WORKER_LOST RECALLED")
 
 TRANSITIONS: dict[tuple[State, Change], State] = {
     (State.QUEUED, Change.SENT): State.ASSIGNED,
     (State.ASSIGNED, Change.FINISHED): State.DONE,
     (State.ASSIGNED, Change.RAISED): State.QUEUED,
     (State.ASSIGNED, Change.WORKER_LOST): State.QUEUED,
+    (State.ASSIGNED, Change.RECALLED): State.QUEUED,
 }
 
 

@@ -123,6 +123,7 @@ class VirtualRun:
             c.DrainWorker: self._drain,
             c.KillWorker: self._kill,
             c.SendTask: self._send,
+            c.RecallTask: self._recall,
             c.GrantEmit: self._grant,
             c.PullSource: self._pull,
             c.Release: lambda command: self._release(command.payload),
@@ -357,6 +358,11 @@ class VirtualRun:
                 if not worker.todo:
                     worker.emitted, worker.credits, worker.acted_at = assignment.skip, c.EMIT_CREDITS, self.now
                 worker.todo.append(assignment)
+
+    def _recall(self, command: c.RecallTask) -> None:
+        worker = self._worker(command.worker)
+        begun = [a for a in worker.todo if a.task not in command.tasks or a is worker.todo[0]]
+        worker.todo = deque(begun)
 
     def _grant(self, command: c.GrantEmit) -> None:
         worker = self._worker(command.worker)

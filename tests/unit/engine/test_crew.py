@@ -8,11 +8,11 @@ from gristmill.engine.crew import Crew, WorkerRecord, WorkerState
 from gristmill.engine.task_state import TaskRecord
 
 
-def crew_of(*loads):
-    """A crew of ready workers that hold so many tasks each."""
+def crew_of(*loads, nodes=()):
+    """A crew of ready workers that hold so many tasks each, on these machines if it is not one."""
     crew = Crew()
     for number, load in enumerate(loads):
-        worker = WorkerRecord(number, 0, 0, ())
+        worker = WorkerRecord(number, 0, nodes[number] if nodes else 0, ())
         crew.add(worker)
         crew.make_ready(worker)
         give(crew, worker, load)
@@ -70,6 +70,24 @@ def test_a_stalled_worker_is_not_chosen_before_its_outputs_are_granted():
 
     assert crew.take_waiting() == [(0, 0)] * EMIT_CREDITS
     assert (chosen(crew), crew.num_stalled) == (0, 0)
+
+
+def test_among_equals_the_one_near_the_data_is_chosen_and_none_where_memory_is_full():
+    crew = crew_of(1, 0, 0, nodes=(0, 0, 1))
+
+    assert crew.least_loaded(below=10, near=1).id == 2
+    assert crew.least_loaded(below=10, near=0, full={0}).id == 2
+    assert crew.least_loaded(below=10, near=1, full={1}).id == 1
+    assert crew.least_loaded(below=10, full={0, 1}) is None
+
+
+def test_of_those_that_hold_the_most_the_one_that_has_run_longest_is_found():
+    crew = crew_of(1, 3, 3, 2, nodes=(0, 0, 1, 1))
+    for number, since in enumerate((0.0, 5.0, 4.0, 0.0)):
+        crew.workers[number].running_since = since
+
+    assert crew.most_loaded(above=1).id == 2
+    assert crew.most_loaded(above=3) is None
 
 
 changes = st.lists(st.tuples(st.integers(0, 4), st.sampled_from(("give", "finish", "drain", "remove", "emit"))))

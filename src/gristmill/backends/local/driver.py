@@ -64,6 +64,7 @@ class Driver:
             c.DrainWorker: lambda command: pool.drain(command.worker),
             c.KillWorker: lambda command: pool.kill(command.worker, command.reason),
             c.SendTask: self._send_task,
+            c.RecallTask: lambda command: pool.recall(command.worker, command.tasks),
             c.GrantEmit: lambda command: pool.grant(command.worker, command.task),
             c.PullSource: self._pull_source,
             c.Release: lambda command: pool.release(command.payload),

@@ -79,6 +79,9 @@ class InlinePool:
     def send(self, number: int, assignments: list[Assignment]) -> None:
         self._pending.append((number, assignments))
 
+    def recall(self, number: int, tasks: tuple[int, ...]) -> None:
+        """Nothing waits behind a running task here that anybody else could have."""
+
     def grant(self, number: int, task: int) -> None:
         """Emission is not held back here: nothing else runs that could catch up."""
 

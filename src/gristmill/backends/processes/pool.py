@@ -138,6 +138,9 @@ class ProcessPool:
         fds = [assignment.payload.fd for assignment in assignments if assignment.payload.fd >= 0]  # type: ignore[attr-defined]
         self._post(number, ("call", [to_wire(assignment) for assignment in assignments]), fds)
 
+    def recall(self, number: int, tasks: tuple[int, ...]) -> None:
+        self._post(number, ("recall", tasks))
+
     def grant(self, number: int, task: int) -> None:
         self._post(number, ("grant", task))
 

@@ -108,6 +108,10 @@ class WorkerProcess:
                     return
                 self._take(self.channel.receive())
                 continue
+            if time.perf_counter() - self._sent_at > HOLD_S:
+                self._take(self.channel.poll())  # what has waited behind a long call may have been given to others
+                if not self.calls:
+                    continue
             self._run_call(self.calls.popleft())
             if self._fds or time.perf_counter() - self._sent_at > HOLD_S:
                 self._flush()
@@ -118,10 +122,24 @@ class WorkerProcess:
             for kind, payload in batch:
                 if kind == "call":
                     self.calls.append([(wire, _parcel(wire, queue)) for wire in payload])
+                elif kind == "recall":
+                    self._skip(frozenset(payload))
                 elif kind == "grant":
                     self.credits[payload] = self.credits.get(payload, 0) + 1
                 else:
                     self.draining = True
+
+    def _skip(self, tasks: frozenset[int]) -> None:
+        """Forget the calls of these tasks. The driver has given them to others and wants no word about them."""
+        calls: deque[list[tuple[Message, Parcel]]] = deque()
+        for call in self.calls:
+            kept = [(wire, parcel) for wire, parcel in call if wire[0] not in tasks]
+            for wire, parcel in call:
+                if wire[0] in tasks and parcel.fd >= 0:
+                    os.close(parcel.fd)
+            if kept:
+                calls.append(kept)
+        self.calls = calls
 
     def _leave_crumb(self, stage: int, first_row: int, end_row: int) -> None:
         CRUMB.pack_into(self.crumbs, 0, self.running, stage, first_row, end_row)

@@ -86,6 +86,7 @@ class Simulation:
             c.DrainWorker: self._drain,
             c.KillWorker: lambda command: self.kill(command.worker, command.reason),
             c.SendTask: self._send,
+            c.RecallTask: self._recall,
             c.GrantEmit: lambda _: None,
             c.PullSource: self._pull,
             c.Release: lambda command: self.accounts.forget(command.payload),
@@ -185,6 +186,11 @@ class Simulation:
         worker = self.workers[command.worker]
         worker.calls.extend(command.calls)
         self._next_call(worker)
+
+    def _recall(self, command: c.RecallTask) -> None:
+        worker = self.workers[command.worker]
+        kept = ([a for a in call if a.task not in command.tasks] for call in worker.calls)
+        worker.calls = deque(call for call in kept if call)
 
     def _next_call(self, worker: SimulatedWorker) -> None:
         if worker.running is not None or not worker.calls:

@@ -5,16 +5,22 @@ MAX_PREFETCH = 256
 FLUSH_S = 0.05  # how long an incomplete batch waits for company while upstream still runs
 
 
-def slots(mean_service_s: float | None, *, batch_size: int, scarce: bool) -> int:
+def slots(mean_service_s: float | None, *, batch_size: int, share: int | None = None) -> int:
     """Return how many tasks a worker may hold: what is running, and what bridges the round trip to the driver.
 
-    Before anything is measured, and when there is too little work left for everybody (`scarce`), a worker holds one
-    call's worth: a task waiting behind another is a task an idle worker cannot have.
+    Before anything is measured a worker holds one call's worth, and at the tail no more than its `share` of what is
+    left: a task waiting behind another is a task an idle worker cannot have.
     """
-    if mean_service_s is None or scarce:
+    if mean_service_s is None:
         return batch_size
     ahead = MAX_PREFETCH if mean_service_s <= 0 else min(MAX_PREFETCH, int(PREFETCH_S / mean_service_s) + 1)
-    return batch_size * (1 + -(-ahead // batch_size))
+    full = batch_size * (1 + -(-ahead // batch_size))
+    return full if share is None else min(full, max(batch_size, share))
+
+
+def tail_share(remaining: int, workers: int) -> int:
+    """Return what one worker takes at a time when no more is coming: a quarter of its part of what is left."""
+    return -(-remaining // (4 * max(workers, 1)))
 
 
 def batch_of(
@@ -22,7 +28,7 @@ def batch_of(
 ) -> int:
     """Return how many of the queued tasks to put into one call now; 0 to wait for more.
 
-    At the tail batches shrink to ceil(remaining / (4 * workers)), so that no worker is left alone with a full one.
+    At the tail batches shrink, so that no worker is left alone with a full one.
     """
     if queued == 0:
         return 0
@@ -30,4 +36,4 @@ def batch_of(
         return 1
     if more_coming:
         return min(queued, batch_size) if queued >= batch_size or oldest_wait_s >= FLUSH_S else 0
-    return max(1, min(queued, batch_size, -(-remaining // (4 * max(workers, 1)))))
+    return max(1, min(queued, batch_size, tail_share(remaining, workers)))

@@ -2,23 +2,31 @@
 
 import pytest
 
-from gristmill.engine.policies.batching import FLUSH_S, MAX_PREFETCH, batch_of, slots
+from gristmill.engine.policies.batching import FLUSH_S, MAX_PREFETCH, batch_of, slots, tail_share
 
 
 @pytest.mark.parametrize(
-    ("mean_service_s", "batch_size", "scarce", "expected"),
+    ("mean_service_s", "batch_size", "share", "expected"),
     [
-        (None, 1, False, 1),
-        (None, 8, False, 8),
-        (10.0, 1, False, 2),
-        (10.0, 8, False, 16),
-        (10.0, 8, True, 8),
-        (0.0, 1, False, 1 + MAX_PREFETCH),
-        (0.001, 1, False, 1 + 6),
+        (None, 1, None, 1),
+        (None, 8, None, 8),
+        (10.0, 1, None, 2),
+        (10.0, 8, None, 16),
+        (10.0, 8, 12, 12),
+        (10.0, 8, 2, 8),
+        (10.0, 1, 1, 1),
+        (0.0, 1, None, 1 + MAX_PREFETCH),
+        (0.0, 1, 100, 100),
+        (0.001, 1, None, 1 + 6),
     ],
 )
-def test_a_worker_holds_what_runs_and_what_bridges_the_round_trip(mean_service_s, batch_size, scarce, expected):
-    assert slots(mean_service_s, batch_size=batch_size, scarce=scarce) == expected
+def test_a_worker_holds_what_runs_and_what_bridges_the_round_trip(mean_service_s, batch_size, share, expected):
+    assert slots(mean_service_s, batch_size=batch_size, share=share) == expected
+
+
+@pytest.mark.parametrize(("remaining", "workers", "share"), [(0, 3, 0), (1, 3, 1), (12, 3, 1), (13, 3, 2), (8, 0, 2)])
+def test_at_the_tail_a_worker_takes_a_quarter_of_its_part_at_a_time(remaining, workers, share):
+    assert tail_share(remaining, workers) == share
 
 
 def size(queued, batch_size=8, remaining=1000, workers=2, more_coming=True, oldest_wait_s=0.0):

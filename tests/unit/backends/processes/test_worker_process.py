@@ -1,0 +1,55 @@
+"""The loop of a worker: calls in order, but for those that were taken back before it came to them."""
+
+import mmap
+import socket
+
+from gristmill.backends.processes.channel import BufferedChannel, Channel
+from gristmill.backends.processes.wire import pack, to_wire
+from gristmill.backends.processes.worker_process import CRUMB, WorkerProcess
+from gristmill.backends.worker import RunSettings
+from gristmill.engine.commands import Assignment, Care
+from gristmill.engine.plan import Group
+from gristmill.stages.base import ProcessingStage
+from gristmill.stages.resources import Resources
+from gristmill.tasks import FileGroupTask
+
+
+class Pass(ProcessingStage[FileGroupTask, FileGroupTask]):
+    def process(self, task):
+        return task
+
+
+def call(*numbers):
+    parcel = pack(FileGroupTask("demo", ["a.jsonl"]))
+    return (
+        "call",
+        [to_wire(Assignment(n, f"item-{n}", parcel, Care.NORMAL, 0, (), "", 0)) for n in numbers],
+    )
+
+
+def results(*messages):
+    """Run a worker through messages that are all there when it starts; return the tasks it finished."""
+    ours, theirs = socket.socketpair()
+    driver = BufferedChannel(ours)
+    group = Group(0, (Pass(),), ("pass",), 0, Resources(), 2, None, None)
+    crumbs = mmap.mmap(-1, CRUMB.size)
+    process = WorkerProcess(Channel(theirs), group, RunSettings("", None, ""), crumbs, last=True)
+    driver.send([*messages, ("drain", None)])
+    driver.flush()
+    with theirs:
+        process.run()
+    received, _ = driver.receive()
+    driver.close()
+    return [message[1] for batch, _ in received for message in batch if message[0] == "done"]
+
+
+def test_calls_are_done_in_order():
+    assert results(call(1, 2), call(3)) == [1, 2, 3]
+
+
+def test_a_task_that_was_taken_back_is_skipped():
+    assert results(call(1, 2), call(3), call(4, 5), ("recall", (3, 4))) == [1, 2, 5]
+
+
+def test_a_recall_that_comes_too_late_is_of_no_consequence():
+    assert results(("recall", (1,)), call(1)) == [1]
