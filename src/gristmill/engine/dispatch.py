@@ -30,9 +30,9 @@ class Dispatcher:
             group = s.groups[index]
             while group.delayed and group.delayed[0][0] <= s.now:
                 group.queue.append(heapq.heappop(group.delayed)[2])
-            if group.crew.num_ready and not self.must_wait(index):
+            if group.queue and group.crew.num_ready and not self.must_wait(index):
                 self._dispatch_group(index, group)
-                self._share_out(index, group)
+            self._share_out(index, group)
         for index, group in enumerate(s.groups):
             if group.crew.waiting and not self._too_far_ahead(index + 1):
                 s.out.extend(c.GrantEmit(worker, task) for worker, task in group.crew.take_waiting())
@@ -94,10 +94,8 @@ class Dispatcher:
         """Give idle workers what waits behind other tasks, if nothing else is waiting."""
         crew = group.crew
         for _ in range(crew.num_ready):
-            if group.queue or crew.least_loaded(below=1) is None:
-                return
-            victim = crew.most_loaded(above=group.plan.batch_size)
-            if victim is None or not self.recall(victim):
+            victim = None if group.queue else crew.most_loaded(above=group.plan.batch_size)
+            if victim is None or crew.least_loaded(below=1) is None or not self.recall(victim):
                 return
             self._dispatch_group(index, group)
 
