@@ -7,6 +7,7 @@
     metrics.jsonl  a snapshot every `logging_interval` seconds
     quarantine/    documents that could not be processed
     report.json    the books, when the run has ended
+    measured.json  how fast its stages were, for `gristmill simulate`
 
 Publication order is the guarantee: a writer writes a temporary file, the ledger line is forced to disk, then the file
 is renamed. A crash before the line leaves an orphan that the next run deletes; a crash after it leaves a rename that
@@ -24,6 +25,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from gristmill import __version__
+from gristmill.backends.measured import MeasuredRun
 from gristmill.engine import ledger
 from gristmill.engine.ledger import CommitRecord
 from gristmill.engine.plan import Plan
@@ -73,7 +75,7 @@ class RunDirectory:
         records = ledger.replay(self._ledger_lines()).values()
         files = [file.final for record in records for file in (*record.files, *record.side_files)]
         published = [path for path in files if not path.startswith(f"{self.quarantine}/")]  # which goes as a whole
-        for name in ("ledger.jsonl", "header.json", "status.json", "report.json", "metrics.jsonl"):
+        for name in ("ledger.jsonl", "header.json", "status.json", "report.json", "metrics.jsonl", "measured.json"):
             (self.path / name).unlink(missing_ok=True)
         shutil.rmtree(self.quarantine, ignore_errors=True)
         return published
@@ -156,6 +158,9 @@ class RunDirectory:
 
     def write_report(self, report: dict[str, object]) -> None:
         self._write("report.json", json.dumps(report, indent=1))
+
+    def write_measured(self, measured: MeasuredRun) -> None:
+        self._write("measured.json", json.dumps(dataclasses.asdict(measured), indent=1))
 
     def has_report(self) -> bool:
         """Whether the run in this directory has come to its end, its books closed."""

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import overload
 
+from gristmill.engine.account import Efficiency
 from gristmill.engine.plan import AnyTask
 from gristmill.metrics.stage_counts import StageCounts, balance
 
@@ -46,6 +47,7 @@ class RunResult(Sequence[AnyTask]):
     already_finished: bool = False
     messages: list[str] = field(default_factory=list)
     peak_memory_bytes: int = 0
+    efficiency: Efficiency | None = None  # of the session that ended the run; None if nothing was left to do
 
     @overload
     def __getitem__(self, index: int) -> AnyTask: ...
@@ -125,4 +127,5 @@ class RunResult(Sequence[AnyTask]):
             "resumed": self.resumed,
             "already_finished": self.already_finished,
             "balanced": self.balanced,
+            "efficiency": None if self.efficiency is None else self.efficiency.to_json(),
         }

@@ -31,6 +31,7 @@ class SnapshotMaker:
         total = self._plan.input_bytes
         done_here = self._books.input_bytes_done - self._bytes_before
         left = total - self._bytes_before - done_here
+        efficiency = self._scheduler.account.efficiency(self._scheduler.groups, self._scheduler.now)
         return RunSnapshot(
             name=self._plan.name,
             state=state,
@@ -48,6 +49,9 @@ class SnapshotMaker:
             memory_limit=self._memory_limit,
             eta_s=elapsed * left / done_here if done_here else None,
             stages=stages,
+            bound_s=efficiency.bound_s,
+            resource=efficiency.resource,
+            shares=efficiency.shares,
             messages=tuple(messages),
         )
 

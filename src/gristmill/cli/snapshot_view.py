@@ -36,6 +36,18 @@ def full_view(snapshot: RunSnapshot, rates: Rates) -> RenderableType:
     return Group(_headline(snapshot, rates), _totals(snapshot), _table(snapshot, rates))
 
 
+def where_time_went(snapshot: RunSnapshot) -> str:
+    """The shares of the scarcest resource, largest first, and how near the run is to the best possible; or nothing."""
+    if not snapshot.shares:
+        return ""
+    parts = sorted(snapshot.shares.items(), key=lambda item: -item[1])
+    shown = ", ".join(f"{name} {part:.0%}" for name, part in parts if part >= 0.005)
+    line = f"{snapshot.resource} time: {shown}"
+    if snapshot.state == "finished":
+        line += f"; at least {duration(snapshot.bound_s)} of work and set-up"
+    return line
+
+
 def _headline(snapshot: RunSnapshot, rates: Rates) -> Text:
     done, total = snapshot.input_bytes_done, snapshot.input_bytes_total
     if not total:

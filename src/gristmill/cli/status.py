@@ -70,12 +70,14 @@ def _show(directory: Path) -> None:
     from rich.console import Console
 
     from gristmill.cli.rates import Rates
-    from gristmill.cli.snapshot_view import full_view
+    from gristmill.cli.snapshot_view import full_view, where_time_went
 
     snapshot, rates = read_snapshot(directory), Rates()
     rates.add(snapshot)
     console = Console(highlight=False)
     console.print(full_view(snapshot, rates))
+    if went := where_time_went(snapshot):
+        console.print(went, markup=False)
     for message in snapshot.messages:
         console.print(message, markup=False)
     silence = _silence_s(directory)

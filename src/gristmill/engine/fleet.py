@@ -65,6 +65,7 @@ class Fleet:
                 node.gpu_free[gpu] -= units
             self._workers[worker.id] = worker
             group.crew.add(worker)
+            group.book.units = (group.book.units[0], sum(units for _, units in gpus))
             self.scheduler.out.append(
                 c.StartWorker(worker.id, group.plan.index, node.id, tuple(gpu for gpu, _ in gpus))
             )

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from gristmill.engine import commands as c
 from gristmill.engine import events as e
+from gristmill.engine.account import Account
 from gristmill.engine.caretaker import Caretaker
 from gristmill.engine.crew import WorkerRecord, WorkerState
 from gristmill.engine.dispatch import Dispatcher
@@ -64,6 +65,7 @@ class Scheduler:
         self.fleet = Fleet(self)
         self.caretaker = Caretaker(self)
         self.dispatcher = Dispatcher(self)
+        self.account = Account()
         self.totals = [StageCounts() for _ in range(self.num_stages)]
         self.partitions_done = 0
         self.sources_listed = 0
@@ -144,6 +146,7 @@ class Scheduler:
 
     def _node_joined(self, event: e.NodeJoined) -> None:
         self.fleet.add_node(event)
+        self.account.nodes_changed(self.fleet.nodes.values(), self.now)
         self.memory.add_node(event.node, event.memory_bytes)
 
     def _node_lost(self, event: e.NodeLost) -> None:
@@ -152,6 +155,7 @@ class Scheduler:
                 self._take_back(worker, cause=None, crumb=None)
                 self.fleet.remove(worker)
         self.fleet.remove_node(event.node)
+        self.account.nodes_changed(self.fleet.nodes.values(), self.now)
         self.memory.remove_node(event.node)
         for task in self.tasks.values():
             if task.node == event.node:
@@ -166,6 +170,7 @@ class Scheduler:
         group.crew.make_ready(worker)
         group.setup_failures = 0
         group.setup_s = event.setup_s
+        group.book.ready(event.setup_s)
         if worker.replaces is not None:
             old = self.fleet.find(worker.replaces)
             if old is not None and old.state is WorkerState.READY:
@@ -203,6 +208,8 @@ class Scheduler:
     def _take_back(self, worker: WorkerRecord, *, cause: str | None, crumb: e.Crumb | None) -> None:
         """Requeue what a worker held. Only what it was running can be to blame for its end."""
         running = True
+        if worker.assigned:
+            self.groups[worker.group].book.wasted_s += self.now - worker.running_since
         for task in list(worker.assigned.values()):
             task.change(Change.WORKER_LOST)
             if running and cause is not None:
@@ -228,8 +235,18 @@ class Scheduler:
 
     # Tasks
 
-    def _enqueue(self, root: int, group: int, item: e.SourceItem | e.Output, item_id: str, node: int | None) -> None:
+    def _enqueue(
+        self,
+        root: int,
+        group: int,
+        item: e.SourceItem | e.Output,
+        item_id: str,
+        node: int | None,
+        *,
+        path_s: float = 0.0,
+    ) -> None:
         task = TaskRecord(self._next_task, root, group, item_id, item.num_bytes, item.payload, self.now, node=node)
+        task.path_s = path_s
         self._next_task += 1
         self.tasks[task.id] = task
         record = self.groups[group]
@@ -283,7 +300,7 @@ class Scheduler:
             root.outputs.append(output)
         else:
             root.live += 1
-            self._enqueue(task.root, task.group + 1, output, output.item_id, worker.node)
+            self._enqueue(task.root, task.group + 1, output, output.item_id, worker.node, path_s=task.path_s)
 
     def _task_finished(self, event: e.TaskFinished) -> None:
         found = self._assigned(event.worker, event.task)
@@ -294,12 +311,13 @@ class Scheduler:
         task.change(Change.FINISHED)
         group = self.groups[task.group]
         root = self.roots[task.root]
+        made = sum(output.num_bytes for output in event.outputs)
+        self._enter_times(task, group, event, made)
         for output in event.outputs:
             self._take_over(worker, task, output)
         self._enter(root, group, event)
         group.measured(event.useful_s, task.received)
         self.memory.unsend(task.id)
-        made = sum(output.num_bytes for output in event.outputs)
         self.memory.observe(task.group, task.num_bytes, made + int(self.config.working_copies * task.num_bytes))
         if task.group:
             self.memory.consume(task.group, task.num_bytes, at=task.node)
@@ -313,6 +331,15 @@ class Scheduler:
         if root.live == 0:
             self._commit(root)
         self._check_quarantine()
+
+    def _enter_times(self, task: TaskRecord, group: GroupRecord, event: e.TaskFinished, made: int) -> None:
+        """Add what a task took to the book of its group. One that streamed may have waited for the next group."""
+        worked_s = event.useful_s
+        if task.received and event.counts:
+            worked_s = min(worked_s, sum(counts.process_s for counts in event.counts))
+        group.book.finished(worked_s, event.useful_s - worked_s, task.received + len(event.outputs), made)
+        task.path_s += worked_s
+        self.account.longest_path_s = max(self.account.longest_path_s, task.path_s)
 
     def _enter(self, root: RootRecord, group: GroupRecord, event: e.TaskFinished) -> None:
         """Add what a task did to the books of its root and of the run."""
@@ -334,6 +361,7 @@ class Scheduler:
             return
         worker, task = found
         task.change(Change.RAISED)
+        self.groups[task.group].book.wasted_s += self.now - worker.running_since
         task.trial = retry.after_exception(task.trial, event.error, transient=event.transient)
         task.last_worker = worker.id
         self._hand_back(worker, task)
@@ -430,7 +458,10 @@ class Scheduler:
     # Time
 
     def _ticked(self, event: e.Ticked) -> None:
-        self.now = max(self.now, event.now)
+        if event.now > self.now:
+            if self.account.started is not None:
+                self.account.pass_time(event.now - self.now, self.groups)
+            self.now = event.now
 
     def next_wakeup(self) -> float | None:
         """When the scheduler wants to be ticked, beyond the executor's regular ticks."""

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 
 from gristmill.engine.crew import Crew, WorkerRecord
 from gristmill.engine.events import Output
+from gristmill.engine.group_book import GroupBook
 from gristmill.engine.plan import Group
-from gristmill.engine.policies.packing import Room
+from gristmill.engine.policies.packing import Room, cpu_units
 from gristmill.engine.policies.placement import UNITS, share_of_gpu
 from gristmill.engine.policies.rates import Rate
 from gristmill.engine.task_state import TaskRecord
@@ -32,6 +33,10 @@ class GroupRecord:
     mean_service_s: float | None = None
     setup_failures: int = 0
     setup_s: float = 0.0
+    book: GroupBook = field(default_factory=GroupBook)
+
+    def __post_init__(self) -> None:
+        self.book.units = (cpu_units(self.plan.resources), 0)
 
     @property
     def workers(self) -> dict[int, WorkerRecord]:

@@ -1,6 +1,6 @@
 """What a run looks like at one moment. The terminal, `gristmill status`, the log and the report all read this."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from gristmill.metrics.stage_counts import StageCounts
 
@@ -57,3 +57,6 @@ class RunSnapshot:
     eta_s: float | None
     stages: tuple[StageSnapshot, ...]
     messages: tuple[str, ...] = ()  # what the watchdog and the engine have to say since the last snapshot
+    bound_s: float = 0.0  # the least time what was done so far could have taken
+    resource: str = ""  # the scarcest
+    shares: dict[str, float] = field(default_factory=dict)  # where its seconds went: they add up to one

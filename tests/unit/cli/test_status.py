@@ -1,10 +1,11 @@
 """Status reads a run directory, or says that it is none."""
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pytest
 
+from gristmill.cli.snapshot_view import where_time_went
 from gristmill.cli.status import find_run_dir, read_documents, read_snapshot
 from gristmill.errors import ConfigError
 from gristmill.metrics.snapshot import RunSnapshot, StageSnapshot
@@ -35,6 +36,15 @@ def test_the_report_is_part_of_the_documents_once_it_is_there(output):
 
     assert documents["report"] == {"read": 10}
     assert documents["status"]["written"] == 8
+
+
+def test_it_says_where_the_time_went_largest_part_first():
+    shares = {"useful": 0.7, "setup": 0.1, "starved": 0.196, "wasted": 0.004}
+    running = replace(SNAPSHOT, state="running", resource="gpu", shares=shares, bound_s=61.0)
+
+    assert where_time_went(running) == "gpu time: useful 70%, starved 20%, setup 10%"
+    assert where_time_went(replace(running, state="finished")).endswith("; at least 1:01 of work and set-up")
+    assert where_time_went(SNAPSHOT) == ""
 
 
 def test_a_directory_that_is_no_run_is_refused(tmp_path):

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from gristmill.backends.books import Books
 from gristmill.backends.garbage import seldom_collecting
 from gristmill.backends.local.pool import Pool
+from gristmill.backends.measured import MeasuredRun, measure
 from gristmill.backends.run_directory import RunDirectory
 from gristmill.backends.snapshots import SnapshotMaker
 from gristmill.engine import commands as c
@@ -188,6 +189,11 @@ class Driver:
         if self.directory is not None and (at_once or now - self._last_log >= self._logging_interval):
             self._last_log = now
             self.directory.log_metrics(snapshot)
+
+    def measured(self) -> MeasuredRun:
+        """What this run has found out about its stages."""
+        size = self.plan.input_bytes / max(1, len(self.plan.sources))
+        return measure(self.plan.name, self.scheduler, self.node, source_bytes=size)
 
     def tell_end(self, state: str) -> None:
         """Give the observer and the status file the last word."""

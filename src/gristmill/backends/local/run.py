@@ -212,6 +212,8 @@ class LocalRun:
             raise Interrupted(self._interrupted())
         result = books.result(run_dir=run_dir, rejects_path=self.options.rejects_path)
         result.messages = list(driver.messages)
+        account = driver.scheduler.account
+        result.efficiency = account.efficiency(driver.scheduler.groups, driver.scheduler.now)
         result.wall_s = time.monotonic() - self.started
         if not self.keeps_directory:
             result.quarantine_files = []  # gone with the temporary directory
@@ -224,6 +226,7 @@ class LocalRun:
         driver.tell_end("finished" if finish.outcome == "finished" else "stopped")
         if self.keeps_directory:
             self.directory.write_report(result.to_json())
+            self.directory.write_measured(driver.measured())
         self._check_quarantine_limit(result, stopped=finish.outcome == "quarantine_limit")
         return result
 

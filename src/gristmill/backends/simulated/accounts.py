@@ -1,12 +1,15 @@
 """What a simulated cluster has and what became of it: every second of every resource, every byte on every node.
 
-This is the world's own account, kept apart from the scheduler's, so that one can be checked against the other.
+This is the world's own account, kept apart from the scheduler's, so that one can be checked against the other. Where
+the time went that was spent on no task is for the scheduler to say.
 """
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from gristmill.backends.simulated.result import SimulationResult
 from gristmill.backends.simulated.spec import NodeSpec, SimulationSpec, as_bytes
+from gristmill.engine.account import Efficiency
 from gristmill.engine.bounds import Work, gpu_units, makespan_bound
 from gristmill.engine.events import NodeJoined
 from gristmill.engine.policies.packing import Room, cpu_units
@@ -15,7 +18,7 @@ from gristmill.engine.policies.placement import UNITS
 if TYPE_CHECKING:  # the accounts are part of a simulation, in a file of their own
     from gristmill.backends.simulated.simulation import Parcel, SimulatedWorker
 
-SPENT = ("useful", "setup", "idle", "wasted", "killed")
+SPENT = ("useful", "setup", "wasted", "killed")
 
 
 class Accounts:
@@ -24,8 +27,6 @@ class Accounts:
     def __init__(self, spec: SimulationSpec) -> None:
         self.spec = spec
         self.nodes: dict[int, NodeSpec] = {}
-        self._joined: dict[int, float] = {}
-        self._node_s: list[tuple[NodeSpec, float]] = []  # machines that are gone, and how long each was there
         self._resident: dict[int, int] = {}
         self._peak_bytes: dict[int, int] = {}
         self._alive = [0] * len(spec.stages)
@@ -37,17 +38,16 @@ class Accounts:
 
     # Nodes
 
-    def add_node(self, kind: NodeSpec, now: float = 0.0) -> NodeJoined:
+    def add_node(self, kind: NodeSpec) -> NodeJoined:
         """A machine joins."""
         number = len(self._peak_bytes)
         self.nodes[number] = kind
-        self._joined[number] = now
         self._resident[number] = self._peak_bytes[number] = 0
         return NodeJoined(number, kind.cpus, (kind.gpu_memory_gb,) * kind.gpus, as_bytes(kind.memory))
 
-    def lose_node(self, number: int, now: float) -> None:
+    def lose_node(self, number: int) -> None:
         """A machine is gone. Its data is taken to survive elsewhere: the scheduler is not told what was on it."""
-        self._node_s.append((self.nodes.pop(number), now - self._joined.pop(number)))
+        del self.nodes[number]
 
     # Bytes
 
@@ -89,7 +89,6 @@ class Accounts:
             "useful": worker.busy_s - worker.wasted_s,
             "wasted": worker.wasted_s,
             "killed": worker.killed_s,
-            "idle": max(0.0, now - ready - worker.busy_s),
         }
         resources = self.spec.stages[worker.group].resources
         memory = max((kind.gpu_memory_gb for kind in self.spec.nodes), default=0.0)
@@ -105,28 +104,24 @@ class Accounts:
 
     # The end
 
-    def result(self, now: float, *, events: int, attempts: int, quarantined: int, digest: str) -> SimulationResult:
+    def result(
+        self, now: float, shares: Efficiency, *, events: int, attempts: int, quarantined: int, digest: str
+    ) -> SimulationResult:
         """Everything that was counted."""
         names = [stage.name for stage in self.spec.stages]
-        machines = [*self._node_s, *((kind, now - self._joined[i]) for i, kind in self.nodes.items())]
-        capacity = {
-            "cpu": sum(kind.cpus * seconds for kind, seconds in machines),
-            "gpu": sum(kind.gpus * seconds for kind, seconds in machines),
-        }
-        used = {name: self._spent[name]["useful"] / seconds for name, seconds in capacity.items() if seconds}
-        resource = max(used, key=lambda name: used[name], default="cpu")
-        spent, total = self._spent[resource], capacity[resource]
-        shares = {name: spent[name] / total for name in SPENT[:-1]} if total else {}
+        started = Counter(stage for _, stage in self._starts)
+        spent = self._spent[shares.resource]
         return SimulationResult(
             makespan_s=now,
             bound_s=self._bound_s(),
             items=self.spec.items,
             events=events,
-            resource=resource,
-            shares=shares | {"free": 1 - sum(shares.values())},
-            workers_started={name: sum(stage == name for _, stage in self._starts) for name in names},
+            resource=shares.resource,
+            shares=shares.shares,
+            workers_started={name: started[name] for name in names},
             peak_workers=dict(zip(names, self._peak_workers, strict=True)),
             useful_s=spent["useful"],
+            setup_s=spent["setup"],
             wasted_s=spent["wasted"],
             killed_s=spent["killed"],
             attempts=attempts,

@@ -47,7 +47,7 @@ class Faults:
         node, kind = self._random.choice(list(simulation.accounts.nodes.items()))
         for worker in [w for w in simulation.workers.values() if w.node == node]:
             simulation.kill(worker.number, "node lost", told=False)
-        simulation.accounts.lose_node(node, simulation.now)
-        simulation.at(self._spec.node_back_s, lambda: simulation.accounts.add_node(kind, simulation.now))
+        simulation.accounts.lose_node(node)
+        simulation.at(self._spec.node_back_s, lambda: simulation.accounts.add_node(kind))
         simulation.at(self._spec.lose_node_every_s or 0.0, self._lose_node)
         return e.NodeLost(node)

@@ -12,10 +12,11 @@ class SimulationResult:
     items: int
     events: int
     resource: str
-    shares: dict[str, float]  # useful, setup, idle, wasted, free
+    shares: dict[str, float]  # by engine.account
     workers_started: dict[str, int]
     peak_workers: dict[str, int]
-    useful_s: float = 0.0  # of the scarcest resource
+    useful_s: float = 0.0  # of the scarcest resource, by the world's own clock
+    setup_s: float = 0.0
     wasted_s: float = 0.0  # of it: attempts that came to nothing
     killed_s: float = 0.0  # of it: how long what was killed had been running
     attempts: int = 0  # calls, those that look for bad documents included

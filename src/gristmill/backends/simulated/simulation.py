@@ -199,13 +199,14 @@ class Simulation:
         worker.running_since = self.now
         moved = sum(self.accounts.move(_parcel(assignment), worker.node) for assignment in call)
         work_s = sum(self._work_s(worker.group, assignment) for assignment in call)
-        seconds = self.chance.lasts_s(worker.group, self.now + moved, work_s) + moved
+        late_s = moved + self.spec.stages[worker.group].dispatch_s
+        seconds = self.chance.lasts_s(worker.group, self.now + late_s, work_s)
         fatal = next((found for found in (self._fatal(worker.group, a) for a in call) if found), None)
         if fatal is not None:
-            self.at(seconds / 2, lambda: self._die(worker, call, fatal[0]))
+            self.at(late_s + seconds / 2, lambda: self._die(worker, call, fatal[0]))
             return
         for assignment in call:
-            self.at(seconds, lambda a=assignment: self._ended(worker, call, a, seconds))  # type: ignore[misc]
+            self.at(late_s + seconds, lambda a=assignment: self._ended(worker, call, a, seconds))  # type: ignore[misc]
 
     def _work_s(self, group: int, assignment: c.Assignment) -> float:
         """Seconds of work; one that is taken apart to find what is bad costs more."""
@@ -299,8 +300,10 @@ class Simulation:
     def _result(self) -> SimulationResult:
         for worker in self.workers.values():
             self.accounts.ended(worker, self.now)
+        scheduler = self.scheduler
         return self.accounts.result(
             self.now,
+            scheduler.account.efficiency(scheduler.groups, scheduler.now),
             events=self.num_events,
             attempts=self.attempts,
             quarantined=self.quarantined,

@@ -53,6 +53,7 @@ class StageSpec:
     sigma: float = 0.0
     longest: float | None = None
     setup_s: float = 0.0
+    dispatch_s: float = 0.0  # between two calls, while a message is on its way
     fan_out: float = 1.0  # on average: 2.5 is two outputs of one item and three of the next
     batch_size: int = 1
     item_bytes: int | str = 0

@@ -84,13 +84,6 @@ def test_poison_is_tried_once_more_and_the_rest_is_done():
     assert result.makespan_s <= 1.15 * 300 / 8
 
 
-def test_all_seconds_are_accounted_for():
-    result = simulate(items=50, nodes={"cpus": 4}, stages=[{"name": "a", "setup_s": 3}, {"name": "b", "service_s": 2}])
-
-    assert sum(result.shares.values()) == pytest.approx(1.0)
-    assert result.shares["useful"] == pytest.approx(result.items * 3 / (4 * result.makespan_s))
-
-
 def test_a_bounded_memory_is_enough_for_an_explosion_before_a_slow_stage():
     stages = [{"name": "decode", "fan_out": 20, "item_bytes": "10MB"}, {"name": "embed", "service_s": 0.2}]
     bounded = simulate(items=100, nodes={"cpus": 8, "memory": "4GB"}, stages=stages)

@@ -1,0 +1,135 @@
+"""Where the resource-seconds of a run went, kept as time passes. Nothing here decides anything.
+
+| share      | seconds of a resource                                                                  |
+|------------|----------------------------------------------------------------------------------------|
+| useful     | a worker at work on a task that was finished                                           |
+| setup      | a worker that starts                                                                   |
+| starved    | a worker without a task to take, or nobody's while no task waits that would want it    |
+| blocked    | a worker that may not go on: no memory for the next task, or the next stage is behind  |
+| fragmented | nobody's while tasks wait: what is left over between workers that do not fit           |
+| wasted     | a worker at work on an attempt that came to nothing                                    |
+| scheduler  | a worker that has tasks and works on none: a message on its way, a driver that is busy |
+
+They add up to all there is of a resource, from the first machine to the end of the run. Between two events nobody
+changes what they do, so an interval is entered when it ends, from counts the crews keep: its cost does not depend on
+how many workers there are. CPUs may be oversubscribed; then there is as much of them as workers hold.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from gristmill.engine.bounds import Work, makespan_bound
+from gristmill.engine.group_book import GroupBook
+from gristmill.engine.policies.packing import Room
+from gristmill.engine.state import GroupRecord, NodeRecord
+
+SHARES = ("useful", "setup", "starved", "blocked", "fragmented", "wasted", "scheduler")
+CPU, GPU = 0, 1
+RESOURCES = ("cpu", "gpu")
+
+
+@dataclass(frozen=True)
+class Efficiency:
+    """How well a run used what it had. `shares` are of the scarcest resource and add up to one."""
+
+    makespan_s: float
+    bound_s: float  # no schedule could have been faster
+    resource: str
+    shares: dict[str, float]
+
+    @property
+    def of_bound(self) -> float:
+        """The bound over what was reached: 1 is perfect."""
+        return self.bound_s / self.makespan_s if self.makespan_s else 1.0
+
+    def to_json(self) -> dict[str, object]:
+        """Rounded, for a report."""
+        return {
+            "makespan_s": round(self.makespan_s, 3),
+            "bound_s": round(self.bound_s, 3),
+            "of_bound": round(self.of_bound, 4),
+            "resource": self.resource,
+            "shares": {name: round(share, 4) for name, share in self.shares.items()},
+        }
+
+
+@dataclass
+class Account:
+    """Seconds of both resources that no worker held, and all there were."""
+
+    started: float | None = None
+    longest_path_s: float = 0.0
+    capacity: list[float] = field(default_factory=lambda: [0.0, 0.0])  # unit-seconds
+    free_starved: list[float] = field(default_factory=lambda: [0.0, 0.0])
+    free_fragmented: list[float] = field(default_factory=lambda: [0.0, 0.0])
+    rooms: list[Room] = field(default_factory=list)  # the machines, as long as there are any
+    _units: list[int] = field(default_factory=lambda: [0, 0])  # what they have together
+
+    def nodes_changed(self, nodes: Iterable[NodeRecord], now: float) -> None:
+        """Machines have joined or are gone."""
+        rooms = [node.room() for node in nodes]
+        self._units = [sum(room.cpus for room in rooms), sum(sum(room.gpus) for room in rooms)]
+        if rooms:
+            self.rooms = rooms
+            self.started = now if self.started is None else self.started
+
+    def pass_time(self, seconds: float, groups: Sequence[GroupRecord]) -> None:
+        """Enter an interval in which nothing changed."""
+        held = [0, 0]
+        wanted = [False, False]
+        for group in groups:
+            crew, book = group.crew, group.book
+            waiting = bool(group.queue)
+            total = len(crew.workers)
+            cpus, gpus = book.units
+            if waiting:
+                wanted[CPU] |= cpus > 0
+                wanted[GPU] |= group.plan.resources.requires_gpu
+            if not total:
+                continue
+            starting = crew.num_staying - crew.num_ready
+            idle = total - starting - crew.num_busy
+            book.setup_s += seconds * starting
+            book.busy_s += seconds * crew.num_busy
+            if waiting:
+                book.blocked_s += seconds * idle
+            else:
+                book.starved_s += seconds * idle
+            held[CPU] += total * cpus
+            held[GPU] += total * gpus
+        for d in (CPU, GPU):
+            free = max(0, self._units[d] - held[d])
+            self.capacity[d] += seconds * (free + held[d])
+            side = self.free_fragmented if wanted[d] else self.free_starved
+            side[d] += seconds * free
+
+    def efficiency(self, groups: Sequence[GroupRecord], now: float) -> Efficiency:
+        """What there is to say at this moment; tasks that are running count as useful so far."""
+        books = [group.book for group in groups]
+        running = [_running_s(group, now) for group in groups]
+        by_resource = [self._shares(d, books, running) for d in (CPU, GPU)]
+        scarce = max((CPU, GPU), key=lambda d: by_resource[d]["useful"])
+        works = [
+            Work(g.plan.resources, g.book.useful_s + s, g.book.least_setup_s, g.plan.num_workers)
+            for g, s in zip(groups, running, strict=True)
+        ]
+        first_setup_s = books[0].least_setup_s if books else 0.0
+        bound_s = makespan_bound(works, self.rooms, self.longest_path_s + first_setup_s)
+        makespan_s = now - (now if self.started is None else self.started)
+        return Efficiency(makespan_s, bound_s, RESOURCES[scarce], by_resource[scarce])
+
+    def _shares(self, d: int, books: Sequence[GroupBook], running: Sequence[float]) -> dict[str, float]:
+        seconds = dict.fromkeys(SHARES, 0.0)
+        for book, running_s in zip(books, running, strict=True):
+            units = book.units[d]
+            for name, value in book.split(running_s).items():
+                seconds[name] += units * value
+        seconds["starved"] += self.free_starved[d]
+        seconds["fragmented"] += self.free_fragmented[d]
+        total = sum(seconds.values())
+        return {name: value / total if total else 0.0 for name, value in seconds.items()}
+
+
+def _running_s(group: GroupRecord, now: float) -> float:
+    """How long what is running has been, of all workers together. Looks at each: for a snapshot, not for a step."""
+    return sum(now - worker.running_since for worker in group.workers.values() if worker.assigned)

@@ -1,0 +1,95 @@
+"""Every second of every resource is entered once, under the heading it belongs to."""
+
+import pytest
+
+from gristmill.backends.simulated.simulation import Simulation
+from gristmill.backends.simulated.spec import SimulationSpec
+from gristmill.engine.account import SHARES
+from gristmill.engine.group_book import GroupBook
+
+
+def run(**document):
+    return Simulation(SimulationSpec.parse({"nodes": {"cpus": 4}, **document})).run()
+
+
+DOCUMENTS = [
+    {"items": 50, "stages": [{"name": "a", "setup_s": 3}, {"name": "b", "service_s": 2}]},
+    {"items": 80, "stages": [{"name": "a", "sigma": 1.0}], "faults": {"kill_worker_every_s": 5}},
+    {"items": 40, "documents": 4, "stages": [{"name": "a"}], "faults": {"poison_share": 0.05}},
+    {"items": 30, "nodes": {"cpus": 3, "gpus": 3}, "stages": [{"name": "a", "gpus": 2, "setup_s": 1}]},
+    {"items": 30, "stages": [{"name": "a", "dispatch_s": 0.5, "fan_out": 2}, {"name": "b", "batch_size": 4}]},
+]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_the_shares_add_up_to_one(document):
+    result = run(**document)
+
+    assert tuple(result.shares) == SHARES
+    assert sum(result.shares.values()) == pytest.approx(1.0)
+    assert min(result.shares.values()) >= 0
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_the_scheduler_and_the_world_agree(document):
+    result = run(**document)
+
+    # As ratios: where CPUs were oversubscribed for a moment, a share is of what workers held, not of what there was.
+    per_useful = {name: share / result.shares["useful"] for name, share in result.shares.items()}
+    assert per_useful["setup"] == pytest.approx(result.setup_s / result.useful_s)
+    assert per_useful["wasted"] == pytest.approx(result.wasted_s / result.useful_s)
+
+
+def test_useful_time_is_the_work_that_was_done():
+    result = run(items=100, stages=[{"name": "a", "service_s": 2}])
+
+    assert result.shares["useful"] == pytest.approx(100 * 2 / (4 * result.makespan_s))
+
+
+def test_a_worker_without_tasks_is_starved():
+    shares = run(
+        items=40, stages=[{"name": "a", "num_workers": 1}, {"name": "b", "service_s": 0.5, "num_workers": 3}]
+    ).shares
+
+    assert shares["starved"] > 0.5
+    assert shares["blocked"] < 0.02
+
+
+def test_a_worker_that_may_not_go_on_is_blocked():
+    stages = [
+        {"name": "a", "service_s": 0.1, "item_bytes": "100MB", "num_workers": 2},
+        {"name": "b", "service_s": 2, "num_workers": 1},
+    ]
+    shares = run(items=40, source_bytes="100MB", nodes={"cpus": 4, "memory": "500MB"}, stages=stages).shares
+
+    assert shares["blocked"] > 0.3
+
+
+def test_what_is_left_over_while_tasks_wait_is_fragmented():
+    shares = run(items=30, nodes={"cpus": 3, "gpus": 3}, stages=[{"name": "a", "gpus": 2}]).shares
+
+    assert shares["fragmented"] == pytest.approx(1 / 3, abs=0.04)
+
+
+def test_a_message_on_its_way_is_the_schedulers():
+    shares = run(items=100, stages=[{"name": "a", "service_s": 0.9, "dispatch_s": 0.1}]).shares
+
+    assert shares["scheduler"] == pytest.approx(0.1, abs=0.01)
+
+
+def test_what_a_streaming_task_waited_is_blocked_time():
+    book = GroupBook(busy_s=10.0)
+    book.finished(useful_s=6.0, held_s=3.0, outputs=20, output_bytes=200)
+
+    assert book.split()["useful"] == 6.0
+    assert book.split()["blocked"] == 3.0
+    assert book.split()["scheduler"] == pytest.approx(1.0)
+
+
+def test_the_spread_of_service_times_is_remembered():
+    book = GroupBook()
+    for seconds in (1.0, 1.0, 1.0, 5.0):
+        book.finished(seconds, 0.0, 1, 0)
+
+    # Mean 2, mean square 7: sigma^2 = ln(7 / 4).
+    assert book.sigma() == pytest.approx(0.748, abs=0.001)
