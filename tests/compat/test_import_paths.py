@@ -22,6 +22,13 @@ NAMES = {
     "gristmill.stages.text.io.writer": ["JsonlWriter", "ParquetWriter"],
     "gristmill.stages.text.filters": ["Score", "Filter", "ScoreFilter", "DocumentFilter"],
     "gristmill.stages.text.filters.heuristic": ["WordCountFilter", "NonAlphaNumericFilter", "BulletsFilter"],
+    "gristmill.stages.text.filters.heuristic.code": [
+        *("PythonCommentToCodeFilter", "GeneralCommentToCodeFilter", "NumberOfLinesOfCodeFilter", "XMLHeaderFilter"),
+        *("TokenizerFertilityFilter", "AlphaFilter", "HTMLBoilerplateFilter", "PerExtensionFilter"),
+    ],
+    "gristmill.stages.text.filters.fasttext": ["FastTextLangId", "FastTextQualityFilter"],
+    "gristmill.stages.text.filters.token": ["TokenCountFilter"],
+    "gristmill.stages.text.filters.histogram": ["HistogramFilter"],
     "gristmill.stages.text.modifiers": ["Modify", "DocumentModifier", "UnicodeReformatter", "NewlineNormalizer"],
     "gristmill.stages.text.modifiers.string": [
         *("BoilerPlateStringModifier", "LineRemover", "MarkdownRemover", "NewlineNormalizer", "QuotationRemover"),

@@ -19,7 +19,13 @@ STAGE_MODULES = (
     "gristmill.stages.text.modifiers",
     "gristmill.stages.text.modules",
 )
-FILTER_MODULES = ("gristmill.stages.text.filters.heuristic",)
+FILTER_MODULES = (
+    "gristmill.stages.text.filters.heuristic",
+    "gristmill.stages.text.filters.heuristic.code",
+    "gristmill.stages.text.filters.fasttext",
+    "gristmill.stages.text.filters.histogram",
+    "gristmill.stages.text.filters.token",
+)
 MODIFIER_MODULES = ("gristmill.stages.text.modifiers",)
 EXECUTORS = {"local": "gristmill.backends.local.LocalExecutor"}
 

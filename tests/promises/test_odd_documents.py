@@ -1,0 +1,160 @@
+"""Documents that break other tools pass through every modifier, module and model filter, in worker processes too."""
+
+import json
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pytest
+
+from gristmill.backends.local import LocalExecutor
+from gristmill.pipeline import Pipeline
+from gristmill.stages.text.filters import Score, ScoreFilter
+from gristmill.stages.text.filters.fasttext import FastTextLangId, FastTextQualityFilter
+from gristmill.stages.text.filters.fasttext.model import bundled_model
+from gristmill.stages.text.filters.heuristic import code
+from gristmill.stages.text.filters.heuristic.code.comment_syntax import LANGUAGES
+from gristmill.stages.text.filters.histogram import HistogramFilter
+from gristmill.stages.text.filters.token import TokenCountFilter
+from gristmill.stages.text.io import JsonlReader, JsonlWriter
+from gristmill.stages.text.modifiers import (
+    BoilerPlateStringModifier,
+    FastTextLabelModifier,
+    LineRemover,
+    MarkdownRemover,
+    Modify,
+    NewlineNormalizer,
+    PiiModifier,
+    QuotationRemover,
+    Slicer,
+    UnicodeReformatter,
+    UrlRemover,
+)
+from gristmill.stages.text.modules import AddId, DocumentJoiner, DocumentSplitter
+from gristmill.tasks import DocumentBatch
+
+SMALL = {
+    "empty": "",
+    "newlines": "\n\n\n\n",
+    "null": None,
+    "nul": "a\x00b\x00\x00",
+    "replaced_surrogate": "a\ufffdb",
+    "right_to_left": "שלום עולם \u202b\u202c\u200f مرحبا",
+    "combining": "e\u0301" + "a" + "\u0300" * 300,
+    "one_character": '"',
+    "white_space": " \t\u2003\u00a0\r\n",
+    "astral": "𝄞𝒳🧑‍🤝‍🧑",
+    "control": "\x01\x1b[31m\x7f\x9f\ufeff",
+    "mojibake": "doesnâ€™t Ã\xa0 &amp; www.x.org a@b.de __x__ **y**",
+}
+LARGE = {
+    "long_line": "a" * 10_000_000,
+    "long_line_of_words": "word, and * [more] _ " * 500_000,
+    "many_lines": "x\n" * 1_000_000,
+}
+
+
+@dataclass
+class Characters:
+    """A tokenizer that needs no package."""
+
+    def encode(self, text):
+        return text
+
+
+@pytest.fixture(scope="module")
+def filters(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("data")
+    (directory / "xx").write_text("a 1\ne 1\n")
+    (directory / "meta.csv").write_text(
+        "language,extension,Include,Long_line_threshold,Alphanum_threshold,Alpha filter\npython,py,1,1000,0.25,0.25\n"
+    )
+    model = bundled_model()
+    return [
+        *(code.GeneralCommentToCodeFilter(language) for language in LANGUAGES),
+        *(code.PythonCommentToCodeFilter(), code.NumberOfLinesOfCodeFilter(), code.XMLHeaderFilter()),
+        *(code.AlphaFilter(), code.HTMLBoilerplateFilter()),
+        code.PerExtensionFilter("Python", "py", str(directory / "meta.csv")),
+        FastTextLangId(),
+        FastTextQualityFilter(model, label="__label__en"),
+        HistogramFilter("xx", cache_dir=str(directory)),
+        TokenCountFilter(Characters()),
+    ]
+
+
+MODIFIERS = [
+    *(UnicodeReformatter(), UnicodeReformatter(normalization="NFKC", fix_line_breaks=True, uncurl_quotes=True)),
+    *(NewlineNormalizer(), UrlRemover(), MarkdownRemover(), QuotationRemover(), BoilerPlateStringModifier()),
+    *(LineRemover(["x", ""]), Slicer(1, -1), Slicer("a", "b"), FastTextLabelModifier("__label__hq")),
+    *(PiiModifier(), PiiModifier(anonymize_action="hash")),
+]
+
+
+def documents(texts):
+    column = pa.array(list(texts.values()), pa.string())
+    return DocumentBatch("odd", pa.table({"name": list(texts), "text": column}))
+
+
+@pytest.mark.parametrize("modifier", MODIFIERS, ids=lambda modifier: modifier.name)
+def test_a_modifier_answers_for_every_odd_document(modifier):
+    result = Modify(modifier).process(documents(SMALL))
+    result.column("text").validate(full=True)
+    found = dict(zip(SMALL, result.column("text").to_pylist(), strict=True))
+
+    assert found["null"] is None
+    assert found == {name: None if text is None else modifier.modify_document(text) for name, text in SMALL.items()}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("modifier", MODIFIERS, ids=lambda modifier: modifier.name)
+def test_a_modifier_answers_for_every_large_document(modifier):
+    result = Modify(modifier).process(documents(LARGE))  # in linear time, or the test times out
+
+    assert result.column("text").null_count == 0
+
+
+@pytest.mark.slow
+def test_every_filter_scores_every_odd_document(filters):
+    fields = [f"{number}" for number in range(len(filters))]
+    scored = Score(filters, fields).process(documents(SMALL))
+
+    for name in scored.get_columns()[2:]:
+        assert scored.column(name).null_count == 0
+    assert ScoreFilter(filters).process(documents(SMALL)).num_items <= len(SMALL)
+
+
+@pytest.mark.slow
+def test_every_filter_scores_every_large_document(filters):
+    for judge in filters:
+        assert Score(judge, "score").process(documents(LARGE)).column("score").null_count == 0
+
+
+@pytest.mark.slow
+def test_documents_are_cut_and_joined_whatever_they_are():
+    pieces = DocumentSplitter("\n").process(documents({**SMALL, **LARGE}))
+    joined = DocumentJoiner("\n", document_id_field="name").process(pieces)
+
+    assert joined.to_pyarrow().to_pylist() == documents({**SMALL, **LARGE}).to_pyarrow().to_pylist()
+
+
+@pytest.mark.slow
+def test_all_of_them_run_in_worker_processes(filters, tmp_path):
+    lines = [json.dumps({"name": name, "text": text}) for name, text in SMALL.items()]
+    lines += ['{"name":"lone_surrogate","text":"a\\ud800b"}', '{"name":"no_text"}']
+    (tmp_path / "in.jsonl").write_text("".join(line + "\n" for line in lines))
+    written = []
+    for workers in (1, 2):
+        out = tmp_path / f"out{workers}"
+        stages = [
+            JsonlReader(str(tmp_path / "in.jsonl"), blocksize=150),
+            AddId("id"),
+            Modify(MODIFIERS),
+            Score(filters, [f"{number}" for number in range(len(filters))]),
+            DocumentSplitter("\n"),
+            DocumentJoiner("\n"),
+            JsonlWriter(str(out)),
+        ]
+        result = Pipeline("odd", stages=stages).run(LocalExecutor(num_workers=workers))
+        written.append(sorted(line for path in out.glob("*.jsonl") for line in path.read_text().splitlines()))
+        assert (result.read, result.written, result.quarantined) == (len(lines), len(lines), 0)
+
+    assert written[0] == written[1]
