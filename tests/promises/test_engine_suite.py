@@ -6,7 +6,7 @@
 import pytest
 from benchmarks.engine.run_all import ROWS
 
-CHEAP = ("B3", "B4", "B9", "B11", "B13", "B16")
+CHEAP = ("B3", "B4", "B5", "B6", "B7", "B8", "B9", "B11", "B13", "B16")
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gristmill.engine import commands as c
@@ -31,6 +32,7 @@ class Fleet:
         self._workers: dict[int, WorkerRecord] = {}
         self._next_worker = 0
         self._last_rescale = 0.0
+        self._too_many_since: dict[int, float] = {}  # by group: since when every plan has wanted fewer workers of it
 
     def find(self, worker: int) -> WorkerRecord | None:
         """The worker, or None if it has ended or never was."""
@@ -119,13 +121,36 @@ class Fleet:
         workers = [worker for index in active for worker in _staying(s.groups[index])]
         busy_first = sorted(workers, key=lambda worker: not worker.assigned)  # who is idle is the first to go
         present = [Placed(w.group, w.node, w.gpus) for w in busy_first]
+        plan = self._plan(demands, active, present)
+        if plan is None:
+            self._take_turns(active)
+            return
+        kept = self._kept_for_now(plan)
+        if kept:
+            demands = [replace(demand, least=kept.get(demand.group, demand.least)) for demand in demands]
+            plan = self._plan(demands, active, present) or plan
+        self._carry_out(plan, demands)
+
+    def _plan(self, demands: list[Demand], active: list[int], present: list[Placed]) -> WorkerPlan | None:
         # CPUs are compressible: if one worker of every group does not fit, it is on more CPUs than there are.
         plan = plan_workers(demands, self._rooms(active, roomy=False), present)
-        plan = plan or plan_workers(demands, self._rooms(active, roomy=True), present)
-        if plan is not None:
-            self._carry_out(plan, demands)
-        else:
-            self._take_turns(active)
+        return plan or plan_workers(demands, self._rooms(active, roomy=True), present)
+
+    def _kept_for_now(self, plan: WorkerPlan) -> dict[int, int]:
+        """The workers of groups that have too many of them, but not for as long as setting one up takes.
+
+        Upstream may only pause. Who gives up what it cost tau to set up after it was of no use for tau never pays more
+        than twice what somebody who knew the future would. Once the source has ended nothing is needed back.
+        """
+        s = self.scheduler
+        now = {group: s.groups[group].crew.num_staying for group in plan.workers}
+        shrinking = [group for group, count in plan.workers.items() if count < now[group]]
+        self._too_many_since = {group: self._too_many_since.get(group, s.now) for group in shrinking}
+        return {
+            group: now[group]
+            for group, since in self._too_many_since.items()
+            if s.now - since < s.groups[group].setup_s and not s.source_exhausted
+        }
 
     def _rooms(self, active: list[int], *, roomy: bool) -> list[Room]:
         """The machines, each with CPUs for the workers its GPUs have room for, and if `roomy` one of every group."""

@@ -45,7 +45,7 @@ class GroupRecord:
 
     def measured(self, seconds: float, outputs: int) -> None:
         """Learn from a task that took so many seconds of work and became so many tasks."""
-        self.rate.add(seconds, outputs)
+        self.rate.add(seconds, outputs, workers=self.crew.num_staying)
         # A mean over about the last twenty: long enough against noise, short enough to follow a change.
         self.mean_service_s = seconds if self.mean_service_s is None else 0.95 * self.mean_service_s + 0.05 * seconds
 

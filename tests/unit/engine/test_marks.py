@@ -2,11 +2,13 @@
 
 from gristmill.backends.simulated.simulation import Simulation
 from gristmill.backends.simulated.spec import SimulationSpec
+from gristmill.engine import commands as c
 from gristmill.engine.scheduler import SchedulerConfig
 from gristmill.stages.resources import Resources
 from gristmill.testing.virtual_run import Deed, VirtualRun, group
 
 MB = 10**6
+GPU = Resources(gpus=1.0)
 
 
 class Watched(VirtualRun):
@@ -50,7 +52,7 @@ def config(num_sources):
 def decoding(memory_bytes):
     """Items of 10 MB become 200 MB each on CPUs, for two GPUs that take a second for each of them."""
     script = {0: Deed((200 * MB,), service_s=0.5), 1: Deed((), service_s=1.0)}
-    groups = (group(0), group(1, resources=Resources(gpus=1.0)))
+    groups = (group(0), group(1, resources=GPU))
     run = Watched(groups, [10 * MB] * 100, lambda index, _: script[index], config=config(100))
     run.join(cpus=16, gpu_memory_gb=(80.0, 80.0), memory_bytes=memory_bytes)
     run.run()
@@ -98,3 +100,38 @@ def test_under_the_tightest_memory_several_tasks_still_run_at_a_time():
 
     # An item takes 200 MB for the second it is fetched, and 20 times 10 MB for the 0.1 s each is read.
     assert result.makespan_s <= 200 * (0.2 * 1 + 20 * 0.01 * 0.1) / 1.0 / 0.75
+
+
+def pausing(pause_s):
+    """Items of a second on CPUs for a GPU stage with 90 s of set-up; those of the middle take so much longer."""
+
+    def script(index, assignment):
+        paused = index == 0 and 300 <= int(assignment.item_id.partition(".")[0][1:]) < 304
+        return Deed(service_s=(1.0 if index == 0 else 0.9) + pause_s * paused)
+
+    run = VirtualRun((group(0), group(1, resources=GPU)), [1] * 600, script, setup_s=90.0)
+    run.join(cpus=6, gpu_memory_gb=(80.0, 80.0))
+    run.run()
+    run.check_books()
+    return [x.group for x in run.commands if isinstance(x, c.StartWorker)]
+
+
+def test_a_pause_shorter_than_a_set_up_costs_no_worker_that_took_long_to_start():
+    assert pausing(60.0).count(1) == 2
+
+
+def test_the_longest_of_very_different_tasks_cost_little():
+    stages = [{"name": "a", "service_s": 1, "sigma": 1.5, "longest": 20}, {"name": "b", "service_s": 0.2}]
+    result = simulate(items=3000, nodes={"cpus": 16}, stages=stages)
+
+    assert result.makespan_s <= 1.1 * result.bound_s
+
+
+def test_a_change_of_speed_half_way_is_followed():
+    slower = {"stage": "a", "from_s": 60, "factor": 4}
+    stages = [{"name": "a", "service_s": 1}, {"name": "b", "service_s": 0.5}]
+    result = simulate(items=1200, nodes={"cpus": 16}, stages=stages, slowdowns=[slower], rescale_interval_s=1.0)
+
+    # 16 / 1.5 items a second before, 16 / 4.5 after.
+    best_s = 60 + (1200 - 60 * 16 / 1.5) / (16 / 4.5)
+    assert best_s / result.makespan_s >= 0.9

@@ -30,7 +30,7 @@ class Demand:
     """What one group has to do, and what one worker of it takes.
 
     `cap` bounds its workers (there is no more work than that), `fixed` is a number nobody may change (the user's, or
-    that of a group not measured yet), `per_node` is a number for every machine.
+    that of a group not measured yet), `per_node` is a number for every machine, `least` is a number it keeps at least.
     """
 
     group: int
@@ -40,6 +40,7 @@ class Demand:
     cap: int | None = None
     fixed: int | None = None
     per_node: int | None = None
+    least: int = 1
 
     def need(self, theta: float, num_nodes: int) -> int:
         """Workers needed for a throughput of theta."""
@@ -47,7 +48,8 @@ class Demand:
             return self.fixed
         if self.per_node is not None:
             return num_nodes * self.per_node
-        return max(1, math.ceil(self.remaining * theta / self.rate - EPSILON)) if self.remaining > 0 else 1
+        wanted = math.ceil(self.remaining * theta / self.rate - EPSILON) if self.remaining > 0 else 0
+        return max(self.least, wanted)
 
     def theta(self, workers: float) -> float:
         """The throughput so many workers give."""

@@ -3,13 +3,14 @@
 Only useful time counts: a worker that waits says nothing about its speed. A task that has run longer than the mean
 counts with the time beyond it, so a straggler lowers the estimate before it has ended. (Counting all running time would
 lower it the more, the more workers there are: their half-done tasks bring seconds and no completions.) Old completions
-fade, so that the estimate follows a change within about fifty of them.
+fade, so that the estimate follows a change within about fifty of them, or within 20 s if that is longer.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-FADE = 0.98  # weight of what was known when a completion is added: a memory of fifty
+MEMORY = 50  # completions an estimate rests on, at least
+MEMORY_S = 20.0  # and the completions of so many seconds: with many workers fifty are no time at all
 MEASURED = 8  # completions before a rate is believed
 
 
@@ -22,12 +23,15 @@ class Rate:
     seconds: float = 0.0
     outputs: float = 0.0
 
-    def add(self, seconds: float, outputs: int) -> None:
-        """Learn from a task that took so long and became so many."""
+    def add(self, seconds: float, outputs: int, *, workers: int = 1) -> None:
+        """Learn from a task that took so long and became so many, when so many workers were at it."""
         self.completions += 1
-        self.weight = self.weight * FADE + 1
-        self.seconds = self.seconds * FADE + seconds
-        self.outputs = self.outputs * FADE + outputs
+        mean = self.seconds / self.weight if self.weight else seconds
+        # A task much longer than usual may be the first of many: it makes what was before count less.
+        fade = 1 - 1 / max(MEMORY, workers * MEMORY_S / max(mean, seconds, 1e-9))
+        self.weight = self.weight * fade + 1
+        self.seconds = self.seconds * fade + seconds
+        self.outputs = self.outputs * fade + outputs
 
     @property
     def is_known(self) -> bool:

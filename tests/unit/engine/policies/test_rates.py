@@ -2,7 +2,7 @@
 
 import pytest
 
-from gristmill.engine.policies.rates import MEASURED, Rate, remaining_visits
+from gristmill.engine.policies.rates import MEASURED, MEMORY_S, Rate, remaining_visits
 
 
 def rate_of(*seconds, outputs=1):
@@ -39,6 +39,14 @@ def test_a_rate_is_believed_after_a_few_completions():
 
 def test_a_change_is_followed_within_a_hundred_tasks():
     assert rate_of(*[1.0] * 500, *[4.0] * 100).per_worker() == pytest.approx(0.25, rel=0.25)
+
+
+def test_with_many_workers_an_estimate_rests_on_seconds_and_not_on_a_number_of_tasks():
+    rate = Rate()
+    for seconds in [1.0] * 5000 + [4.0] * 100:  # a hundred tasks of a hundred workers: a second
+        rate.add(seconds, 1, workers=100)
+
+    assert rate.per_worker() == pytest.approx(1 / (1 + 3 / MEMORY_S), rel=0.05)
 
 
 def test_fan_out_is_one_until_it_is_known():
