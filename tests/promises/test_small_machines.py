@@ -67,7 +67,8 @@ def record_received(monkeypatch):
 
     def listen(self, number):
         events = hear(self, number)
-        sizes.extend(o.payload.size + len(o.payload.header) for e in events for o in getattr(e, "outputs", ()))
+        parcels = [self._shelf.look(o.payload) for e in events for o in getattr(e, "outputs", ())]
+        sizes.extend(parcel.size + len(parcel.header) for parcel in parcels)
         return events
 
     monkeypatch.setattr(ProcessPool, "_hear_worker", listen)

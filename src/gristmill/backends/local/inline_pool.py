@@ -19,13 +19,6 @@ from gristmill.engine.plan import AnyTask, Group
 from gristmill.stages.worker_info import WorkerMetadata
 
 
-@dataclass(frozen=True)
-class Held:
-    """A task that stays where it is."""
-
-    task: AnyTask
-
-
 @dataclass
 class InlinePool:
     """Workers that are objects."""
@@ -35,18 +28,22 @@ class InlinePool:
     _runners: dict[int, GroupRunner] = field(default_factory=dict)
     _pending: deque[tuple[int, list[Assignment]]] = field(default_factory=deque)
     _events: list[e.Event] = field(default_factory=list)
+    _tasks: dict[int, AnyTask] = field(default_factory=dict)
+    _next_task: int = 0
 
-    @staticmethod
-    def pack(task: AnyTask) -> Held:
-        return Held(task)
+    def pack(self, task: AnyTask) -> int:
+        """Keep a task where it is; return the number by which it is known from now on."""
+        number = self._next_task
+        self._next_task = number + 1
+        self._tasks[number] = task
+        return number
 
-    @staticmethod
-    def release(held: Held) -> None:
-        """Nothing to do: the garbage collector sees it."""
+    def release(self, payload: int) -> None:
+        del self._tasks[payload]
 
-    @staticmethod
-    def keep(held: Held) -> Callable[[], AnyTask]:
-        return lambda: held.task
+    def keep(self, payload: int) -> Callable[[], AnyTask]:
+        task = self._tasks.pop(payload)
+        return lambda: task
 
     def open(self) -> None:
         """Nothing to start."""
@@ -100,15 +97,30 @@ class InlinePool:
         emitted = [0] * len(assignments)
 
         def emit(which: int, item_id: str, task: AnyTask) -> None:
-            output = e.Output(emitted[which], item_id, task.nbytes, Held(task))
+            index = emitted[which]
             emitted[which] += 1
-            if output.index >= assignments[which].skip:
+            if index >= assignments[which].skip:
+                output = e.Output(index, item_id, task.nbytes, self.pack(task))
                 self._events.append(e.TaskEmitted(number, assignments[which].task, output))
 
-        jobs = [Job(a.item_id, a.payload.task, a.care, a.attempt, a.condemned, a.cause) for a in assignments]  # type: ignore[attr-defined]
+        tasks = [self._tasks[a.payload] for a in assignments]  # type: ignore[index]  # from `pack`
+        jobs = [
+            Job(a.item_id, task, a.care, a.attempt, a.condemned, a.cause)
+            for a, task in zip(assignments, tasks, strict=True)
+        ]
         outcomes = self._runners[number].run(jobs, emit)
         for assignment, outcome, first in zip(assignments, outcomes, emitted, strict=True):
-            self._events.append(_event(number, assignment.task, outcome, first))
+            self._events.append(self._event(number, assignment.task, outcome, first))
+
+    def _event(self, number: int, task: int, outcome: JobResult | JobFailure, first: int) -> e.Event:
+        if isinstance(outcome, JobFailure):
+            return e.TaskRaised(number, task, outcome.stage, outcome.error, outcome.transient)
+        outputs = tuple(
+            e.Output(first + n, item_id, made.nbytes, self.pack(made))
+            for n, (item_id, made) in enumerate(outcome.outputs)
+        )
+        counts, side, lines = outcome.counts, tuple(outcome.side_files), tuple(outcome.lines_read)
+        return e.TaskFinished(number, task, outputs, outcome.useful_s, counts, side, lines, tuple(outcome.files))
 
     def describe(self, number: int) -> str:
         return f"worker {number} (in this process)"
@@ -122,13 +134,3 @@ class InlinePool:
 
     def memory_bytes(self) -> int:
         return resident_bytes([os.getpid()])
-
-
-def _event(number: int, task: int, outcome: JobResult | JobFailure, first: int) -> e.Event:
-    if isinstance(outcome, JobFailure):
-        return e.TaskRaised(number, task, outcome.stage, outcome.error, outcome.transient)
-    outputs = tuple(
-        e.Output(first + n, item_id, made.nbytes, Held(made)) for n, (item_id, made) in enumerate(outcome.outputs)
-    )
-    counts, side, lines = outcome.counts, tuple(outcome.side_files), tuple(outcome.lines_read)
-    return e.TaskFinished(number, task, outputs, outcome.useful_s, counts, side, lines, tuple(outcome.files))

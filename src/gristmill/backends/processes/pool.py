@@ -4,7 +4,6 @@ It turns reality into events and decides nothing. Its twin for debuggers is in `
 """
 
 import contextlib
-import functools
 import os
 import pickle
 import selectors
@@ -22,7 +21,8 @@ from gristmill.backends.processes.channel import MAX_FDS, BufferedChannel, Chann
 from gristmill.backends.processes.fork_server import ServerPlan
 from gristmill.backends.processes.launch import Server
 from gristmill.backends.processes.memory import oom_kills, resident_bytes
-from gristmill.backends.processes.wire import Parcel, counts_from_wire, pack, to_wire, unpack
+from gristmill.backends.processes.parcel_shelf import ParcelShelf
+from gristmill.backends.processes.wire import Parcel, counts_from_wire, pack, to_wire
 from gristmill.backends.processes.worker_process import CRUMB
 from gristmill.backends.worker import RunSettings
 from gristmill.engine import events as e
@@ -67,27 +67,21 @@ class ProcessPool:
     _selector: selectors.BaseSelector = field(default_factory=selectors.DefaultSelector)
     _workers: dict[int, _Worker] = field(default_factory=dict)
     _dirty: dict[int, None] = field(default_factory=dict)
+    _shelf: ParcelShelf = field(default_factory=ParcelShelf)
     _messages: list[str] = field(default_factory=list)
     _oom_kills: int = 0
 
     def __post_init__(self) -> None:
         self._control = BufferedChannel(self.server.sock)
 
-    pack = staticmethod(pack)
+    def pack(self, task: AnyTask) -> int:
+        return self._shelf.put(pack(task))
 
-    @staticmethod
-    def release(parcel: Parcel) -> None:
-        """Close the block of a parcel, if it has one. Who maps it keeps it."""
-        if parcel.fd >= 0:
-            os.close(parcel.fd)
+    def release(self, payload: int) -> None:
+        self._shelf.release(payload)
 
-    @staticmethod
-    def keep(parcel: Parcel) -> Callable[[], AnyTask]:
-        """Return a function that unpacks a final task. A block is mapped now: descriptors are few."""
-        if parcel.body is not None:
-            return functools.partial(unpack, parcel)
-        task = unpack(parcel)
-        return lambda: task
+    def keep(self, payload: int) -> Callable[[], AnyTask]:
+        return self._shelf.keep(payload)
 
     # Starting and ending
 
@@ -135,8 +129,9 @@ class ProcessPool:
     # Sending
 
     def send(self, number: int, assignments: list[Assignment]) -> None:
-        fds = [assignment.payload.fd for assignment in assignments if assignment.payload.fd >= 0]  # type: ignore[attr-defined]
-        self._post(number, ("call", [to_wire(assignment) for assignment in assignments]), fds)
+        parcels = [self._shelf.look(assignment.payload) for assignment in assignments]  # type: ignore[arg-type]
+        fds = [parcel.fd for parcel in parcels if parcel.fd >= 0]
+        self._post(number, ("call", list(map(to_wire, assignments, parcels))), fds)
 
     def recall(self, number: int, tasks: tuple[int, ...]) -> None:
         self._post(number, ("recall", tasks))
@@ -227,13 +222,13 @@ class ProcessPool:
         kind = message[0]
         if kind == "done":
             _, task, outputs, useful_s, counts, side_files, lines, files, _ = message
-            made = tuple(_output(output, fds) for output in outputs)
+            made = tuple(self._output(output, fds) for output in outputs)
             per_stage = tuple(counts_from_wire(wire) for wire in counts)
             return e.TaskFinished(
                 number, task, made, useful_s, per_stage, tuple(side_files), tuple(lines), tuple(files)
             )
         if kind == "emitted":
-            return e.TaskEmitted(number, message[1], _output(message[2], fds))
+            return e.TaskEmitted(number, message[1], self._output(message[2], fds))
         if kind in _SAID_AS_IT_IS:
             return _SAID_AS_IT_IS[kind](number, *message[1:])
         if kind == "setup_failed":
@@ -241,6 +236,11 @@ class ProcessPool:
             return e.WorkerSetupFailed(number, message[1])
         worker.drained = True
         return None
+
+    def _output(self, wire: Message, fds: Iterator[int]) -> e.Output:
+        index, item_id, num_bytes, header, body, size = wire
+        parcel = Parcel(header, body, size, -1 if body is not None else next(fds))
+        return e.Output(index, item_id, num_bytes, self._shelf.put(parcel))
 
     def _hear_server(self) -> list[e.Event]:
         messages, closed = self._control.receive()
@@ -317,11 +317,6 @@ class ProcessPool:
         """Resident memory of the driver and all its processes; what they share is counted once."""
         pids = [worker.pid for worker in self._workers.values() if worker.pid is not None]
         return resident_bytes([os.getpid(), self.server.process.pid, *pids])
-
-
-def _output(wire: Message, fds: Iterator[int]) -> e.Output:
-    index, item_id, num_bytes, header, body, size = wire
-    return e.Output(index, item_id, num_bytes, Parcel(header, body, size, -1 if body is not None else next(fds)))
 
 
 def _pickled(groups: tuple[Group, ...]) -> bytes:

@@ -4,7 +4,7 @@ A task travels as a `Parcel`: a header, and a body that is in the message itself
 block of its own. The driver passes parcels on and never opens them, except those of a run's final tasks.
 """
 
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from gristmill.backends.processes import shared_memory
 from gristmill.engine.commands import Assignment
@@ -46,10 +46,10 @@ def unpack(parcel: Parcel) -> AnyTask:
     return load(parcel.header, shared_memory.map_read_only(parcel.fd, parcel.size))
 
 
-def to_wire(assignment: Assignment) -> tuple[object, ...]:
-    """An assignment without its descriptor, which rides beside the message."""
-    task, item_id, parcel, care, attempt, condemned, cause, skip = assignment
-    return (task, item_id, cast("Parcel", parcel)[:3], care.value, attempt, condemned, cause, skip)
+def to_wire(assignment: Assignment, parcel: Parcel) -> tuple[object, ...]:
+    """An assignment with its parcel, but for the descriptor, which rides beside the message."""
+    task, item_id, _, care, attempt, condemned, cause, skip = assignment
+    return (task, item_id, parcel[:3], care.value, attempt, condemned, cause, skip)
 
 
 def counts_to_wire(counts: StageCounts) -> WireCounts:

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from gristmill.backends.processes import shared_memory
-from gristmill.backends.processes.pool import ProcessPool
+from gristmill.backends.processes.parcel_shelf import ParcelShelf
 from gristmill.backends.processes.wire import INLINE_BYTES, pack, unpack
 from gristmill.tasks import DocumentBatch, FileGroupTask
 
@@ -81,6 +81,7 @@ def test_a_large_task_travels_in_a_block_and_a_small_one_in_the_message(large):
 
 def test_releasing_a_parcel_nobody_opened_closes_its_block(large):
     before = open_descriptors()
-    ProcessPool.release(pack(large))
+    shelf = ParcelShelf()
+    shelf.release(shelf.put(pack(large)))
 
     assert open_descriptors() == before

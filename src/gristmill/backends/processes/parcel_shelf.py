@@ -1,0 +1,45 @@
+"""`ParcelShelf`: the parcels a driver holds, each known to everybody else by a number.
+
+To the scheduler a task's payload is this number: a decision cannot depend on what is in a parcel, and the event log
+(`engine/event_log.py`) has nothing to translate.
+"""
+
+import functools
+import os
+from collections.abc import Callable
+
+from gristmill.backends.processes.wire import Parcel, unpack
+from gristmill.engine.plan import AnyTask
+
+
+class ParcelShelf:
+    """Parcels by number, from their arrival until they are released or kept."""
+
+    def __init__(self) -> None:
+        self._parcels: dict[int, Parcel] = {}
+        self._next = 0
+
+    def put(self, parcel: Parcel) -> int:
+        """Hold a parcel; return its number, which is never used again."""
+        number = self._next
+        self._next = number + 1
+        self._parcels[number] = parcel
+        return number
+
+    def look(self, number: int) -> Parcel:
+        """The parcel, which stays here."""
+        return self._parcels[number]
+
+    def release(self, number: int) -> None:
+        """Close the block of a parcel, if it has one. Who maps it keeps it."""
+        parcel = self._parcels.pop(number)
+        if parcel.fd >= 0:
+            os.close(parcel.fd)
+
+    def keep(self, number: int) -> Callable[[], AnyTask]:
+        """Return a function that unpacks a final task. A block is mapped now: descriptors are few."""
+        parcel = self._parcels.pop(number)
+        if parcel.body is not None:
+            return functools.partial(unpack, parcel)
+        task = unpack(parcel)
+        return lambda: task
