@@ -34,7 +34,7 @@ class Assignment(NamedTuple):
     skip: int
 
 
-class StartWorker(msgspec.Struct, frozen=True):
+class StartWorker(msgspec.Struct, frozen=True, array_like=True, tag=True):
     """Start a process for a group, with these GPUs of the node to itself (or its share of one)."""
 
     worker: int
@@ -43,53 +43,53 @@ class StartWorker(msgspec.Struct, frozen=True):
     gpus: tuple[int, ...]
 
 
-class DrainWorker(msgspec.Struct, frozen=True):
+class DrainWorker(msgspec.Struct, frozen=True, array_like=True, tag=True):
     """Let a worker finish what it has, run its teardown, and end."""
 
     worker: int
 
 
-class KillWorker(msgspec.Struct, frozen=True):
+class KillWorker(msgspec.Struct, frozen=True, array_like=True, tag=True):
     """End a worker now."""
 
     worker: int
     reason: str
 
 
-class SendTask(msgspec.Struct, frozen=True):
+class SendTask(msgspec.Struct, frozen=True, array_like=True, tag=True):
     """Give tasks to a worker; it takes the calls in order, and the tasks of a call together."""
 
     worker: int
     calls: list[list[Assignment]]
 
 
-class RecallTask(msgspec.Struct, frozen=True):
+class RecallTask(msgspec.Struct, frozen=True, array_like=True, tag=True):
     """Tell a worker to skip these tasks if it has not begun them. They are no longer its own, whatever it does."""
 
     worker: int
     tasks: tuple[int, ...]
 
 
-class GrantEmit(msgspec.Struct, frozen=True):
+class GrantEmit(msgspec.Struct, frozen=True, array_like=True, tag=True):
     """Allow a streaming worker one more output."""
 
     worker: int
     task: int
 
 
-class PullSource(msgspec.Struct, frozen=True):
+class PullSource(msgspec.Struct, frozen=True, array_like=True, tag=True):
     """Ask for so many more partitions."""
 
     count: int
 
 
-class Release(msgspec.Struct, frozen=True):
+class Release(msgspec.Struct, frozen=True, array_like=True, tag=True):
     """A payload is no longer needed."""
 
     payload: object
 
 
-class Commit(msgspec.Struct, frozen=True):
+class Commit(msgspec.Struct, frozen=True, array_like=True, tag=True):
     """Everything that descends from a source partition is done: write it down, then say Committed."""
 
     root: int
@@ -101,13 +101,13 @@ class Commit(msgspec.Struct, frozen=True):
     files: tuple[StagedFile, ...]
 
 
-class Publish(msgspec.Struct, frozen=True):
+class Publish(msgspec.Struct, frozen=True, array_like=True, tag=True):
     """The commit is durable: give the files their final names."""
 
     root: int
 
 
-class Warn(msgspec.Struct, frozen=True):
+class Warn(msgspec.Struct, frozen=True, array_like=True, tag=True):
     """Tell the user that a task has been running for suspiciously long."""
 
     worker: int
@@ -116,7 +116,7 @@ class Warn(msgspec.Struct, frozen=True):
     running_s: float
 
 
-class Finish(msgspec.Struct, frozen=True):
+class Finish(msgspec.Struct, frozen=True, array_like=True, tag=True):
     """The run is over. `error` is empty when all is well."""
 
     outcome: str  # finished | stopped | failed | quarantine_limit

@@ -12,7 +12,7 @@ from gristmill.metrics.stage_counts import StageCounts
 from gristmill.tasks import StagedFile
 
 
-class Output(msgspec.Struct, frozen=True):
+class Output(msgspec.Struct, frozen=True, array_like=True):
     """One task a worker made. `index` counts the outputs of one input task."""
 
     index: int
@@ -29,13 +29,13 @@ class Crumb(NamedTuple):
     end_row: int
 
 
-class Ticked(msgspec.Struct, frozen=True):
+class Ticked(msgspec.Struct, frozen=True, array_like=True, tag=True):
     """The executor's clock. Seconds from an arbitrary origin, never going back."""
 
     now: float
 
 
-class NodeJoined(msgspec.Struct, frozen=True):
+class NodeJoined(msgspec.Struct, frozen=True, array_like=True, tag=True):
     """A machine may be used: its CPUs, the memory of each of its GPUs (GB), and bytes of memory for data."""
 
     node: int
@@ -44,13 +44,13 @@ class NodeJoined(msgspec.Struct, frozen=True):
     memory_bytes: int
 
 
-class NodeLost(msgspec.Struct, frozen=True):
+class NodeLost(msgspec.Struct, frozen=True, array_like=True, tag=True):
     """A machine is gone with all its workers."""
 
     node: int
 
 
-class SourceItem(msgspec.Struct, frozen=True):
+class SourceItem(msgspec.Struct, frozen=True, array_like=True):
     """One source partition."""
 
     index: int
@@ -59,31 +59,31 @@ class SourceItem(msgspec.Struct, frozen=True):
     payload: object
 
 
-class SourceListed(msgspec.Struct, frozen=True):
+class SourceListed(msgspec.Struct, frozen=True, array_like=True, tag=True):
     """The next partitions, in answer to PullSource."""
 
     items: tuple[SourceItem, ...]
 
 
-class SourceExhausted(msgspec.Struct, frozen=True):
+class SourceExhausted(msgspec.Struct, frozen=True, array_like=True, tag=True):
     """There are no more partitions."""
 
 
-class WorkerReady(msgspec.Struct, frozen=True):
+class WorkerReady(msgspec.Struct, frozen=True, array_like=True, tag=True):
     """A worker has finished its set-up and waits for tasks."""
 
     worker: int
     setup_s: float = 0.0
 
 
-class WorkerSetupFailed(msgspec.Struct, frozen=True):
+class WorkerSetupFailed(msgspec.Struct, frozen=True, array_like=True, tag=True):
     """A stage's set-up raised; the worker has ended."""
 
     worker: int
     error: str
 
 
-class WorkerLost(msgspec.Struct, frozen=True):
+class WorkerLost(msgspec.Struct, frozen=True, array_like=True, tag=True):
     """A worker died, or was killed. `crumb` says what it was doing."""
 
     worker: int
@@ -91,13 +91,13 @@ class WorkerLost(msgspec.Struct, frozen=True):
     crumb: Crumb | None = None
 
 
-class WorkerExited(msgspec.Struct, frozen=True):
+class WorkerExited(msgspec.Struct, frozen=True, array_like=True, tag=True):
     """A worker that was told to drain has done so."""
 
     worker: int
 
 
-class TaskEmitted(msgspec.Struct, frozen=True):
+class TaskEmitted(msgspec.Struct, frozen=True, array_like=True, tag=True):
     """A task that streams has made one more output and goes on."""
 
     worker: int
@@ -105,14 +105,14 @@ class TaskEmitted(msgspec.Struct, frozen=True):
     output: Output
 
 
-class TaskStepped(msgspec.Struct, frozen=True):
+class TaskStepped(msgspec.Struct, frozen=True, array_like=True, tag=True):
     """A task that is being taken apart has come a step further: its deadline counts anew."""
 
     worker: int
     task: int
 
 
-class TaskFinished(msgspec.Struct, frozen=True):
+class TaskFinished(msgspec.Struct, frozen=True, array_like=True, tag=True):
     """A task is done. `counts` has one entry for each stage of the group, or none if no document was in it.
 
     `files` are what writers wrote; `side_files` hold rejected and quarantined documents.
@@ -128,7 +128,7 @@ class TaskFinished(msgspec.Struct, frozen=True):
     files: tuple[StagedFile, ...] = ()
 
 
-class TaskRaised(msgspec.Struct, frozen=True):
+class TaskRaised(msgspec.Struct, frozen=True, array_like=True, tag=True):
     """A task's stage raised. `transient` if the stage declares this kind of error as nobody's fault."""
 
     worker: int
@@ -138,20 +138,20 @@ class TaskRaised(msgspec.Struct, frozen=True):
     transient: bool = False
 
 
-class Committed(msgspec.Struct, frozen=True):
+class Committed(msgspec.Struct, frozen=True, array_like=True, tag=True):
     """A root's record is in the ledger and on disk."""
 
     root: int
 
 
-class MemorySampled(msgspec.Struct, frozen=True):
+class MemorySampled(msgspec.Struct, frozen=True, array_like=True, tag=True):
     """The most memory a worker has held so far."""
 
     worker: int
     rss_bytes: int
 
 
-class Cancelled(msgspec.Struct, frozen=True):
+class Cancelled(msgspec.Struct, frozen=True, array_like=True, tag=True):
     """The user wants the run to stop."""
 
     reason: str = "cancelled"

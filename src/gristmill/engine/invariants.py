@@ -10,7 +10,7 @@
 | I4 every root is committed once                              | here: no task without its root; `testing`: once   |
 | I5, I6 no idle worker beside a task it could have            | here; that a run ends: `tests/property`           |
 | I7–I12, I16 quality of plans                                 | where plans are made; scaling is not planned yet  |
-| I13, I20 the same events give the same commands              | `tests/property/test_scheduler_is_pure.py`        |
+| I13, I20 the same events give the same commands              | `gristmill replay --check`; `tests/property`      |
 | I14, I15 poison costs a bounded number of attempts           | `tests/property/test_poison_is_bounded.py`        |
 | I17 a finished group holds nothing                           | here                                              |
 | I18 late and repeated events change nothing                  | `tests/property/test_scheduler_machine.py`        |

@@ -57,7 +57,7 @@ class Scheduler:
         self.config = config
         self.now = 0.0
         self.groups = [GroupRecord(group) for group in groups]
-        self.num_stages = sum(len(group.stages) for group in groups)
+        self.num_stages = sum(len(group.names) for group in groups)
         self.tasks: dict[int, TaskRecord] = {}
         self.roots: dict[int, RootRecord] = {}
         self.committing: set[int] = set()

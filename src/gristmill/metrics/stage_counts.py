@@ -1,10 +1,9 @@
 """`StageCounts`: what a stage did, as numbers that add up over tasks, workers and resumed runs."""
 
-from dataclasses import dataclass, field
+import msgspec
 
 
-@dataclass(slots=True)
-class StageCounts:
+class StageCounts(msgspec.Struct, array_like=True):
     """Documents in and out of one stage, what became of the others, and what it cost.
 
     `read` counts documents a reader met for the first time, `created` those a splitter made out of others, `written`
@@ -19,7 +18,7 @@ class StageCounts:
     quarantined: int = 0
     bytes_in: int = 0
     process_s: float = 0.0
-    dropped: dict[str, int] = field(default_factory=dict)  # reason -> documents
+    dropped: dict[str, int] = msgspec.field(default_factory=dict)  # reason -> documents
 
     def add(self, other: "StageCounts") -> None:
         self.documents_in += other.documents_in
@@ -43,7 +42,7 @@ class StageCounts:
 
     def to_json(self) -> dict[str, object]:
         """Only what is not zero, so that a ledger line stays short."""
-        fields = {name: getattr(self, name) for name in self.__slots__}
+        fields = {name: getattr(self, name) for name in self.__struct_fields__}
         return {name: value for name, value in fields.items() if value}
 
     @classmethod
