@@ -5,6 +5,7 @@
     lock           held by the driver for as long as it lives
     status.json    the latest snapshot, for `gristmill status`
     metrics.jsonl  a snapshot every `logging_interval` seconds
+    events.log     what the scheduler was told, and hashes of its answers (event_recorder.py), for `gristmill replay`
     quarantine/    documents that could not be processed
     report.json    the books, when the run has ended
     measured.json  how fast its stages were, for `gristmill simulate`
@@ -38,6 +39,15 @@ from gristmill.tasks import StagedFile
 
 SHOWN = 5  # differences named in a message
 SHOWN_CHARS = 80  # of each value
+LEFT_BY_A_RUN = (
+    "ledger.jsonl",
+    "header.json",
+    "status.json",
+    "report.json",
+    "metrics.jsonl",
+    "events.log",
+    "measured.json",
+)
 
 
 class RunDirectory:
@@ -75,7 +85,7 @@ class RunDirectory:
         records = ledger.replay(self._ledger_lines()).values()
         files = [file.final for record in records for file in (*record.files, *record.side_files)]
         published = [path for path in files if not path.startswith(f"{self.quarantine}/")]  # which goes as a whole
-        for name in ("ledger.jsonl", "header.json", "status.json", "report.json", "metrics.jsonl", "measured.json"):
+        for name in LEFT_BY_A_RUN:
             (self.path / name).unlink(missing_ok=True)
         shutil.rmtree(self.quarantine, ignore_errors=True)
         return published

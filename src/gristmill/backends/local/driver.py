@@ -5,6 +5,7 @@ sockets, clock ─▶ events ─▶ scheduler.handle ─▶ commands ─▶ proc
 
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from gristmill.backends.books import Books
 from gristmill.backends.garbage import seldom_collecting
@@ -19,6 +20,9 @@ from gristmill.engine.plan import Plan
 from gristmill.engine.scheduler import Scheduler
 from gristmill.metrics.snapshot import RunSnapshot
 from gristmill.storage.atomic_write import publish
+
+if TYPE_CHECKING:  # named only, for whoever sets it
+    from gristmill.backends.event_recorder import EventRecorder
 
 TICK_S = 0.1
 COMMIT_S = 0.05  # ledger lines of this long are forced to disk together
@@ -50,6 +54,7 @@ class Driver:
         self.observer = observer
         self.node = node
         self.snapshots = SnapshotMaker(plan, scheduler, books, memory_limit)
+        self.recorder: EventRecorder | None = None
         self.finish: c.Finish | None = None
         self.messages: list[str] = []
         self._events: list[e.Event] = []
@@ -95,7 +100,12 @@ class Driver:
         return self.finish
 
     def _handle(self, *events: e.Event) -> None:
-        for command in self.scheduler.handle(*events):
+        if self.recorder is not None:
+            self.recorder.took(events)
+        commands = self.scheduler.handle(*events)
+        if self.recorder is not None:
+            self.recorder.gave(commands)
+        for command in commands:
             self._do[type(command)](command)
         self.pool.flush()
 

@@ -5,11 +5,13 @@ import os
 import shutil
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gristmill.backends.base import RunOptions
 from gristmill.backends.books import Books, number_lines
+from gristmill.backends.event_recorder import EventRecorder
 from gristmill.backends.local.driver import Driver
 from gristmill.backends.local.gpus import Gpu, find_gpus
 from gristmill.backends.local.inline_pool import InlinePool
@@ -159,7 +161,7 @@ class LocalRun:
         # Last, when nothing can be refused any more: a run that does not start removes nothing.
         driver.messages += self._prepare_outputs(resuming=bool(books.records))
         # In this process a stage may take any time, so there the signal has to interrupt it.
-        with contextlib.nullcontext() if self.server is None else self.stop.only_noted():
+        with contextlib.nullcontext() if self.server is None else self.stop.only_noted(), self._recorded(driver):
             try:
                 finish = driver.run(lambda: self.stop.noted)
             except KeyboardInterrupt:
@@ -167,6 +169,21 @@ class LocalRun:
                 raise
         self.pool.close()
         return self._close_books(driver, books, finish)
+
+    @contextlib.contextmanager
+    def _recorded(self, driver: Driver) -> Iterator[None]:
+        """Write the event log while the run is driven, if it has a directory that stays."""
+        if not self.keeps_directory or not self.executor.event_log:
+            yield
+            return
+        recorder = EventRecorder(self.directory.path, self.plan.groups, driver.scheduler.config)
+        driver.recorder = recorder
+        try:
+            yield
+        finally:
+            recorder.close()
+            driver.recorder = None
+            driver.messages += [recorder.problem] if recorder.problem else []
 
     def _config(self, num_sources: int, node: NodeJoined) -> SchedulerConfig:
         # Its share of the memory and what it shares with the others: beyond that it has kept something it should not.
