@@ -49,9 +49,9 @@ class EventRecorder:
         self._file: BinaryIO | None = None
         try:
             self._file = self._path.open("wb", buffering=BUFFER_BYTES)
-        except OSError as error:
+            self._write(frame(encode_header(groups, config, version=__version__)))
+        except (OSError, TypeError, OverflowError) as error:
             self._give_up(error)
-        self._write(frame(encode_header(groups, config, version=__version__)))
         self._flush()
 
     def took(self, events: Sequence[Event]) -> None:

@@ -77,7 +77,7 @@ def hash_commands(commands: Sequence[Command]) -> int:
     return xxhash.xxh3_64_intdigest(_encode(commands)) or 1
 
 
-def _encode(value: Sequence[Event] | Sequence[Command]) -> bytes:
+def _encode(value: Sequence[Event] | Sequence[Command] | Header) -> bytes:
     try:
         return _encoder.encode(value)
     except UnicodeEncodeError:
@@ -104,7 +104,7 @@ def encode_header(groups: Sequence[Group], config: SchedulerConfig, *, version: 
         GroupShape(g.index, g.names, g.first_stage, g.resources, g.batch_size, g.num_workers, g.deadline_s)
         for g in groups
     )
-    return msgspec.msgpack.encode(Header(FORMAT, version, shapes, config))
+    return _encode(Header(FORMAT, version, shapes, config))
 
 
 def decode_header(body: bytes) -> Header:

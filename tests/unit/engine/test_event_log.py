@@ -140,6 +140,13 @@ def test_a_header_makes_the_same_scheduler():
         }
 
 
+def test_a_header_takes_numbers_of_numpy():
+    groups = (group(0, num_workers=np.int64(2), resources=Resources(cpus=np.float64(0.5))),)
+    [shape] = event_log.decode_header(event_log.encode_header(groups, SchedulerConfig(1), version="1")).groups
+
+    assert (shape.num_workers, shape.resources) == (2, Resources(cpus=0.5))
+
+
 @pytest.mark.parametrize("limit", [3, 3.0, None])
 def test_a_limit_stays_a_number_or_a_share(limit):
     config = SchedulerConfig(num_sources=1, max_quarantined=limit)
