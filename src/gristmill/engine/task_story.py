@@ -48,8 +48,7 @@ class TaskStory:
                 yield f"{kind} in stage {event.stage} on worker {worker}: {event.error}"
             case e.WorkerLost(worker, cause) if worker == self._worker:
                 self._worker = None
-                where = f" in rows {event.crumb.first_row} to {event.crumb.end_row}" if event.crumb else ""
-                yield f"lost with worker {worker}{where}: {cause}"
+                yield f"lost with worker {worker}{_place(event.crumb)}: {cause}"
             case e.WorkerExited(worker) if worker == self._worker:
                 self._worker = None
                 yield f"given back by worker {worker}"
@@ -77,6 +76,13 @@ class TaskStory:
                 yield f"the user is warned: busy on worker {worker} for {running_s:.0f} s"
             case _:
                 pass
+
+
+def _place(crumb: e.Crumb | None) -> str:
+    if crumb is None:
+        return ""
+    rows = crumb.end_row - crumb.first_row
+    return f" in document {crumb.first_row}" if rows == 1 else f" in one of {rows} documents"
 
 
 def _circumstances(assignment: c.Assignment) -> str:

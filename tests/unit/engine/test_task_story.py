@@ -37,7 +37,7 @@ def test_every_attempt_at_a_task_is_told_until_it_is_committed():
         (2, "sent to worker 7 as task 1"),
         (3, "an error in stage parse on worker 7: ValueError: no"),
         (3, "sent to worker 7 as task 2, attempt 2"),
-        (4, "lost with worker 7 in rows 4 to 5: killed"),
+        (4, "lost with worker 7 in document 4: killed"),
         (4, "sent to worker 8 as task 3, attempt 3, with care STEP, without 1 condemned documents"),
         (5, "a step further on worker 8"),
         (6, "finished by worker 8 after 0.500 s of work, 0 outputs"),
