@@ -18,6 +18,7 @@ class ParcelShelf:
     def __init__(self) -> None:
         self._parcels: dict[int, Parcel] = {}
         self._next = 0
+        self.look: Callable[[int], Parcel] = self._parcels.__getitem__  # leaves it here; every task is looked up
 
     def put(self, parcel: Parcel) -> int:
         """Hold a parcel; return its number, which is never used again."""
@@ -25,10 +26,6 @@ class ParcelShelf:
         self._next = number + 1
         self._parcels[number] = parcel
         return number
-
-    def look(self, number: int) -> Parcel:
-        """The parcel, which stays here."""
-        return self._parcels[number]
 
     def release(self, number: int) -> None:
         """Close the block of a parcel, if it has one. Who maps it keeps it."""

@@ -129,9 +129,13 @@ class ProcessPool:
     # Sending
 
     def send(self, number: int, assignments: list[Assignment]) -> None:
-        parcels = [self._shelf.look(assignment.payload) for assignment in assignments]  # type: ignore[arg-type]
-        fds = [parcel.fd for parcel in parcels if parcel.fd >= 0]
-        self._post(number, ("call", list(map(to_wire, assignments, parcels))), fds)
+        call, fds = [], []
+        for assignment in assignments:
+            parcel = self._shelf.look(assignment.payload)  # type: ignore[arg-type]  # from `put`
+            call.append(to_wire(assignment, parcel))
+            if parcel.fd >= 0:
+                fds.append(parcel.fd)
+        self._post(number, ("call", call), fds)
 
     def recall(self, number: int, tasks: tuple[int, ...]) -> None:
         self._post(number, ("recall", tasks))
