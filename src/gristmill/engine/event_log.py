@@ -52,10 +52,7 @@ class Header(msgspec.Struct, frozen=True):
 
     def scheduler(self) -> Scheduler:
         """A new scheduler like the one that was recorded."""
-        groups = (
-            Group(g.index, (), g.names, g.first_stage, g.resources, g.batch_size, g.num_workers, g.deadline_s)
-            for g in self.groups
-        )
+        groups = (Group(stages=(), **msgspec.structs.asdict(shape)) for shape in self.groups)
         return Scheduler(tuple(groups), self.config)
 
 
@@ -100,10 +97,8 @@ _encoder = msgspec.msgpack.Encoder(enc_hook=_plain)
 
 def encode_header(groups: Sequence[Group], config: SchedulerConfig, *, version: str) -> bytes:
     """The body of the first frame."""
-    shapes = tuple(
-        GroupShape(g.index, g.names, g.first_stage, g.resources, g.batch_size, g.num_workers, g.deadline_s)
-        for g in groups
-    )
+    names = GroupShape.__struct_fields__
+    shapes = tuple(GroupShape(**{name: getattr(group, name) for name in names}) for group in groups)
     return _encode(Header(FORMAT, version, shapes, config))
 
 

@@ -1,5 +1,6 @@
 """Events survive the log unchanged, and a hash of commands says everything about them."""
 
+import dataclasses
 import math
 import types
 from typing import Union, get_args, get_origin
@@ -14,6 +15,7 @@ from tests.strategies import letters
 from gristmill.engine import commands as c
 from gristmill.engine import event_log
 from gristmill.engine import events as e
+from gristmill.engine.plan import Group
 from gristmill.engine.scheduler import SchedulerConfig
 from gristmill.errors import ConfigError, ReadError
 from gristmill.metrics.stage_counts import StageCounts
@@ -138,6 +140,10 @@ def test_a_header_makes_the_same_scheduler():
         assert msgspec.structs.asdict(header.groups[original.index]) == {
             name: getattr(original, name) for name in event_log.GroupShape.__struct_fields__
         }
+
+
+def test_a_header_holds_everything_about_a_group_but_its_stages():
+    assert {"stages", *event_log.GroupShape.__struct_fields__} == {field.name for field in dataclasses.fields(Group)}
 
 
 def test_a_header_takes_numbers_of_numpy():

@@ -1,12 +1,11 @@
 """A log replays to the same commands, and the first event that does not is named."""
 
-import math
-
 import pytest
 from tests.property.test_scheduler_is_pure import steps, troubled_run
 
 from gristmill.engine import events as e
 from gristmill.engine.commands import Finish
+from gristmill.engine.crew import Crew
 from gristmill.engine.event_log import (
     NO_COMMANDS,
     Frame,
@@ -16,10 +15,10 @@ from gristmill.engine.event_log import (
     encode_header,
     hash_commands,
 )
+from gristmill.engine.policies import retry
 from gristmill.engine.replay import read_header, replay
 from gristmill.engine.scheduler import Scheduler, SchedulerConfig
 from gristmill.errors import EngineBug, ReadError
-from gristmill.stages.resources import Resources
 from gristmill.testing.virtual_run import group
 
 
@@ -101,16 +100,28 @@ def test_events_without_an_answer_are_replayed_and_compared_with_nothing(log):
     assert len(list(replay(header, cut))) == 21
 
 
-def test_an_impossible_state_is_reported_with_the_event_that_led_there():
-    # A sum that is not a number equals nothing, not even itself.
-    impossible = group(0, resources=Resources(cpus=math.nan), num_workers=1)
-    header = decode_header(encode_header((impossible,), SchedulerConfig(num_sources=1), version="1"))
+def test_an_impossible_state_is_reported_with_the_event_that_led_there(monkeypatch):
+    header = decode_header(encode_header((group(0),), SchedulerConfig(num_sources=1), version="1"))
     joined = Frame(encode_events((e.Ticked(0.0), e.NodeJoined(0, 1.0, (), 5))), NO_COMMANDS, is_sound=True)
     quiet = Frame(encode_events((e.Ticked(0.0),)), NO_COMMANDS, is_sound=True)
+    monkeypatch.setattr(Crew, "add", lambda *_: None)  # a crew that forgets
 
     assert len(list(replay(header, [quiet, joined]))) == 2
-    with pytest.raises(EngineBug, match=r"^event 2: I1 CPUs in use of node 0"):
+    with pytest.raises(EngineBug, match=r"^event 2: I1 CPUs in use of node 0: expected 0; got 1"):
         list(replay(header, [quiet, joined], check_invariants=True))
+
+
+def test_a_policy_with_another_number_is_noticed_at_the_first_event_it_answers_differently(log, monkeypatch):
+    header, frames = log
+    monkeypatch.setattr(retry, "MAX_PAUSE_S", 0.1)
+    scheduler = header.scheduler()
+    answers = (hash_commands(scheduler.handle(*decode_events(frame.body))) for frame in frames)
+    first = next(
+        n for n, (frame, found) in enumerate(zip(frames, answers, strict=True)) if found != frame.commands_hash
+    )
+
+    with pytest.raises(EngineBug, match=f"^event {first_event_of(frames, first)}: expected commands with the hash"):
+        list(replay(header, frames))
 
 
 @pytest.mark.parametrize("frames", [[], [Frame(b"", 0, is_sound=False)]])
