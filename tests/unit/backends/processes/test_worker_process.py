@@ -23,7 +23,7 @@ def call(*numbers):
     parcel = pack(FileGroupTask("demo", ["a.jsonl"]))
     return (
         "call",
-        [to_wire(Assignment(n, f"item-{n}", parcel, Care.NORMAL, 0, (), "", 0)) for n in numbers],
+        [to_wire(Assignment(n, f"item-{n}", 0, Care.NORMAL, 0, (), "", 0), parcel) for n in numbers],
     )
 
 
