@@ -53,6 +53,8 @@ SHIMS = {f"stages/deduplication/{method}/workflow.py" for method in ("exact", "f
 # so that `import gristmill` and the start of a worker stay light and an optional library stays optional.
 HEAVY = {
     "fsspec": ("storage/",),
+    "llvmlite": ("kernels/text/",),
+    "numba": ("kernels/text/",),
     "pandas": (),
     "ray": (),
     "rich": ("cli/", "metrics/"),

@@ -14,10 +14,11 @@ from dataclasses import dataclass, field
 from gristmill.backends.isolation import Isolation, Job, LeaveCrumb, Result, StageRaised, describe, record_of
 from gristmill.backends.side_files import SideFiles
 from gristmill.engine.commands import Care
+from gristmill.engine.joining import join_neighbours
 from gristmill.engine.plan import AnyStage, AnyTask, Group
 from gristmill.errors import StageError
 from gristmill.metrics.stage_counts import StageCounts
-from gristmill.stages.base import ProcessingStage
+from gristmill.stages.base import JoinedStages, ProcessingStage
 from gristmill.stages.context import StageContext
 from gristmill.stages.worker_info import WorkerMetadata
 from gristmill.tasks import FileGroupTask, StagedFile, StagePerfStats, Task
@@ -95,6 +96,7 @@ class GroupRunner:
         self._own_batch = [type(s).process_batch is not ProcessingStage.process_batch for s in self.stages]
         self._one_at_a_time = [False] * len(self.stages)
         self._spare = StageContext(attempt="none")
+        self._joined = join_neighbours(self.stages)
         self._careful = Isolation(self.stages, self.settings.session, self._process, leave_crumb)
 
     def setup(self, metadata: WorkerMetadata) -> str:
@@ -178,23 +180,34 @@ class GroupRunner:
 
         A stage that streams is followed one of its tasks at a time: only that one is in memory.
         """
-        for index in range(first, len(self.stages)):
-            following: list[_Item] = []
-            for item, result in self._call(index, items, jobs, results):
-                if isinstance(result, Iterator):
-                    for number, task in enumerate(self._stream(index, item, result, jobs, results)):
-                        child = self._child(index, item, task, number)
-                        for out, _ in self._wave(index + 1, [child], jobs, results):
-                            yield out, True
-                elif isinstance(result, list):
-                    following += [self._child(index, item, task, n) for n, task in enumerate(result)]
-                elif result is not None:
-                    following.append(self._child(index, item, result, None))
-            items = following
-            if not items:
-                return
+        index = first
+        while index < len(self.stages) and items:
+            length, joined = self._joined.get(index, (1, None))
+            if joined is not None and all(jobs[item.job].care is Care.NORMAL for item in items):
+                items = [self._call_joined(index, length, joined, item, jobs, results) for item in items]
+            else:
+                length, following = 1, []
+                for item, result in self._call(index, items, jobs, results):
+                    if isinstance(result, Iterator):
+                        yield from self._follow(index, item, result, jobs, results)
+                    else:
+                        following += self._children(index, item, result)
+                items = following
+            index += length
         for item in items:
             yield item, False
+
+    def _follow(
+        self, index: int, item: _Item, made: Iterator[AnyTask], jobs: Sequence[Job], results: list[JobResult]
+    ) -> Iterator[tuple[_Item, bool]]:
+        for number, task in enumerate(self._stream(index, item, made, jobs, results)):
+            for out, _ in self._wave(index + 1, [self._child(index, item, task, number)], jobs, results):
+                yield out, True
+
+    def _children(self, index: int, item: _Item, made: Result) -> list[_Item]:
+        if isinstance(made, list):
+            return [self._child(index, item, task, number) for number, task in enumerate(made)]
+        return [] if not isinstance(made, Task) else [self._child(index, item, made, None)]
 
     def _child(self, index: int, parent: _Item, task: AnyTask, number: int | None) -> _Item:
         before = parent.task
@@ -242,6 +255,44 @@ class GroupRunner:
         else:
             self._account(index, item, [], context, result, seconds, more_to_come=True)
         return made
+
+    def _call_joined(
+        self,
+        index: int,
+        length: int,
+        joined: JoinedStages,
+        item: _Item,
+        jobs: Sequence[Job],
+        results: list[JobResult],
+    ) -> _Item:
+        """Take an item through neighbours in one pass; should one raise, through one after another, to see which."""
+        job, result = jobs[item.job], results[item.job]
+        session, keep = self.settings.session, self.settings.rejects_path is not None
+        contexts = [StageContext(session, str(job.attempt), keep) for _ in range(length)]
+        entered: list[tuple[float, int]] = []
+
+        def enter(number: int, documents: int) -> None:
+            entered.append((time.perf_counter(), documents))
+            self.leave_crumb(index + number, 0, documents)
+
+        try:
+            made = joined.process(item.task, contexts, enter)
+        except Exception:
+            return self._call_apart(index, length, item, job, result)
+        entered.append((time.perf_counter(), made.num_items))
+        for number, context in enumerate(contexts):
+            (started, documents), (ended, left) = entered[number : number + 2]
+            part = _Item(item.job, item.item_id, item.task, documents, item.num_bytes)
+            self._account(index + number, part, [made], context, result, ended - started, num_made=left)
+        return self._child(index, item, made, None)
+
+    def _call_apart(self, index: int, length: int, item: _Item, job: Job, result: JobResult) -> _Item:
+        for number in range(index, index + length):
+            made = self._call_one(number, item, job, result)
+            if not isinstance(made, Task):
+                raise StageRaised(self.stages[number], StageError(f"expected one task for one; got {made!r:.200}"))
+            item = self._child(number, item, made, None)
+        return item
 
     def _call_many(
         self, index: int, items: list[_Item], jobs: Sequence[Job], results: list[JobResult]
@@ -341,6 +392,7 @@ class GroupRunner:
         seconds: float,
         *,
         more_to_come: bool = False,
+        num_made: int | None = None,  # documents that came out, where the outputs have been through further stages
     ) -> None:
         """Enter what a call gave into the books: every document in is out, dropped, quarantined or written."""
         for task in outputs:
@@ -352,7 +404,7 @@ class GroupRunner:
         name = self.group.names[index]
         clean = context.is_clean
         lost = 0 if clean else sum(context.dropped.values()) + sum(r.num_documents for r in context.quarantined)
-        made = sum([task.num_items for task in outputs if task.counts_documents])
+        made = sum([task.num_items for task in outputs if task.counts_documents]) if num_made is None else num_made
         item.seen += made + lost
         item.wrote = item.wrote or any(not task.counts_documents for task in outputs)
         counts.process_s += seconds

@@ -23,6 +23,7 @@ def plan(
     from gristmill.cli.choose_executor import choose_executor
     from gristmill.cli.recipe_values import recipe_values
     from gristmill.config.shipped import find_recipe
+    from gristmill.engine.joining import join_neighbours
 
     found = find_recipe(recipe)
     values = recipe_values(inputs or [], output, settings or [])
@@ -34,6 +35,11 @@ def plan(
     document = {
         "name": made.name,
         "groups": [list(group.names) for group in made.groups],
+        "passes": [
+            list(group.names[first : first + length])
+            for group in made.groups
+            for first, (length, _) in join_neighbours(group.stages).items()
+        ],
         "partitions": len(made.sources),
         "input_bytes": made.input_bytes,
         "input_files": [path for path, _, _ in made.inputs],

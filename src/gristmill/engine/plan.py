@@ -2,12 +2,13 @@
 
 from dataclasses import dataclass
 
-from gristmill.stages.base import ProcessingStage
+from gristmill.engine.joining import AnyStage, join_neighbours
 from gristmill.stages.resources import Resources
 from gristmill.tasks import FileGroupTask, Task
 
+__all__ = ["AnyStage", "AnyTask", "Group", "Plan"]
+
 AnyTask = Task[object]
-AnyStage = ProcessingStage[AnyTask, AnyTask]
 
 
 @dataclass(frozen=True)
@@ -66,12 +67,20 @@ class Plan:
             lines.append(f"  {self.source_stage}: done while planning")
         for group in self.groups:
             lines.append(f"  group {group.index}: {_shape(group)}")
-            lines += [f"    {name}" for name in group.names]
+            lines += _stage_lines(group)
         lines += [f"  output: {directory}" for directory in self.output_directories]
         lines.append(f"  fingerprint: {self.fingerprint}")
         if self.then is not None:
             lines += ["then, when all of that is done:", *self.then.describe().splitlines()[1:]]
         return "\n".join(lines)
+
+
+def _stage_lines(group: Group) -> list[str]:
+    lines = [f"    {name}" for name in group.names]
+    for first, (length, _) in join_neighbours(group.stages).items():
+        lines[first : first + length] = [f"  {line}" for line in lines[first : first + length]]
+        lines[first] = f"    {length} stages in one pass:\n{lines[first]}"
+    return lines
 
 
 def _shape(group: Group) -> str:

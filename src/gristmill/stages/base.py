@@ -8,7 +8,7 @@ same outputs for the same input: a worker may die, and the task is then done aga
 import copy
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import ClassVar, Generic, TypeVar, cast
+from typing import ClassVar, Generic, Protocol, TypeVar, cast
 
 from gristmill.errors import ConfigError, nearest
 from gristmill.stages.context import StageContext
@@ -143,6 +143,14 @@ class ProcessingStage(Generic[X, Y]):
         """Whether `process(task)` returns an iterator of many tasks, as for a large file that cannot be split."""
         return False
 
+    def joined_with(self, following: "Sequence[ProcessingStage[X, Y]]") -> "JoinedStages | None":
+        """Return what takes a task through this stage and the following ones in one pass over the data, if there is it.
+
+        For stages that are cheaper together, such as filters that count the same things. A group asks for the longest
+        run of its stages that can be joined; each keeps its name, its counts and its reports.
+        """
+        return None
+
     def ray_stage_spec(self) -> dict[str, object]:
         return dict(self.__dict__.get("_ray_stage_spec") or {})
 
@@ -213,6 +221,20 @@ class ProcessingStage(Generic[X, Y]):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(name={self.stage_name()!r})"
+
+
+class JoinedStages(Protocol):
+    """Several neighbouring stages that take a task in one pass, each of which gives one task for one."""
+
+    def process(
+        self, task: Task[object], contexts: Sequence[StageContext], enter: Callable[[int, int], None]
+    ) -> Task[object]:
+        """Do what the stages would do one after another.
+
+        Stage k reports in `contexts[k]`. `enter(k, n)` is called when it is the turn of stage k, with the number of
+        documents that have come so far.
+        """
+        ...
 
 
 class CompositeStage(ProcessingStage[X, Y]):

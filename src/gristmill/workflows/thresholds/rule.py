@@ -89,9 +89,10 @@ def rules_of(pipeline: Pipeline) -> list[Rule]:
         raise ConfigError(f"{pipeline.name}: expected nothing but ScoreFilter between filters; got {_names(between)}")
     filters = [stage for stage in stages if isinstance(stage, ScoreFilter)]
     return [
-        Rule(judge.for_any_threshold(), text_field, invert)
+        Rule(step.judge.for_any_threshold(), step.reads, step.invert)
         for stage in filters
-        for judge, text_field, invert in stage.steps()
+        for step in stage.steps()
+        if isinstance(step.judge, DocumentFilter)
     ]
 
 

@@ -6,12 +6,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from gristmill.kernels.arrow_arrays import from_bools, is_null
 from gristmill.stages.text.filters.document_filter import DocumentFilter
 from gristmill.stages.text.filters.score_columns import to_scores
 
 AnyFilter = DocumentFilter[object]
 NULL_TEXT = "null_text"  # why a document without text was dropped, whichever filter refused it
+NULL_SCORE = "null_score"  # the same for a document without a value in the column a filter reads
 
 
 def score_texts(judge: AnyFilter | Callable[[str], object], texts: pa.ChunkedArray) -> pa.Array:
@@ -22,16 +22,10 @@ def score_texts(judge: AnyFilter | Callable[[str], object], texts: pa.ChunkedArr
     return to_scores([judge(text) for text in known], None)
 
 
-def keep_scores(judge: AnyFilter | Callable[[object], bool], scores: pa.Array, *, invert: bool) -> NDArray[np.bool_]:
+def keep_scores(judge: AnyFilter | Callable[[object], object], scores: pa.Array, *, invert: bool) -> NDArray[np.bool_]:
     """Return true for the rows to keep. A null score says nothing, so a filter object never keeps it."""
     if isinstance(judge, DocumentFilter):
         kept = [score is not None and bool(judge.keep_document(score)) != invert for score in scores.to_pylist()]
     else:
         kept = [bool(judge(score)) != invert for score in scores.to_pylist()]
     return np.array(kept, np.bool_)
-
-
-def split_nulls(dropped: NDArray[np.bool_], column: pa.ChunkedArray) -> tuple[pa.Array, pa.Array]:
-    """Split dropped rows into masks of those that had a value and those that had none."""
-    null = is_null(column)
-    return from_bools(dropped & ~null), from_bools(dropped & null)

@@ -2,27 +2,21 @@
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar
 
 from gristmill.errors import ConfigError
-from gristmill.stages.base import ProcessingStage
 from gristmill.stages.text.filters.document_filter import DocumentFilter
-from gristmill.stages.text.filters.filter_setup import set_up_node, set_up_worker, wants_node_setup
-from gristmill.stages.text.filters.per_document import score_texts
-from gristmill.stages.text.filters.score_columns import score_fields, with_scores
+from gristmill.stages.text.filters.filter_stage import _FilterStage
+from gristmill.stages.text.filters.score_columns import score_fields
+from gristmill.stages.text.filters.step import Kind, Step
 from gristmill.stages.text.names import join_names
 from gristmill.stages.text.one_for_each import as_list
-from gristmill.stages.worker_info import NodeInfo, WorkerMetadata
-from gristmill.tasks import DocumentBatch
 
 Scorer = Callable[[str], object] | DocumentFilter[object]
 
 
 @dataclass
-class Score(ProcessingStage[DocumentBatch, DocumentBatch]):
+class Score(_FilterStage):
     """Add a column of scores for each filter or function of a text. A null text is scored as the empty text."""
-
-    adds_only_declared_columns: ClassVar[bool] = True
 
     score_fn: Scorer | list[Scorer]
     score_field: str | list[str]
@@ -53,21 +47,9 @@ class Score(ProcessingStage[DocumentBatch, DocumentBatch]):
         fields = zip(self._scorers(), self._score_fields(), strict=True)
         return ["data"], [name for scorer, field in fields for name in score_fields(scorer, field)]
 
-    def wants_node_setup(self) -> bool:
-        return wants_node_setup(self._scorers())
-
-    def setup_on_node(self, node_info: NodeInfo | None = None, worker_metadata: WorkerMetadata | None = None) -> None:
-        set_up_node(self._scorers())
-
-    def setup(self, worker_metadata: WorkerMetadata | None = None) -> None:
-        set_up_worker(self._scorers())
-
-    def process(self, task: DocumentBatch) -> DocumentBatch:
-        for scorer, score_field, text_field in zip(
-            self._scorers(), self._score_fields(), self._text_fields(), strict=True
-        ):
-            task = with_scores(task, scorer, score_field, score_texts(scorer, task.column(text_field)))
-        return task
+    def steps(self) -> list[Step]:
+        each = zip(self._scorers(), self._text_fields(), self._score_fields(), strict=True)
+        return [Step(Kind.SCORE, judge, text, score) for judge, text, score in each]
 
     def _scorers(self) -> list[Scorer]:
         return list(self.score_fn) if isinstance(self.score_fn, list | tuple) else [self.score_fn]

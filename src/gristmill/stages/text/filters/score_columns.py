@@ -5,7 +5,7 @@ the model is) is a column for each part, typed as what it is: the first has the 
 that name with their own behind it, as in `language` and `language_score`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import cast
 
 import numpy as np
@@ -13,7 +13,6 @@ import pyarrow as pa
 
 from gristmill.kernels.arrow_arrays import from_bools, from_numbers, is_null
 from gristmill.stages.text.filters.document_filter import DocumentFilter
-from gristmill.tasks import DocumentBatch
 from gristmill.tasks.text_columns import from_texts
 
 Scorer = object  # a filter, or a function of a text
@@ -41,18 +40,16 @@ def score_fields(scorer: Scorer, field: str) -> list[str]:
     return [field, *(f"{field}_{part.name}" for part in _parts_of(kind)[1:])]
 
 
-def with_scores(batch: DocumentBatch, scorer: Scorer, field: str, scores: pa.Array) -> DocumentBatch:
-    """Return the batch with the columns of the scores."""
+def score_parts(scorer: Scorer, field: str, scores: pa.Array) -> list[tuple[str, pa.Array]]:
+    """Return the columns of the scores, with their names."""
     names = score_fields(scorer, field)
-    for name, column in zip(names, scores.flatten() if len(names) > 1 else [scores], strict=True):
-        batch = batch.with_column(name, column)
-    return batch
+    return list(zip(names, scores.flatten() if len(names) > 1 else [scores], strict=True))
 
 
-def read_scores(batch: DocumentBatch, scorer: Scorer, field: str) -> pa.Array | pa.ChunkedArray:
-    """Return the scores `with_scores` kept; null where the first part is."""
+def read_scores(column: Callable[[str], pa.ChunkedArray], scorer: Scorer, field: str) -> pa.Array | pa.ChunkedArray:
+    """Return the scores whose parts are columns of these names; null where the first part is."""
     names = score_fields(scorer, field)
-    columns = [batch.column(name) for name in names]
+    columns = [column(name) for name in names]
     if len(names) == 1 or not isinstance(scorer, DocumentFilter) or scorer.score_type is None:
         return columns[0]
     whole = [pa.concat_arrays(column.chunks) if column.num_chunks != 1 else column.chunk(0) for column in columns]

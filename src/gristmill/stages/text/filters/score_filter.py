@@ -1,36 +1,24 @@
 """`ScoreFilter`: measure documents and drop those a filter refuses, in one stage."""
 
 from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar, cast
+from typing import cast
 
 from gristmill.errors import ConfigError
-from gristmill.kernels.arrow_arrays import from_bools
-from gristmill.stages.base import ProcessingStage
 from gristmill.stages.text.filters.document_filter import DocumentFilter
-from gristmill.stages.text.filters.filter_setup import set_up_node, set_up_worker, wants_node_setup
-from gristmill.stages.text.filters.per_document import (
-    NULL_TEXT,
-    AnyFilter,
-    keep_scores,
-    score_texts,
-    split_nulls,
-)
-from gristmill.stages.text.filters.score_columns import score_fields, with_scores
+from gristmill.stages.text.filters.filter_stage import _FilterStage
+from gristmill.stages.text.filters.score_columns import score_fields
+from gristmill.stages.text.filters.step import Kind, Step
 from gristmill.stages.text.names import join_names
 from gristmill.stages.text.one_for_each import as_list
-from gristmill.stages.worker_info import NodeInfo, WorkerMetadata
-from gristmill.tasks import DocumentBatch
 
 
 @dataclass
-class ScoreFilter(ProcessingStage[DocumentBatch, DocumentBatch]):
+class ScoreFilter(_FilterStage):
     """Keep the documents every filter keeps; with `invert`, those it would drop.
 
     Filters run in the order given, each on what the ones before it left, so a document is dropped for the first reason
     that applies. `score_field` names a column to keep the scores in; the lists are as long as the list of filters.
     """
-
-    adds_only_declared_columns: ClassVar[bool] = True
 
     filter_obj: DocumentFilter[object] | list[DocumentFilter[object]]
     text_field: str | list[str] = "text"
@@ -64,36 +52,11 @@ class ScoreFilter(ProcessingStage[DocumentBatch, DocumentBatch]):
         fields = zip(self._filters(), self._score_fields(), strict=True)
         return ["data"], [name for f, field in fields if field is not None for name in score_fields(f, field)]
 
-    def wants_node_setup(self) -> bool:
-        return wants_node_setup(self._filters())
+    def steps(self) -> list[Step]:
+        each = zip(self._filters(), self._text_fields(), self._score_fields(), self._inverts(), strict=True)
+        return [Step(Kind.SCORE_FILTER, f, text, score, invert=invert) for f, text, score, invert in each]
 
-    def setup_on_node(self, node_info: NodeInfo | None = None, worker_metadata: WorkerMetadata | None = None) -> None:
-        set_up_node(self._filters())
-
-    def setup(self, worker_metadata: WorkerMetadata | None = None) -> None:
-        set_up_worker(self._filters())
-
-    def process(self, task: DocumentBatch) -> DocumentBatch:
-        steps = zip(self._filters(), self._text_fields(), self._score_fields(), self._inverts(), strict=True)
-        for judge, text_field, score_field, invert in steps:
-            task = self._apply(task, judge, text_field, score_field, invert=invert)
-        return task
-
-    def _apply(
-        self, batch: DocumentBatch, judge: AnyFilter, text_field: str, score_field: str | None, *, invert: bool
-    ) -> DocumentBatch:
-        texts = batch.column(text_field)
-        scores = score_texts(judge, texts)
-        kept = keep_scores(judge, scores, invert=invert)
-        refused, without_text = split_nulls(~kept, texts)
-        threshold = judge.describe_threshold(invert=invert)
-        self.context.drop(batch, refused, reason=judge.name, values=scores, threshold=threshold)
-        self.context.drop(batch, without_text, reason=NULL_TEXT, values=scores, threshold=threshold)
-        if score_field is not None:
-            batch = with_scores(batch, judge, score_field, scores)
-        return batch.filter(from_bools(kept))
-
-    def _filters(self) -> list[AnyFilter]:
+    def _filters(self) -> list[DocumentFilter[object]]:
         return list(self.filter_obj) if isinstance(self.filter_obj, list | tuple) else [self.filter_obj]
 
     def _text_fields(self) -> list[str]:
@@ -107,7 +70,3 @@ class ScoreFilter(ProcessingStage[DocumentBatch, DocumentBatch]):
 
     def _inverts(self) -> list[bool]:
         return as_list(self.invert, len(self._filters()), who="ScoreFilter: invert")
-
-    def steps(self) -> list[tuple[AnyFilter, str, bool]]:
-        """Each filter in order, the column it reads, and whether it is inverted."""
-        return list(zip(self._filters(), self._text_fields(), self._inverts(), strict=True))

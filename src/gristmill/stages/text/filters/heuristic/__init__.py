@@ -1,5 +1,7 @@
 """Filters that count: characters, words, lines, repetition. The reason of a drop is the filter's name."""
 
+from gristmill.stages.text.filters.heuristic.boilerplate import BoilerPlateStringFilter
+from gristmill.stages.text.filters.heuristic.ngrams import RepeatingDuplicateNGramsFilter, RepeatingTopNGramsFilter
 from gristmill.stages.text.filters.heuristic.repetition import (
     RepeatedLinesByCharFilter,
     RepeatedLinesFilter,
@@ -17,11 +19,15 @@ from gristmill.stages.text.filters.heuristic.string import (
     ParenthesesFilter,
     PunctuationFilter,
     SubstringFilter,
+    SymbolsToWordsFilter,
     WhiteSpaceFilter,
     WordCountFilter,
+    WordsWithoutAlphabetsFilter,
 )
+from gristmill.stages.text.filters.heuristic.urls import PornographicUrlsFilter, UrlsFilter
 
 __all__ = [
+    "BoilerPlateStringFilter",
     "BulletsFilter",
     "CommonEnglishWordsFilter",
     "EllipsisFilter",
@@ -30,12 +36,18 @@ __all__ = [
     "NonAlphaNumericFilter",
     "NumbersFilter",
     "ParenthesesFilter",
+    "PornographicUrlsFilter",
     "PunctuationFilter",
     "RepeatedLinesByCharFilter",
     "RepeatedLinesFilter",
     "RepeatedParagraphsByCharFilter",
     "RepeatedParagraphsFilter",
+    "RepeatingDuplicateNGramsFilter",
+    "RepeatingTopNGramsFilter",
     "SubstringFilter",
+    "SymbolsToWordsFilter",
+    "UrlsFilter",
     "WhiteSpaceFilter",
     "WordCountFilter",
+    "WordsWithoutAlphabetsFilter",
 ]

@@ -8,10 +8,24 @@ and the parameters are, their names notwithstanding, the least share that is kep
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from gristmill.stages.text.filters.document_filter import Bounds, DocumentFilter
+from gristmill.stages.text.filters.column_filter import ColumnFilter, Counts, shares
+from gristmill.stages.text.filters.document_filter import Bounds
 from gristmill.stages.text.filters.heuristic.string import split_lines
+from gristmill.stages.text.statistics.statistic import (
+    DISTINCT_LINE_CHARS,
+    DISTINCT_LINES,
+    DISTINCT_PARAGRAPH_CHARS,
+    DISTINCT_PARAGRAPHS,
+    LINE_CHARS,
+    NUM_LINES,
+    NUM_PARAGRAPHS,
+    PARAGRAPH_CHARS,
+    Statistic,
+)
 
 
 def _distinct_share(pieces: list[str]) -> float:
@@ -24,7 +38,7 @@ def _distinct_char_share(pieces: list[str]) -> float:
 
 
 @dataclass
-class RepeatedLinesFilter(DocumentFilter[float]):
+class RepeatedLinesFilter(ColumnFilter[float]):
     """Drop texts in which too many lines are repeats."""
 
     measure: ClassVar[str] = "share of distinct lines"
@@ -35,12 +49,18 @@ class RepeatedLinesFilter(DocumentFilter[float]):
     def score_document(self, text: str) -> float:
         return _distinct_share(split_lines(text))
 
+    def statistics(self) -> tuple[Statistic, ...]:
+        return DISTINCT_LINES, NUM_LINES
+
+    def score_counts(self, counts: Counts) -> NDArray[np.float64]:
+        return shares(counts[DISTINCT_LINES], counts[NUM_LINES], of_nothing=1.0)
+
     def bounds(self) -> Bounds:
         return self.max_repeated_line_fraction, None
 
 
 @dataclass
-class RepeatedParagraphsFilter(DocumentFilter[float]):
+class RepeatedParagraphsFilter(ColumnFilter[float]):
     """Drop texts in which too many paragraphs are repeats."""
 
     measure: ClassVar[str] = "share of distinct paragraphs"
@@ -51,12 +71,18 @@ class RepeatedParagraphsFilter(DocumentFilter[float]):
     def score_document(self, text: str) -> float:
         return _distinct_share(text.split("\n\n"))
 
+    def statistics(self) -> tuple[Statistic, ...]:
+        return DISTINCT_PARAGRAPHS, NUM_PARAGRAPHS
+
+    def score_counts(self, counts: Counts) -> NDArray[np.float64]:
+        return shares(counts[DISTINCT_PARAGRAPHS], counts[NUM_PARAGRAPHS], of_nothing=1.0)
+
     def bounds(self) -> Bounds:
         return self.max_repeated_paragraphs_ratio, None
 
 
 @dataclass
-class RepeatedLinesByCharFilter(DocumentFilter[float]):
+class RepeatedLinesByCharFilter(ColumnFilter[float]):
     """Drop texts in which repeated lines hold too many of the characters."""
 
     measure: ClassVar[str] = "share of characters in distinct lines"
@@ -67,12 +93,18 @@ class RepeatedLinesByCharFilter(DocumentFilter[float]):
     def score_document(self, text: str) -> float:
         return _distinct_char_share(split_lines(text))
 
+    def statistics(self) -> tuple[Statistic, ...]:
+        return DISTINCT_LINE_CHARS, LINE_CHARS
+
+    def score_counts(self, counts: Counts) -> NDArray[np.float64]:
+        return shares(counts[DISTINCT_LINE_CHARS], counts[LINE_CHARS], of_nothing=1.0)
+
     def bounds(self) -> Bounds:
         return self.max_repeated_lines_char_ratio, None
 
 
 @dataclass
-class RepeatedParagraphsByCharFilter(DocumentFilter[float]):
+class RepeatedParagraphsByCharFilter(ColumnFilter[float]):
     """Drop texts in which repeated paragraphs hold too many of the characters."""
 
     measure: ClassVar[str] = "share of characters in distinct paragraphs"
@@ -82,6 +114,12 @@ class RepeatedParagraphsByCharFilter(DocumentFilter[float]):
 
     def score_document(self, text: str) -> float:
         return _distinct_char_share(text.split("\n\n"))
+
+    def statistics(self) -> tuple[Statistic, ...]:
+        return DISTINCT_PARAGRAPH_CHARS, PARAGRAPH_CHARS
+
+    def score_counts(self, counts: Counts) -> NDArray[np.float64]:
+        return shares(counts[DISTINCT_PARAGRAPH_CHARS], counts[PARAGRAPH_CHARS], of_nothing=1.0)
 
     def bounds(self) -> Bounds:
         return self.max_repeated_paragraphs_char_ratio, None

@@ -6,9 +6,14 @@ from functools import cache
 from gristmill.errors import require
 
 
+def is_segmented(lang: str) -> bool:
+    """Whether the words of a language are found with a dictionary: there is no white space between them."""
+    return lang in ("zh", "ja")
+
+
 def split_words(text: str, lang: str) -> list[str]:
-    """Split at Unicode white space; Chinese ("zh") and Japanese ("ja") have none between words and are segmented."""
-    if lang in ("zh", "ja"):
+    """Split at Unicode white space; Chinese ("zh") and Japanese ("ja") are segmented."""
+    if is_segmented(lang):
         return [word for word in _segmenter(lang)(text.strip()) if not word.isspace()]
     return text.split()  # equal to text.strip().split()
 

@@ -9,11 +9,16 @@ import re
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from gristmill.errors import ConfigError
-from gristmill.stages.text.filters.document_filter import Bounds, DocumentFilter
-from gristmill.stages.text.filters.heuristic.split_words import split_words
+from gristmill.stages.text.filters.column_filter import ColumnFilter, Counts, shares
+from gristmill.stages.text.filters.document_filter import Bounds
+from gristmill.stages.text.filters.heuristic.split_words import is_segmented, split_words
+from gristmill.stages.text.statistics import statistic as s
+from gristmill.stages.text.statistics.statistic import Statistic
 
 ELLIPSIS_MARKS = ("...", "[...]", "…", "(...)", "[…]", "-»", "read more..", "read more")
 END_MARKS = (".", "?", "!", '"', "'")
@@ -25,6 +30,7 @@ COMMON_ENGLISH_WORDS = frozenset(("the", "be", "to", "of", "and", "that", "have"
 _ALPHA_NUMERIC = re.compile(r"[a-zA-Z0-9\n?!,.]+")
 # ASCII only: the scores users compare with leave "١٢٣" and "１２３" uncounted (tests/parity holds such texts).
 _DIGITS = re.compile(r"[0-9]+")
+_HASHES = re.compile(r"#+")
 
 
 def split_lines(text: str) -> list[str]:
@@ -37,7 +43,7 @@ def _share(part: int, whole: int, *, of_nothing: float) -> float:
 
 
 @dataclass
-class NonAlphaNumericFilter(DocumentFilter[float]):
+class NonAlphaNumericFilter(ColumnFilter[float]):
     """Drop texts with too many characters outside a–z, A–Z, 0–9, newline and ? ! , . ."""
 
     measure: ClassVar[str] = "share of non-alphanumeric characters"
@@ -48,12 +54,43 @@ class NonAlphaNumericFilter(DocumentFilter[float]):
     def score_document(self, text: str) -> float:
         return _share(len(_ALPHA_NUMERIC.sub("", text)), len(text), of_nothing=1.0)
 
+    def statistics(self) -> tuple[Statistic, ...]:
+        return s.PLAIN_CHARS, s.NUM_CHARS
+
+    def score_counts(self, counts: Counts) -> NDArray[np.float64]:
+        return shares(counts[s.NUM_CHARS] - counts[s.PLAIN_CHARS], counts[s.NUM_CHARS], of_nothing=1.0)
+
     def bounds(self) -> Bounds:
         return None, self.max_non_alpha_numeric_to_text_ratio
 
 
 @dataclass
-class NumbersFilter(DocumentFilter[float]):
+class SymbolsToWordsFilter(ColumnFilter[float]):
+    """Drop texts with too many words that are an ellipsis, or in which # follows # again and again, as in "#a#b#"."""
+
+    measure: ClassVar[str] = "share of symbols among words"
+    score_type: ClassVar[pa.DataType] = pa.float64()
+
+    max_symbol_to_word_ratio: float = 0.1
+    lang: str = "en"
+
+    def score_document(self, text: str) -> float:
+        words = split_words(text, self.lang)
+        symbols = sum(word in ELLIPSIS_MARKS or len(_HASHES.findall(word)) / len(word) > 0.5 for word in words)
+        return _share(symbols, len(words), of_nothing=1.0)
+
+    def statistics(self) -> tuple[Statistic, ...]:
+        return () if is_segmented(self.lang) else (s.SYMBOL_WORDS, s.NUM_WORDS)
+
+    def score_counts(self, counts: Counts) -> NDArray[np.float64]:
+        return shares(counts[s.SYMBOL_WORDS], counts[s.NUM_WORDS], of_nothing=1.0)
+
+    def bounds(self) -> Bounds:
+        return None, self.max_symbol_to_word_ratio
+
+
+@dataclass
+class NumbersFilter(ColumnFilter[float]):
     """Drop texts with too many digits 0–9; digits of other scripts do not count."""
 
     measure: ClassVar[str] = "share of digits"
@@ -64,12 +101,18 @@ class NumbersFilter(DocumentFilter[float]):
     def score_document(self, text: str) -> float:
         return _share(sum(map(len, _DIGITS.findall(text))), len(text), of_nothing=1.0)
 
+    def statistics(self) -> tuple[Statistic, ...]:
+        return s.DIGIT_CHARS, s.NUM_CHARS
+
+    def score_counts(self, counts: Counts) -> NDArray[np.float64]:
+        return shares(counts[s.DIGIT_CHARS], counts[s.NUM_CHARS], of_nothing=1.0)
+
     def bounds(self) -> Bounds:
         return None, self.max_number_to_text_ratio
 
 
 @dataclass
-class BulletsFilter(DocumentFilter[float]):
+class BulletsFilter(ColumnFilter[float]):
     """Drop texts in which too many lines start with a bullet."""
 
     measure: ClassVar[str] = "share of lines that start with a bullet"
@@ -81,12 +124,18 @@ class BulletsFilter(DocumentFilter[float]):
         lines = split_lines(text)
         return _share(sum(line.strip().startswith(BULLETS) for line in lines), len(lines), of_nothing=0.0)
 
+    def statistics(self) -> tuple[Statistic, ...]:
+        return s.BULLET_LINES, s.NUM_LINES
+
+    def score_counts(self, counts: Counts) -> NDArray[np.float64]:
+        return shares(counts[s.BULLET_LINES], counts[s.NUM_LINES], of_nothing=0.0)
+
     def bounds(self) -> Bounds:
         return None, self.max_bullet_lines_ratio
 
 
 @dataclass
-class WhiteSpaceFilter(DocumentFilter[float]):
+class WhiteSpaceFilter(ColumnFilter[float]):
     """Drop texts with too much white space."""
 
     measure: ClassVar[str] = "share of white space"
@@ -97,12 +146,18 @@ class WhiteSpaceFilter(DocumentFilter[float]):
     def score_document(self, text: str) -> float:
         return _share(sum(map(text.count, WHITE_SPACE)), len(text), of_nothing=1.0)
 
+    def statistics(self) -> tuple[Statistic, ...]:
+        return s.SPACE_CHARS, s.NUM_CHARS
+
+    def score_counts(self, counts: Counts) -> NDArray[np.float64]:
+        return shares(counts[s.SPACE_CHARS], counts[s.NUM_CHARS], of_nothing=1.0)
+
     def bounds(self) -> Bounds:
         return None, self.max_white_space_ratio
 
 
 @dataclass
-class ParenthesesFilter(DocumentFilter[float]):
+class ParenthesesFilter(ColumnFilter[float]):
     """Drop texts with too many brackets."""
 
     measure: ClassVar[str] = "share of brackets"
@@ -113,12 +168,18 @@ class ParenthesesFilter(DocumentFilter[float]):
     def score_document(self, text: str) -> float:
         return _share(sum(map(text.count, PARENTHESES)), len(text), of_nothing=1.0)
 
+    def statistics(self) -> tuple[Statistic, ...]:
+        return s.BRACKET_CHARS, s.NUM_CHARS
+
+    def score_counts(self, counts: Counts) -> NDArray[np.float64]:
+        return shares(counts[s.BRACKET_CHARS], counts[s.NUM_CHARS], of_nothing=1.0)
+
     def bounds(self) -> Bounds:
         return None, self.max_parentheses_ratio
 
 
 @dataclass
-class LongWordFilter(DocumentFilter[int]):
+class LongWordFilter(ColumnFilter[int]):
     """Drop texts with a word longer than any word is."""
 
     measure: ClassVar[str] = "characters in the longest word"
@@ -130,12 +191,18 @@ class LongWordFilter(DocumentFilter[int]):
     def score_document(self, text: str) -> int:
         return max(map(len, split_words(text, self.lang)), default=0)
 
+    def statistics(self) -> tuple[Statistic, ...]:
+        return () if is_segmented(self.lang) else (s.LONGEST_WORD_CHARS,)
+
+    def score_counts(self, counts: Counts) -> NDArray[np.int64]:
+        return counts[s.LONGEST_WORD_CHARS]
+
     def bounds(self) -> Bounds:
         return None, self.max_word_length
 
 
 @dataclass
-class WordCountFilter(DocumentFilter[int]):
+class WordCountFilter(ColumnFilter[int]):
     """Drop texts that are too short or too long."""
 
     measure: ClassVar[str] = "words"
@@ -148,12 +215,18 @@ class WordCountFilter(DocumentFilter[int]):
     def score_document(self, text: str) -> int:
         return len(split_words(text, self.lang))
 
+    def statistics(self) -> tuple[Statistic, ...]:
+        return () if is_segmented(self.lang) else (s.NUM_WORDS,)
+
+    def score_counts(self, counts: Counts) -> NDArray[np.int64]:
+        return counts[s.NUM_WORDS]
+
     def bounds(self) -> Bounds:
         return self.min_words, self.max_words
 
 
 @dataclass
-class MeanWordLengthFilter(DocumentFilter[float]):
+class MeanWordLengthFilter(ColumnFilter[float]):
     """Drop texts whose words are, on average, too short or too long to be prose."""
 
     measure: ClassVar[str] = "characters per word"
@@ -167,12 +240,18 @@ class MeanWordLengthFilter(DocumentFilter[float]):
         words = split_words(text, self.lang)
         return _share(sum(map(len, words)), len(words), of_nothing=0.0)
 
+    def statistics(self) -> tuple[Statistic, ...]:
+        return () if is_segmented(self.lang) else (s.WORD_CHARS, s.NUM_WORDS)
+
+    def score_counts(self, counts: Counts) -> NDArray[np.float64]:
+        return shares(counts[s.WORD_CHARS], counts[s.NUM_WORDS], of_nothing=0.0)
+
     def bounds(self) -> Bounds:
         return self.min_mean_word_length, self.max_mean_word_length
 
 
 @dataclass
-class PunctuationFilter(DocumentFilter[float]):
+class PunctuationFilter(ColumnFilter[float]):
     """Drop texts in which too many lines do not end like a sentence."""
 
     measure: ClassVar[str] = "share of lines without an end mark"
@@ -184,12 +263,18 @@ class PunctuationFilter(DocumentFilter[float]):
         lines = split_lines(text)
         return _share(sum(not line.strip().endswith(END_MARKS) for line in lines), len(lines), of_nothing=1.0)
 
+    def statistics(self) -> tuple[Statistic, ...]:
+        return s.LINES_WITHOUT_END_MARK, s.NUM_LINES
+
+    def score_counts(self, counts: Counts) -> NDArray[np.float64]:
+        return shares(counts[s.LINES_WITHOUT_END_MARK], counts[s.NUM_LINES], of_nothing=1.0)
+
     def bounds(self) -> Bounds:
         return None, self.max_num_sentences_without_endmark_ratio
 
 
 @dataclass
-class EllipsisFilter(DocumentFilter[float]):
+class EllipsisFilter(ColumnFilter[float]):
     """Drop texts in which too many lines break off with an ellipsis."""
 
     measure: ClassVar[str] = "share of lines that end in an ellipsis"
@@ -201,12 +286,18 @@ class EllipsisFilter(DocumentFilter[float]):
         lines = split_lines(text)
         return _share(sum(line.strip().lower().endswith(ELLIPSIS_MARKS) for line in lines), len(lines), of_nothing=0.0)
 
+    def statistics(self) -> tuple[Statistic, ...]:
+        return s.ELLIPSIS_LINES, s.NUM_LINES
+
+    def score_counts(self, counts: Counts) -> NDArray[np.float64]:
+        return shares(counts[s.ELLIPSIS_LINES], counts[s.NUM_LINES], of_nothing=0.0)
+
     def bounds(self) -> Bounds:
         return None, self.max_num_lines_ending_with_ellipsis_ratio
 
 
 @dataclass
-class CommonEnglishWordsFilter(DocumentFilter[int]):
+class CommonEnglishWordsFilter(ColumnFilter[int]):
     """Drop texts without the commonest English words, compared case-sensitively.
 
     With `stop_at_false` counting ends at the minimum: enough to decide, and what the score then says.
@@ -226,6 +317,14 @@ class CommonEnglishWordsFilter(DocumentFilter[int]):
                 break
         return count
 
+    def statistics(self) -> tuple[Statistic, ...]:
+        # Counting to a minimum below 1 stops at the first word, whatever it is.
+        return (s.COMMON_ENGLISH_WORDS,) if not self.stop_at_false or self.min_num_common_words >= 1 else ()
+
+    def score_counts(self, counts: Counts) -> NDArray[np.int64]:
+        found = counts[s.COMMON_ENGLISH_WORDS]
+        return np.minimum(found, self.min_num_common_words) if self.stop_at_false else found
+
     def bounds(self) -> Bounds:
         return self.min_num_common_words, None
 
@@ -234,7 +333,31 @@ class CommonEnglishWordsFilter(DocumentFilter[int]):
 
 
 @dataclass
-class SubstringFilter(DocumentFilter[int]):
+class WordsWithoutAlphabetsFilter(ColumnFilter[float]):
+    """Drop texts in which too few words contain a letter, of whatever script."""
+
+    measure: ClassVar[str] = "share of words with a letter"
+    score_type: ClassVar[pa.DataType] = pa.float64()
+
+    min_words_with_alphabets: float = 0.8
+    lang: str = "en"
+
+    def score_document(self, text: str) -> float:
+        words = split_words(text, self.lang)
+        return _share(sum(any(map(str.isalpha, word)) for word in words), len(words), of_nothing=0.0)
+
+    def statistics(self) -> tuple[Statistic, ...]:
+        return () if is_segmented(self.lang) else (s.WORDS_WITH_LETTER, s.NUM_WORDS)
+
+    def score_counts(self, counts: Counts) -> NDArray[np.float64]:
+        return shares(counts[s.WORDS_WITH_LETTER], counts[s.NUM_WORDS], of_nothing=0.0)
+
+    def bounds(self) -> Bounds:
+        return self.min_words_with_alphabets, None
+
+
+@dataclass
+class SubstringFilter(ColumnFilter[int]):
     """Keep texts that hold `substring` at their start ("prefix"), at their end ("suffix") or anywhere ("any")."""
 
     measure: ClassVar[str] = "substring found"
@@ -251,6 +374,12 @@ class SubstringFilter(DocumentFilter[int]):
         if self.position == "prefix":
             return int(text.startswith(self.substring))
         return int(text.endswith(self.substring) if self.position == "suffix" else self.substring in text)
+
+    def statistics(self) -> tuple[Statistic, ...]:
+        return (s.substring_found(self.substring, self.position),)
+
+    def score_counts(self, counts: Counts) -> NDArray[np.int64]:
+        return counts[s.substring_found(self.substring, self.position)]
 
     def bounds(self) -> Bounds:
         return 1, None

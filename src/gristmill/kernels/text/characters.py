@@ -1,0 +1,44 @@
+"""Counts of characters by class."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gristmill.kernels.text.words_of_bytes import Bytes
+
+COLUMNS = 5  # characters, plain ones, digits, white space, brackets
+FIELD_BITS = 12  # a byte's classes are five counters in one number, so that counting all is one addition
+_MASK = (1 << FIELD_BITS) - 1
+_RUN = _MASK  # additions before a counter could overflow
+
+
+def count_classes(
+    data: Bytes,
+    starts: NDArray[np.int64],
+    stops: NDArray[np.int64],
+    documents: int,
+    classes: NDArray[np.int64],
+    counts: NDArray[np.int64],
+) -> None:
+    """Count the characters of each class, in one pass over the bytes.
+
+    classes  [256]    for each byte, the sum of `1 << (FIELD_BITS * column)` over the columns it counts in
+    counts   [D, 5]   one row per document
+    """
+    for d in range(documents):
+        start, stop = starts[d], stops[d]
+        for k in range(COLUMNS):
+            counts[d * COLUMNS + k] = 0
+        position = start
+        while position < stop:
+            end = min(stop, position + _RUN)
+            total = 0
+            for i in range(position, end):
+                total += classes[data[i]]
+            for k in range(COLUMNS):
+                counts[d * COLUMNS + k] += (total >> (FIELD_BITS * k)) & _MASK
+            position = end
+        if counts[d * COLUMNS] != stop - start:  # not ASCII: ⟨ and ⟩ are brackets too
+            angles = 0
+            for i in range(start, stop - 2):
+                angles += (data[i] == 0xE2) & (data[i + 1] == 0x9F) & ((data[i + 2] | 1) == 0xA9)
+            counts[d * COLUMNS + 4] += angles

@@ -1,0 +1,92 @@
+"""Characters in URLs: matches of `https?://(?:[A-Za-z0-9$\\-_@.&+/:=?#~]|[!*(),]|%[0-9A-Fa-f]{2})+`."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gristmill.kernels.text.inline import inline
+from gristmill.kernels.text.words_of_bytes import HIGHS, ONES, Bytes, count_trailing_zeros, load8
+
+COLUMNS = 2  # characters in URLs, URLs that contain "porn"
+IN_URL, HEX_DIGIT = 1, 2  # bits of a byte's class
+
+_COLONS = np.uint64(ord(":")) * ONES
+
+
+@inline
+def _find_colon(data: Bytes, start: int, stop: int) -> int:
+    while start + 8 <= stop:
+        apart = load8(data, start) ^ _COLONS
+        found = (apart - ONES) & ~apart & HIGHS
+        if found:
+            return start + (count_trailing_zeros(found) >> 3)
+        start += 8
+    while start < stop and data[start] != 0x3A:
+        start += 1
+    return start
+
+
+@inline
+def _scheme_start(data: Bytes, start: int, colon: int) -> int:
+    """Return where "http" or "https" begins that ends at the colon, -1 if there is neither."""
+    end = colon
+    if end > start and data[end - 1] == 0x73:
+        end -= 1
+    if end - 4 < start:
+        return -1
+    is_http = data[end - 4] == 0x68 and data[end - 3] == 0x74 and data[end - 2] == 0x74 and data[end - 1] == 0x70
+    return end - 4 if is_http else -1
+
+
+@inline
+def _url_stop(data: Bytes, position: int, stop: int, classes: Bytes) -> int:
+    while position < stop:
+        if classes[data[position]] & IN_URL:
+            position += 1
+        elif (
+            data[position] == 0x25
+            and position + 2 < stop
+            and classes[data[position + 1]] & HEX_DIGIT
+            and classes[data[position + 2]] & HEX_DIGIT
+        ):
+            position += 3
+        else:
+            break
+    return position
+
+
+@inline
+def _contains_porn(data: Bytes, start: int, stop: int) -> bool:
+    for i in range(start, stop - 3):
+        if data[i] == 0x70 and data[i + 1] == 0x6F and data[i + 2] == 0x72 and data[i + 3] == 0x6E:
+            return True
+    return False
+
+
+def count_urls(
+    data: Bytes,
+    starts: NDArray[np.int64],
+    stops: NDArray[np.int64],
+    documents: int,
+    classes: Bytes,
+    counts: NDArray[np.int64],
+) -> None:
+    """Measure the URLs of each document.
+
+    classes  [256]    IN_URL, HEX_DIGIT or both for each byte
+    counts   [D, 2]   one row per document
+    """
+    for d in range(documents):
+        position, stop = starts[d], stops[d]
+        chars = bad = 0
+        colon = _find_colon(data, position, stop)
+        while colon < stop:
+            after = colon + 1
+            if colon + 3 < stop and data[colon + 1] == 0x2F and data[colon + 2] == 0x2F:
+                scheme = _scheme_start(data, position, colon)
+                end = _url_stop(data, colon + 3, stop, classes)
+                if scheme >= 0 and end > colon + 3:
+                    chars += end - scheme
+                    bad += _contains_porn(data, scheme, end)
+                    position = after = end
+            colon = _find_colon(data, after, stop)
+        counts[d * COLUMNS], counts[d * COLUMNS + 1] = chars, bad

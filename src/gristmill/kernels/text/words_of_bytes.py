@@ -1,0 +1,118 @@
+"""Eight bytes at a time: loads that need no alignment, and questions about eight bytes asked at once."""
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+from gristmill.kernels.text.inline import inline
+
+Bytes = NDArray[np.uint8]
+
+ONES = np.uint64(0x0101010101010101)
+HIGHS = np.uint64(0x8080808080808080)
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio: spreads neighbouring keys
+
+
+@intrinsic
+def load8(typing_context, data, index):  # type: ignore[no-untyped-def]  # the form numba prescribes
+    """Return data[index:index + 8] as one number, the first byte lowest."""
+    del typing_context
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        del context, signature
+        pointer = builder.gep(arguments[0], [arguments[1]])
+        return builder.load(builder.bitcast(pointer, ir.IntType(64).as_pointer()), align=1)
+
+    return types.uint64(data, types.int64), generate
+
+
+@intrinsic
+def count_trailing_zeros(typing_context, value):  # type: ignore[no-untyped-def]
+    """Return how many low bits of a number that is not zero are zero."""
+    del typing_context, value
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        del context, signature
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.int64(types.uint64), generate
+
+
+@intrinsic
+def count_ones(typing_context, value):  # type: ignore[no-untyped-def]
+    """Return how many bits are one."""
+    del typing_context, value
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        del context, signature
+        return builder.ctpop(arguments[0])
+
+    return types.int64(types.uint64), generate
+
+
+@inline
+def load_up_to_8(data: Bytes, start: int, stop: int) -> np.uint64:
+    """Return the bytes from `start` on, at most eight, as one number; no byte at `stop` or behind is touched."""
+    if start + 8 <= stop:
+        return load8(data, start)
+    value = np.uint64(0)
+    for i in range(stop - start):
+        value |= np.uint64(data[start + i]) << np.uint64(8 * i)
+    return value
+
+
+@inline
+def low_bytes(value: np.uint64, count: int) -> np.uint64:
+    """Return `count` low bytes of a number, from 1 to 8 of them."""
+    return value & (np.uint64(0xFFFFFFFFFFFFFFFF) >> np.uint64(64 - 8 * count))
+
+
+@inline
+def mix(value: np.uint64) -> np.uint64:
+    """Spread what distinguishes a number over its high bits."""
+    value = (value ^ (value >> np.uint64(32))) * _MULTIPLIER
+    return value ^ (value >> np.uint64(29))
+
+
+@inline
+def hash_bytes(data: Bytes, start: int, stop: int) -> np.uint64:
+    """Hash a range of bytes: equal ranges are equal numbers. Who needs the converse compares the bytes."""
+    value = np.uint64(stop - start) * _MULTIPLIER
+    position = start
+    while position + 8 <= stop:
+        value = mix(value ^ load8(data, position))
+        position += 8
+    if position < stop:
+        value = mix(value ^ load_up_to_8(data, position, stop))
+    return value
+
+
+@inline
+def equal_bytes(data: Bytes, one: int, other: int, length: int) -> bool:
+    """Whether two ranges of one length hold the same bytes."""
+    done = 0
+    while done + 8 <= length:
+        if load8(data, one + done) != load8(data, other + done):
+            return False
+        done += 8
+    for i in range(done, length):
+        if data[one + i] != data[other + i]:
+            return False
+    return True
+
+
+@inline
+def count_characters_in(data: Bytes, start: int, stop: int) -> int:
+    """Count characters: the bytes that do not continue one (10xxxxxx)."""
+    count = stop - start
+    position = start
+    while position + 8 <= stop:
+        value = load8(data, position)
+        if value & HIGHS:
+            count -= count_ones((value >> np.uint64(7)) & ~(value >> np.uint64(6)) & ONES)
+        position += 8
+    for i in range(position, stop):
+        count -= (data[i] & 0xC0) == 0x80
+    return count

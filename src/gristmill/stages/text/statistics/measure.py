@@ -1,0 +1,142 @@
+"""`measure`: count things in many texts at once.
+
+Statistics are counted by *passes*, each of which reads the text once and counts several; asking for one of a pass costs
+what asking for all of them does. `pass_of` says which those are, so that a caller can ask for all it needs at once.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gristmill.stages.compiled_kernel import CompiledKernel
+from gristmill.stages.text.statistics import statistic as s
+from gristmill.stages.text.statistics import tables
+from gristmill.stages.text.statistics.statistic import Statistic
+from gristmill.stages.text.statistics.text_column import TextColumn
+
+Counts = dict[Statistic, NDArray[np.int64]]
+
+_FIRST_ROOM = 1 << 14
+_NGRAM_SCRATCH = 14  # as in kernels/text/ngrams.py, which may only be imported to be compiled
+_NGRAMS = {"top_ngram_chars": 0, "duplicate_ngram_chars": 1}
+_SUBSTRINGS: dict[str, Callable[[bytes, bytes], bool]] = {
+    "substring_prefix": bytes.startswith,
+    "substring_suffix": bytes.endswith,
+    "substring_any": bytes.__contains__,
+}
+
+
+@dataclass(frozen=True)
+class Pass:
+    """What one kernel counts, column by column."""
+
+    name: str
+    statistics: tuple[Statistic, ...]
+
+
+CHARACTERS = Pass("characters", (s.NUM_CHARS, s.PLAIN_CHARS, s.DIGIT_CHARS, s.SPACE_CHARS, s.BRACKET_CHARS))
+WORDS = Pass(
+    "words",
+    (s.NUM_WORDS, s.WORD_CHARS, s.LONGEST_WORD_CHARS, s.WORDS_WITH_LETTER, s.SYMBOL_WORDS, s.COMMON_ENGLISH_WORDS),
+)
+LINES = Pass(
+    "lines",
+    (
+        s.NUM_LINES,
+        s.BULLET_LINES,
+        s.LINES_WITHOUT_END_MARK,
+        s.ELLIPSIS_LINES,
+        s.DISTINCT_LINES,
+        s.DISTINCT_LINE_CHARS,
+        s.LINE_CHARS,
+    ),
+)
+PARAGRAPHS = Pass(
+    "paragraphs", (s.NUM_PARAGRAPHS, s.DISTINCT_PARAGRAPHS, s.DISTINCT_PARAGRAPH_CHARS, s.PARAGRAPH_CHARS)
+)
+URLS = Pass("urls", (s.URL_CHARS, s.PORN_URLS))
+PHRASES = Pass("phrases", (s.LOREM_IPSUM, s.POLICY_PARAGRAPHS))
+
+_PASS_OF = {found: made for made in (CHARACTERS, WORDS, LINES, PARAGRAPHS, URLS, PHRASES) for found in made.statistics}
+_count_classes = CompiledKernel("text.characters", "count_classes")
+_count_words = CompiledKernel("text.words", "count_words")
+_count_lines = CompiledKernel("text.lines", "count_lines")
+_count_paragraphs = CompiledKernel("text.paragraphs", "count_paragraphs")
+_count_urls = CompiledKernel("text.urls", "count_urls")
+_count_phrases = CompiledKernel("text.phrases", "count_paragraphs_with_phrases")
+_count_ngrams = CompiledKernel("text.ngrams", "count_ngrams")
+
+
+def plan_passes(wanted: Iterable[Statistic]) -> dict[Statistic, Pass]:
+    """Return the pass that counts each statistic; all n-grams that are wanted are counted in one."""
+    wanted = sorted(set(wanted), key=lambda found: (found.n, found.name))
+    passes = dict(_PASS_OF)
+    for name, own in (("ngrams", _NGRAMS), ("substrings", _SUBSTRINGS)):
+        made = Pass(name, tuple(found for found in wanted if found.name in own))
+        passes |= dict.fromkeys(made.statistics, made)
+    return {found: passes[found] for found in wanted}
+
+
+def measure(texts: TextColumn, wanted: Iterable[Statistic]) -> Counts:
+    """Return int64[D] for each statistic, one value per document, and for those that come with it."""
+    counts: Counts = {}
+    for made in dict.fromkeys(plan_passes(wanted).values()):
+        counts |= run_pass(made, texts)
+    return counts
+
+
+def run_pass(made: Pass, texts: TextColumn) -> Counts:
+    """Run one pass; return a column of counts for each of its statistics."""
+    counts = np.zeros((len(texts), len(made.statistics)), np.int64)
+    if len(texts) and made.statistics:
+        _RUNNERS[made.name](texts, counts, made.statistics)
+    return {found: counts[:, column] for column, found in enumerate(made.statistics)}
+
+
+def _run(kernel: CompiledKernel, texts: TextColumn, table: NDArray[np.generic], counts: NDArray[np.int64]) -> None:
+    kernel(texts.data, texts.starts, texts.stops, len(texts), table, counts)
+
+
+def _run_in_scratch(kernel: CompiledKernel, texts: TextColumn, counts: NDArray[np.int64]) -> None:
+    scratch = np.empty(_FIRST_ROOM, np.int64)
+    done = 0
+    while True:
+        done = kernel(texts.data, texts.starts, texts.stops, len(texts), done, scratch, len(scratch), counts)
+        if done == len(texts):
+            return
+        scratch = np.empty(int(scratch[0]), np.int64)
+
+
+def _run_ngrams(texts: TextColumn, counts: NDArray[np.int64], statistics: Sequence[Statistic]) -> None:
+    words = np.ascontiguousarray(run_pass(WORDS, texts)[s.NUM_WORDS])
+    asked = np.array([(_NGRAMS[found.name], found.n) for found in statistics], np.int64)
+    room, done = _FIRST_ROOM, 0
+    while done < len(texts):
+        scratch = np.empty(_NGRAM_SCRATCH * room, np.int64)
+        done = _count_ngrams(
+            *(texts.data, texts.starts, texts.stops, len(texts), done),
+            *(words, asked, len(asked), scratch, room, counts),
+        )
+        room = max(room, int(words[done]) + 8) if done < len(texts) else room
+
+
+def _run_substrings(texts: TextColumn, counts: NDArray[np.int64], statistics: Sequence[Statistic]) -> None:
+    tests = [(_SUBSTRINGS[found.name], found.text.encode("utf-8", "surrogatepass")) for found in statistics]
+    data = texts.data.data
+    for row, (start, stop) in enumerate(zip(texts.starts.tolist(), texts.stops.tolist(), strict=True)):
+        text = bytes(data[start:stop])
+        counts[row] = [is_found(text, wanted) for is_found, wanted in tests]
+
+
+_RUNNERS = {
+    "characters": lambda texts, counts, _: _run(_count_classes, texts, tables.character_classes(), counts),
+    "words": lambda texts, counts, _: _run(_count_words, texts, tables.letters(), counts),
+    "lines": lambda texts, counts, _: _run_in_scratch(_count_lines, texts, counts),
+    "paragraphs": lambda texts, counts, _: _run_in_scratch(_count_paragraphs, texts, counts),
+    "urls": lambda texts, counts, _: _run(_count_urls, texts, tables.url_classes(), counts),
+    "phrases": lambda texts, counts, _: _run(_count_phrases, texts, tables.boilerplate_phrases(), counts),
+    "ngrams": _run_ngrams,
+    "substrings": _run_substrings,
+}
