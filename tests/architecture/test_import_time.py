@@ -13,7 +13,7 @@ import pytest
 
 from gristmill.backends.processes.launch import WORKER_MODULE
 
-HEAVY = ("pandas", "ray", "torch", "rich", "typer", "fsspec")
+HEAVY = ("numba", "pandas", "ray", "torch", "rich", "typer", "fsspec")
 REPEATS = 5
 LINE = re.compile(r"import time:\s+\d+ \|\s+(\d+) \| (\s*)(\S+)")
 

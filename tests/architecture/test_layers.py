@@ -54,14 +54,14 @@ SHIMS = {f"stages/deduplication/{method}/workflow.py" for method in ("exact", "f
 HEAVY = {
     "fsspec": ("storage/",),
     "llvmlite": ("kernels/text/",),
-    "numba": ("kernels/text/",),
+    "numba": ("kernels/",),
     "pandas": (),
     "ray": (),
     "rich": ("cli/", "metrics/"),
     "torch": (),
     "typer": ("cli/",),
 }
-CONFINED = {"fsspec", "rich", "typer"}  # not even inside a function elsewhere: each has one kind of place
+CONFINED = {"fsspec", "numba", "rich", "typer"}  # not even inside a function elsewhere: each has one kind of place
 
 
 def imported_names(nodes: Iterator[ast.AST], package: list[str]) -> Iterator[str]:

@@ -4,18 +4,53 @@
 (measured 2026-11-15, pyarrow 26, pandas 3.1). An array made of buffers costs nothing and copies nothing.
 """
 
+from typing import TypeVar
+
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-_TYPES = {np.dtype(np.int64): pa.int64(), np.dtype(np.float64): pa.float64()}
+Number = TypeVar("Number", bound=np.number)
+
+_TYPES = {
+    np.dtype(np.int32): pa.int32(),
+    np.dtype(np.int64): pa.int64(),
+    np.dtype(np.uint32): pa.uint32(),
+    np.dtype(np.uint64): pa.uint64(),
+    np.dtype(np.float32): pa.float32(),
+    np.dtype(np.float64): pa.float64(),
+}
 
 
-def from_numbers(values: NDArray[np.int64] | NDArray[np.float64]) -> pa.Array:
-    """Return int64[N] or float64[N] as an Arrow array without nulls, sharing its memory."""
+def from_numbers(values: NDArray[np.number]) -> pa.Array:
+    """Return an array of one dimension and 32 or 64 bits as an Arrow array without nulls, sharing its memory."""
     if values.dtype not in _TYPES or values.ndim != 1:
-        raise ValueError(f"from_numbers: expected int64 or float64 of one dimension; got {values.dtype}{values.shape}")
+        raise ValueError(
+            f"from_numbers: expected one dimension of {sorted(map(str, _TYPES))}; got {values.dtype}{values.shape}"
+        )
     return pa.Array.from_buffers(_TYPES[values.dtype], len(values), [None, pa.py_buffer(np.ascontiguousarray(values))])
+
+
+def to_numbers(column: pa.ChunkedArray, kind: type[Number]) -> NDArray[Number]:
+    """Return a column of numbers without nulls as this type, copied only if it has several chunks or another type."""
+    chunks = [chunk.to_numpy(zero_copy_only=True) for chunk in column.chunks]
+    joined = chunks[0] if len(chunks) == 1 else np.concatenate([np.empty(0, kind), *chunks])
+    return joined.astype(kind, copy=False)
+
+
+def read_only(values: NDArray[Number]) -> NDArray[Number]:
+    """Return a view nobody can write to. A compiled kernel exists once for each kind of array: always give it this."""
+    view = values.view()
+    view.setflags(write=False)
+    return view
+
+
+def from_lists(values: NDArray[np.number], bounds: NDArray[np.int64]) -> pa.Array:
+    """Return lists of numbers: row i is values[bounds[i]:bounds[i + 1]]."""
+    kind = pa.large_list(_TYPES[values.dtype])
+    return pa.Array.from_buffers(
+        kind, len(bounds) - 1, [None, pa.py_buffer(np.ascontiguousarray(bounds))], children=[from_numbers(values)]
+    )
 
 
 def from_bools(values: NDArray[np.bool_]) -> pa.Array:

@@ -1,0 +1,87 @@
+"""`HashDocuments`: of each document its number, its hash, and what decides whether it stays."""
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from gristmill.kernels.arrow_arrays import from_bools, from_numbers, is_null, read_only
+from gristmill.kernels.content_hash import content_hash
+from gristmill.kernels.row_hash import hash_column
+from gristmill.stages.base import ProcessingStage
+from gristmill.stages.deduplication.document_numbers import DocumentNumbers
+from gristmill.stages.deduplication.keep_policy import KeepPolicy
+from gristmill.tasks import DocumentBatch
+from gristmill.tasks.text_columns import end_to_end
+
+EMPTY_REASON = "nothing_to_compare"
+
+
+@dataclass(eq=False)
+class HashDocuments(ProcessingStage[DocumentBatch, DocumentBatch]):
+    """Reduce documents to `low`, `high` (the hash), `doc` (the number), `worth`, `tie` and, with `id_field`, `id`.
+
+    With `normalize`, texts that differ in case, accents, punctuation and white space only hash alike. A document whose
+    column is null or empty equals no other: it does not come out.
+    """
+
+    rows_are_independent: ClassVar[bool] = False  # a document's number is its position
+
+    numbers: DocumentNumbers
+    text_field: str = "text"
+    id_field: str | None = None
+    keep: KeepPolicy = field(default_factory=KeepPolicy)
+    normalize: bool = False
+    name: str = field(default="hash_documents", kw_only=True)
+
+    def inputs(self) -> tuple[list[str], list[str]]:
+        columns = [self.text_field, *([self.id_field] if self.id_field else []), *self.keep.columns]
+        return ["data"], list(dict.fromkeys(columns))
+
+    def outputs(self) -> tuple[list[str], list[str]]:
+        return ["data"], ["low", "high", "doc", "worth", "tie"]
+
+    def compile(self) -> None:
+        """Compile the kernel once, so that workers find the machine code on disk."""
+        if self.normalize:
+            self._hash(np.zeros(0, np.uint8), np.zeros(1, np.int64))
+
+    def process(self, task: DocumentBatch) -> DocumentBatch:
+        column = task.column(self.text_field)
+        data, offsets = end_to_end(column)
+        hashes = self._hash(data, offsets)
+        low = np.ascontiguousarray(hashes[:, 0])
+        ids = None if self.id_field is None else task.column(self.id_field)
+        by_order = ids is None or self.keep.kind == "first"
+        columns = {
+            "low": from_numbers(low),
+            "high": from_numbers(np.ascontiguousarray(hashes[:, 1])),
+            "doc": from_numbers(self.numbers.of_batch(task.task_id, task.num_items)),
+            "worth": from_numbers(self.keep.worth(task, np.diff(offsets))),
+            "tie": from_numbers(np.zeros_like(low) if by_order else hash_column(ids)),
+        }
+        if ids is not None:
+            columns["id"] = ids.cast(pa.string())
+        rows = DocumentBatch(task.dataset_name, pa.Table.from_arrays(list(columns.values()), names=list(columns)))
+        nothing = self._has_nothing(column, offsets, hashes)
+        self.context.drop(task, from_bools(nothing), reason=EMPTY_REASON)
+        rows.task_id = task.task_id
+        return rows.filter(from_bools(~nothing))
+
+    def _hash(self, data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> NDArray[np.uint64]:
+        if not self.normalize:
+            return content_hash(data, offsets)
+        from gristmill.kernels.dedup.fold_table import fold_table
+        from gristmill.kernels.dedup.tokens import hash_tokens
+
+        return hash_tokens(read_only(data), offsets, fold_table())
+
+    def _has_nothing(
+        self, column: pa.ChunkedArray, offsets: NDArray[np.int64], hashes: NDArray[np.uint64]
+    ) -> NDArray[np.bool_]:
+        nothing: NDArray[np.bool_] = is_null(column) | (np.diff(offsets) == 0)
+        if self.normalize:
+            nothing |= (hashes == 0).all(axis=1)
+        return nothing

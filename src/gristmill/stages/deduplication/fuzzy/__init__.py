@@ -1,0 +1,1 @@
+"""Fuzzy duplicates: documents whose sets of shingles are similar enough."""

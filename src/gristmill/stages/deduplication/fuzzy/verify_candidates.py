@@ -1,0 +1,113 @@
+"""`VerifyCandidates`: behind an exchange by component, which documents are similar enough to one that is kept."""
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from gristmill.kernels.arrow_arrays import Number, from_numbers, read_only, to_numbers
+from gristmill.stages.base import ProcessingStage
+from gristmill.tasks import DocumentBatch
+
+MAX_KEPT = 256  # documents a bucket takes in
+MAX_COMPARED = 128  # documents one is compared with
+
+
+@dataclass(eq=False)
+class VerifyCandidates(ProcessingStage[DocumentBatch, DocumentBatch]):
+    """Return a row for each document that loses: `doc`, `kept_doc`, `similarity`, `bands_shared`.
+
+    A crowded bucket is reported by a row of its own, with similarity -1 and `bands_shared` as the number of documents
+    that were kept out of it, under the first document in it.
+    """
+
+    rows_are_independent: ClassVar[bool] = False
+
+    threshold: float = 0.8
+    index_rows: str | None = None  # rows of the same form for documents of an index, in an Arrow file
+    name: str = field(default="verify_candidates", kw_only=True)
+
+    def inputs(self) -> tuple[list[str], list[str]]:
+        return ["data"], ["doc", "component", "rank", "keys", "shingles"]
+
+    def compile(self) -> None:
+        """Compile the kernel once, so that workers find the machine code on disk."""
+        nothing = np.zeros((0, 1), np.int64), 0, np.zeros(0, np.uint32), np.zeros(1, np.int64), np.zeros(0, np.bool_)
+        self._verify(*nothing)
+
+    def process(self, task: DocumentBatch) -> DocumentBatch:
+        table = self._with_index(task.to_pyarrow()).combine_chunks()
+        order = np.argsort(to_numbers(table.column("rank"), np.int64), kind="stable")
+        table = table.take(from_numbers(order)).combine_chunks()
+        doc = to_numbers(table.column("doc"), np.uint64)
+        keys, _ = _flat(table.column("keys"), np.uint64)
+        shingles, bounds = _flat(table.column("shingles"), np.uint32)
+        num_docs = len(doc)
+        keys = keys.reshape(num_docs, -1) if num_docs else keys.reshape(0, 1)
+        buckets, num_buckets = _number_buckets(keys)
+        lost_to, similarity, shared, full = self._verify(
+            buckets, num_buckets, shingles, bounds, to_numbers(table.column("rank"), np.int64) < 0
+        )
+        lost = np.flatnonzero(lost_to >= 0)
+        crowded = np.flatnonzero(full)
+        firsts = _first_members(buckets, crowded)
+        columns = {
+            "doc": np.concatenate([doc[lost], doc[firsts]]),
+            "kept_doc": np.concatenate([doc[lost_to[lost]], doc[firsts]]),
+            "similarity": np.concatenate([similarity[lost], np.full(len(crowded), -1.0)]),
+            "bands_shared": np.concatenate([shared[lost], full[crowded].astype(np.int32)]),
+        }
+        arrays = [from_numbers(array) for array in columns.values()]
+        return DocumentBatch(task.dataset_name, pa.Table.from_arrays(arrays, names=list(columns)))
+
+    def _with_index(self, table: pa.Table) -> pa.Table:
+        """Add the documents of an index that belong to the components of this partition."""
+        if self.index_rows is None:
+            return table
+        rows = pa.ipc.open_file(pa.memory_map(self.index_rows)).read_all()
+        theirs, ours = (to_numbers(part.column("component"), np.int64) for part in (rows, table))
+        own = np.isin(theirs, ours)
+        return pa.concat_tables([table, rows.take(from_numbers(np.flatnonzero(own))).select(table.column_names)])
+
+    def _verify(
+        self,
+        buckets: NDArray[np.int64],
+        num_buckets: int,
+        shingles: NDArray[np.uint32],
+        bounds: NDArray[np.int64],
+        fixed: NDArray[np.bool_],
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int32], NDArray[np.int64]]:
+        from gristmill.kernels.dedup.verify import verify
+
+        decided: tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int32], NDArray[np.int64]] = verify(
+            buckets, num_buckets, read_only(shingles), bounds, fixed, self.threshold, MAX_KEPT, MAX_COMPARED
+        )
+        return decided
+
+
+def _flat(column: pa.ChunkedArray, kind: type[Number]) -> tuple[NDArray[Number], NDArray[np.int64]]:
+    """The values of a column of lists end to end, and where each begins."""
+    lists = column.combine_chunks()
+    if isinstance(lists, pa.ChunkedArray):
+        lists = pa.concat_arrays(lists.chunks) if lists.num_chunks else pa.nulls(0, column.type)
+    offsets = lists.offsets.to_numpy().astype(np.int64)
+    first = int(offsets[0]) if len(offsets) else 0
+    values = lists.values.to_numpy()[first : int(offsets[-1]) if len(offsets) else 0]
+    return np.ascontiguousarray(values, kind), offsets - first
+
+
+def _number_buckets(keys: NDArray[np.uint64]) -> tuple[NDArray[np.int64], int]:
+    """Number the buckets of all bands; the keys of different bands differ by construction."""
+    distinct, numbered = np.unique(keys, return_inverse=True)
+    return np.ascontiguousarray(numbered.reshape(keys.shape), np.int64), len(distinct)
+
+
+def _first_members(buckets: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The first document of each bucket."""
+    if not len(wanted):
+        return np.zeros(0, np.int64)
+    flat, places = np.unique(buckets, return_index=True)
+    firsts: NDArray[np.int64] = places[np.searchsorted(flat, wanted)] // buckets.shape[1]
+    return firsts

@@ -1,0 +1,1 @@
+"""Deduplication of text, under the paths users know."""

@@ -1,0 +1,80 @@
+"""`DedupInput`: the documents of a deduplication, which are read more than once and must be the same each time."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from gristmill.engine.plan import AnyTask
+from gristmill.errors import ConfigError, nearest
+from gristmill.stages.base import CompositeStage
+from gristmill.stages.deduplication.document_numbers import DocumentNumbers
+from gristmill.stages.file_partitioning import DEFAULT_BLOCK_BYTES, FilePartitioningStage
+from gristmill.stages.text.io.reader import JsonlReader, ParquetReader
+from gristmill.stages.text.io.writer import JsonlWriter, ParquetWriter
+from gristmill.storage.sizes import parse_size
+from gristmill.tasks import DocumentBatch, EmptyTask, FileGroupTask
+
+READERS = {"jsonl": JsonlReader, "parquet": ParquetReader}
+WRITERS = {"jsonl": JsonlWriter, "parquet": ParquetWriter}
+
+
+@dataclass(frozen=True)
+class DedupInput:
+    """Where documents are. A `blocksize` above 32 MiB is taken as that: blocks decide memory, and nothing else."""
+
+    who: str
+    path: str | Sequence[str]
+    filetype: str = "jsonl"
+    blocksize: int | str | None = None
+    file_extensions: Sequence[str] | None = None
+    read_kwargs: Mapping[str, object] | None = None
+
+    def __post_init__(self) -> None:
+        if self.filetype not in READERS:
+            raise ConfigError(
+                f"{self.who}: expected input_filetype to be one of {[*READERS]}; "
+                f"got {self.filetype!r}{nearest(self.filetype, READERS)}"
+            )
+
+    def reader(self, fields: Sequence[str] | None = None) -> CompositeStage[EmptyTask, DocumentBatch]:
+        """Return a reader of these documents, of some columns only if `fields` says so."""
+        size = None if self.blocksize is None else parse_size(self.blocksize, who=f"{self.who}: input_blocksize")
+        options: dict[str, object] = {"file_extensions": list(self.file_extensions)} if self.file_extensions else {}
+        return READERS[self.filetype](
+            self.path if isinstance(self.path, str) else list(self.path),
+            blocksize=size if size is not None and size < DEFAULT_BLOCK_BYTES else None,
+            fields=None if fields is None or self.filetype == "jsonl" else list(dict.fromkeys(fields)),
+            read_kwargs=self.read_kwargs,
+            **options,  # type: ignore[arg-type]
+        )
+
+    @cached_property
+    def _partitions(self) -> list[FileGroupTask]:
+        listing = self.reader().decompose()[0]
+        assert isinstance(listing, FilePartitioningStage)  # noqa: S101  # what every reader of files begins with
+        return listing.partitions()
+
+    @cached_property
+    def numbers(self) -> DocumentNumbers:
+        """Numbers for the documents, by source partition and position."""
+        return DocumentNumbers([task.partition_name for task in self._partitions])
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of all source partitions."""
+        return sum(task.nbytes for task in self._partitions)
+
+    def file_of(self, source: int) -> str:
+        """The first file of a source partition."""
+        return self._partitions[source].data[0]
+
+
+def given_input(
+    who: str, path: str | Sequence[str] | None, initial_tasks: Sequence[AnyTask] | None
+) -> str | Sequence[str]:
+    """Return the path a workflow was given, or the files of the tasks it was given instead."""
+    if initial_tasks is not None:
+        return [file for task in initial_tasks if isinstance(task, FileGroupTask) for file in task.data]
+    if path is None:
+        raise ConfigError(f"{who}: expected input_path or initial_tasks; got neither")
+    return path

@@ -1,0 +1,199 @@
+"""`FuzzySearch`: the steps between reading documents and knowing which of them are fuzzy duplicates.
+
+Each step leaves files in the run directory. Pipelines resume from their ledgers; what is computed between them appears
+whole or not at all, and is the same when it is computed again.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from gristmill.backends.base import BaseExecutor, Observer
+from gristmill.backends.run_result import RunResult
+from gristmill.kernels.dedup.banding import Banding
+from gristmill.pipeline import Pipeline
+from gristmill.stages.deduplication.fuzzy.shingle_candidates import ShingleCandidates
+from gristmill.stages.deduplication.fuzzy.shingling import Shingling
+from gristmill.stages.deduplication.fuzzy.sketch_documents import SketchDocuments
+from gristmill.stages.deduplication.fuzzy.verify_candidates import MAX_KEPT, VerifyCandidates
+from gristmill.stages.deduplication.keep_policy import KeepPolicy
+from gristmill.stages.exchange import Exchange
+from gristmill.stages.text.io.writer import ArrowWriter
+from gristmill.tasks.text_columns import from_texts
+from gristmill.workflows.deduplication.dedup_input import DedupInput
+from gristmill.workflows.deduplication.duplicates_table import Duplicates
+from gristmill.workflows.deduplication.fuzzy_clusters import Clusters, cluster
+from gristmill.workflows.deduplication.index_rows import write_index_rows
+from gristmill.workflows.deduplication.row_files import read_rows, take_texts
+
+if TYPE_CHECKING:
+    from gristmill.engine.plan import AnyStage
+
+PARTITION_BYTES = 32 * 1024**2  # of shingle sets and keys
+SHOWN_BUCKETS = 5
+
+
+@dataclass(frozen=True)
+class FuzzySettings:
+    """What fuzzy duplicates are."""
+
+    shingling: Shingling
+    banding: Banding
+    threshold: float = 0.8
+    keep: KeepPolicy = field(default_factory=lambda: KeepPolicy("longest"))
+    text_field: str = "text"
+    id_field: str | None = None
+    seed: int = 42
+    verify: bool = True
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search has found."""
+
+    duplicates: Duplicates
+    num_documents: int
+    largest_bucket: int
+    warnings: list[str]
+
+
+class FuzzySearch:
+    """One search below one directory."""
+
+    def __init__(
+        self,
+        source: DedupInput,
+        settings: FuzzySettings,
+        run_dir: Path,
+        index_files: Sequence[str] = (),
+        executor: BaseExecutor | None = None,
+        observer: Observer | None = None,
+    ) -> None:
+        self.source = source
+        self.settings = settings
+        self.run_dir = run_dir
+        self.index_files = list(index_files)
+        self.executor = executor
+        self.observer = observer
+
+    def run(self) -> Found:
+        """Sketch, cluster, verify; return who loses to whom."""
+        s = self.settings
+        s.shingling.compile(s.banding)
+        sketching = SketchDocuments(
+            self.source.numbers, s.shingling, s.banding, s.text_field, s.id_field, s.keep, s.seed
+        )
+        sketched = self._pipeline("sketch", [self.source.reader(sketching.inputs()[1]), sketching])
+        files = sketched.output_files
+        clusters = cluster(files, self.index_files, s.banding, by_order=s.keep.kind == "first")
+        lost = self._verify(clusters) if s.verify else self._believe(clusters)
+        duplicates = self._with_followers(clusters, lost)
+        if s.id_field is not None:
+            wanted = np.concatenate([duplicates.doc, duplicates.kept_doc])
+            texts = take_texts([*self.index_files, *files], "id", _positions(clusters, wanted))
+            duplicates.ids = from_texts(texts[: len(duplicates)])
+            duplicates.kept_ids = from_texts(texts[len(duplicates) :])
+        elif self.index_files:
+            duplicates.kept_ids = self._index_ids(clusters, duplicates)
+        return Found(duplicates, sketched.read, clusters.largest_bucket, self._warnings(lost))
+
+    def _pipeline(self, name: str, stages: Sequence[object]) -> RunResult:
+        """Run stages into Arrow files below the run directory."""
+        writer = ArrowWriter(str(self.run_dir / name))
+        line: list[AnyStage] = [*stages, writer]  # type: ignore[list-item]  # stages are invariant in their tasks
+        pipeline = Pipeline(f"fuzzy_{name}", stages=line)
+        return pipeline.run(self.executor, checkpoint_path=self.run_dir / f"{name}-run", observer=self.observer)
+
+    def _verify(self, clusters: Clusters) -> pa.Table:
+        """Compare the candidates; return rows of who lost, and of buckets that were crowded."""
+        s = self.settings
+        directory = self.run_dir / "candidates"
+        if not directory.exists():
+            clusters.candidates().save(directory)
+        if not len(clusters.positions):
+            return _no_losers()
+        index_rows = write_index_rows(clusters, self.index_files, s.banding, self.run_dir / "index-rows.arrow")
+        size = int(clusters.sizes.sum()) * 4 + len(clusters.sizes) * 8 * s.banding.num_bands
+        verifying = VerifyCandidates(s.threshold, index_rows)
+        verifying.compile()
+        stages = [
+            self.source.reader([s.text_field]),
+            ShingleCandidates(self.source.numbers, s.shingling, s.banding, str(directory), s.text_field, s.seed),
+            Exchange("component", min(4096, size // PARTITION_BYTES + 1)),
+            verifying,
+        ]
+        verified = self._pipeline("verify", stages)
+        rows = read_rows(verified.output_files, _no_losers().column_names)
+        return rows if rows.num_rows else _no_losers()
+
+    def _believe(self, clusters: Clusters) -> pa.Table:
+        """Without verification, everybody in a component loses to the best of it."""
+        best = clusters.best()
+        lose = (best != clusters.positions) & (clusters.positions >= clusters.num_indexed)
+        unknown = np.full(int(lose.sum()), np.nan)
+        arrays = [
+            clusters.doc[clusters.positions[lose]],
+            clusters.doc[best[lose]],
+            unknown,
+            np.zeros(len(unknown), np.int32),
+        ]
+        return pa.Table.from_arrays([pa.array(array) for array in arrays], names=_no_losers().column_names)
+
+    def _with_followers(self, clusters: Clusters, lost: pa.Table) -> Duplicates:
+        """Add the documents that are the same as others: they lose to their leader, or to what that lost to."""
+        columns = {name: lost.column(name).to_numpy() for name in lost.column_names}
+        real = ~(columns["similarity"] == -1)
+        at = _positions(clusters, columns["doc"][real])
+        kept = np.arange(len(clusters.doc), dtype=np.int64)
+        kept[at] = _positions(clusters, columns["kept_doc"][real])
+        similarity = np.ones(len(kept))
+        similarity[at] = columns["similarity"][real]
+        shared = np.full(len(kept), self.settings.banding.num_bands, np.int32)
+        shared[at] = columns["bands_shared"][real]
+        leader = clusters.leader
+        final = kept[leader]
+        removed = np.flatnonzero(final != np.arange(len(kept)))
+        removed = removed[removed >= clusters.num_indexed]
+        of = leader[removed]
+        return Duplicates(clusters.doc[removed], clusters.doc[final[removed]], similarity[of], shared[of])
+
+    def _index_ids(self, clusters: Clusters, duplicates: Duplicates) -> pa.Array:
+        """Labels for documents of the input, ids for those of an index."""
+        positions = _positions(clusters, duplicates.kept_doc)
+        labels = [self.source.numbers.label(int(n)) if n < 1 << 63 else "" for n in duplicates.kept_doc.tolist()]
+        indexed = np.flatnonzero(positions < clusters.num_indexed)
+        for place, text in zip(indexed, take_texts(self.index_files, "id", positions[indexed]), strict=True):
+            labels[place] = text
+        return from_texts(labels)
+
+    def _warnings(self, lost: pa.Table) -> list[str]:
+        crowded = lost.filter(pa.compute.equal(lost.column("similarity"), -1.0)).to_pylist()
+        if not crowded:
+            return []
+        crowded.sort(key=lambda row: (-row["bands_shared"], row["doc"]))
+        named = ", ".join(
+            f"{self.source.numbers.label(row['doc']) if row['doc'] < 1 << 63 else 'index'} (+{row['bands_shared']})"
+            for row in crowded[:SHOWN_BUCKETS]
+        )
+        text = (
+            f"{len(crowded)} groups of documents share so much text that not all pairs were compared (more than "
+            f"{MAX_KEPT} different documents in one bucket): look at those of {named}"
+        )
+        return [text]
+
+
+def _positions(clusters: Clusters, numbers: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Where documents are among the sketches. Those of the input are in the order of their numbers."""
+    indexed = (numbers & ~np.uint64(1 << 63)).astype(np.int64)
+    found = np.searchsorted(clusters.doc[clusters.num_indexed :], numbers) + clusters.num_indexed
+    return np.where(numbers >= np.uint64(1 << 63), indexed, found)
+
+
+def _no_losers() -> pa.Table:
+    names = {"doc": pa.uint64(), "kept_doc": pa.uint64(), "similarity": pa.float64(), "bands_shared": pa.int32()}
+    return pa.Table.from_arrays([pa.nulls(0, kind) for kind in names.values()], names=list(names))

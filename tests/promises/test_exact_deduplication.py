@@ -1,0 +1,180 @@
+"""Exact deduplication removes the ground truth and nothing else, and keeps the same survivors every time."""
+
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from tests.jsonl_files import contents, read_documents, write_documents
+
+from gristmill.backends.local import LocalExecutor
+from gristmill.errors import ConfigError, ResumeRefused
+from gristmill.stages.deduplication.exact.workflow import ExactDeduplicationWorkflow
+
+HERE = LocalExecutor(num_workers=0)
+
+
+def deduplicate(source, out, *, executor=HERE, **options):
+    options = {"input_filetype": "jsonl", "id_field": "id", **options}
+    return ExactDeduplicationWorkflow(str(out), str(source), **options).run(executor=executor)
+
+
+def survivors(out):
+    return [document["id"] for document in read_documents(out / "deduplicated")]
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    """Each text occurs one to four times; the truth is the first of each."""
+    seen, first, number = set(), [], 0
+    for file in range(6):
+        documents = []
+        for row in range(50):
+            text = f"text {(file * 50 + row * 7) % 90}"
+            documents.append({"id": f"{number}", "text": text, "url": f"http://x/{row % 30}", "score": row % 9})
+            first += [f"{number}"] if text not in seen else []
+            seen.add(text)
+            number += 1
+        write_documents(tmp_path / "in" / f"{file}.jsonl", documents)
+    return tmp_path / "in", first
+
+
+def test_exactly_the_ground_truth_is_removed(corpus, tmp_path):
+    source, first = corpus
+    result = deduplicate(source, tmp_path / "out")
+
+    assert survivors(tmp_path / "out") == first
+    assert result.metadata["num_duplicates"] == 300 - len(first)
+    assert result.metadata["num_kept"] == len(first)
+
+
+def test_the_list_of_duplicates_says_who_lost_to_whom_and_where_both_are(corpus, tmp_path):
+    source, first = corpus
+    result = deduplicate(source, tmp_path / "out")
+    rows = pq.read_table(result.metadata["duplicates_path"]).to_pylist()
+
+    texts = {document["id"]: document["text"] for document in read_documents(source)}
+    assert {row["id"] for row in rows} == set(texts) - set(first)
+    assert {row["kept_id"] for row in rows} <= set(first)
+    assert all(texts[row["id"]] == texts[row["kept_id"]] for row in rows)
+    assert {row["similarity"] for row in rows} == {1.0}
+    files = {
+        document["id"]: file.name
+        for file in source.iterdir()
+        for document in map(json.loads, file.read_text().splitlines())
+    }
+    assert all(row["source"].endswith(files[row["id"]]) for row in rows)
+    assert all(row["kept_source"].endswith(files[row["kept_id"]]) for row in rows)
+
+
+@pytest.mark.slow
+def test_workers_do_not_change_a_byte(corpus, tmp_path):
+    for workers in (0, 1, 8):
+        deduplicate(corpus[0], tmp_path / f"out{workers}", executor=LocalExecutor(num_workers=workers))
+
+    assert contents(tmp_path / "out0")
+    assert contents(tmp_path / "out1") == contents(tmp_path / "out0")
+    assert contents(tmp_path / "out8") == contents(tmp_path / "out0")
+
+
+@pytest.mark.parametrize("num_files", [1, 3, 9])
+def test_with_ids_the_survivors_do_not_depend_on_order_and_shards(corpus, tmp_path, num_files):
+    documents = read_documents(corpus[0])
+    shuffled = [documents[i * 37 % len(documents)] for i in range(len(documents))]
+    for number in range(num_files):
+        write_documents(tmp_path / "shuffled" / f"{number}.jsonl", shuffled[number::num_files])
+    deduplicate(corpus[0], tmp_path / "a", keep="longest")
+    deduplicate(tmp_path / "shuffled", tmp_path / "b", keep="longest")
+
+    assert sorted(survivors(tmp_path / "a")) == sorted(survivors(tmp_path / "b"))
+
+
+@pytest.mark.parametrize(
+    ("keep", "expected"),
+    [
+        ("first", "a"),
+        ("highest:score", "c"),
+        ("newest:date", "b"),
+        ("source:site=wiki,web", "d"),
+    ],
+)
+def test_the_policy_decides_which_one_stays(tmp_path, keep, expected):
+    rows = [
+        {"id": "a", "text": "t", "score": 1, "date": "2021-01-01", "site": "web"},
+        {"id": "b", "text": "t", "score": None, "date": "2024-05-05", "site": "other"},
+        {"id": "c", "text": "t", "score": 9.5, "date": None, "site": "web"},
+        {"id": "d", "text": "t", "score": 3, "date": "2020-01-01", "site": "wiki"},
+    ]
+    write_documents(tmp_path / "in" / "0.jsonl", rows)
+    deduplicate(tmp_path / "in", tmp_path / "out", keep=keep)
+    assert survivors(tmp_path / "out") == [expected]
+
+
+def test_documents_without_text_are_kept(tmp_path):
+    rows = [{"id": str(i), "text": text} for i, text in enumerate(["", "", None, None, "a", "a"])] + [{"id": "6"}]
+    write_documents(tmp_path / "in" / "0.jsonl", rows)
+    deduplicate(tmp_path / "in", tmp_path / "out")
+    assert survivors(tmp_path / "out") == ["0", "1", "2", "3", "4", "6"]
+
+
+@pytest.mark.slow
+def test_normalised_texts_are_the_same_whatever_their_case_accents_and_punctuation(tmp_path):
+    texts = ["Voilà, un café!", "voila un cafe", "voila un the", "...", "???"]
+    write_documents(tmp_path / "in" / "0.jsonl", [{"id": str(i), "text": text} for i, text in enumerate(texts)])
+    deduplicate(tmp_path / "in", tmp_path / "plain")
+    deduplicate(tmp_path / "in", tmp_path / "out", normalize=True)
+
+    assert survivors(tmp_path / "plain") == ["0", "1", "2", "3", "4"]
+    assert survivors(tmp_path / "out") == ["0", "2", "3", "4"]
+
+
+def test_any_column_can_be_what_is_compared(corpus, tmp_path):
+    deduplicate(corpus[0], tmp_path / "out", text_field="url")
+    urls = [document["url"] for document in read_documents(tmp_path / "out" / "deduplicated")]
+    assert len(urls) == len(set(urls)) == 30
+
+
+def test_parquet_in_is_parquet_out(tmp_path):
+    (tmp_path / "in").mkdir()
+    pq.write_table(pa.table({"text": ["a", "b", "a"], "n": [1, 2, 3]}), tmp_path / "in" / "x.parquet")
+    ExactDeduplicationWorkflow(str(tmp_path / "out"), str(tmp_path / "in")).run(executor=HERE)
+
+    assert pq.read_table(tmp_path / "out" / "deduplicated").to_pydict() == {"text": ["a", "b"], "n": [1, 2]}
+    rows = pq.read_table(tmp_path / "out" / "duplicates.parquet").to_pylist()
+    assert [(row["id"], row["kept_id"]) for row in rows] == [("x:2", "x:0")]
+
+
+def test_without_removal_only_the_list_is_written(corpus, tmp_path):
+    deduplicate(corpus[0], tmp_path / "out", perform_removal=False)
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [".gristmill", "duplicates.parquet"]
+
+
+def test_the_same_call_again_changes_nothing_and_another_is_refused(corpus, tmp_path):
+    deduplicate(corpus[0], tmp_path / "out")
+    before = contents(tmp_path / "out")
+    deduplicate(corpus[0], tmp_path / "out")
+    assert contents(tmp_path / "out") == before
+
+    with pytest.raises(ResumeRefused):
+        deduplicate(corpus[0], tmp_path / "out", keep="longest")
+    deduplicate(corpus[0], tmp_path / "out", keep="longest", fresh=True)
+
+
+def test_an_option_that_means_nothing_here_is_accepted_with_a_warning(corpus, tmp_path):
+    with pytest.warns(UserWarning, match="rmm_pool_size have no effect"):
+        ExactDeduplicationWorkflow(str(tmp_path / "out"), str(corpus[0]), rmm_pool_size=1)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"keep": "longst"}, "did you mean 'longest'"),
+        ({"keep": "newest"}, "expected keep to read 'newest:COLUMN'"),
+        ({"keep": "source:site"}, "expected keep to read 'source:COLUMN=first,second'"),
+        ({"input_filetype": "json"}, "did you mean 'jsonl'"),
+        ({"id_field": None, "assign_id": False}, "expected id_field"),
+    ],
+)
+def test_a_mistake_is_named_before_anything_runs(corpus, tmp_path, options, message):
+    with pytest.raises(ConfigError, match=message):
+        deduplicate(corpus[0], tmp_path / "out", **options)

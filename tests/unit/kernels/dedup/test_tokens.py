@@ -1,0 +1,103 @@
+"""Tokens and shingles equal their definitions in plain Python."""
+
+import unicodedata
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gristmill.kernels.arrow_arrays import read_only
+from gristmill.kernels.dedup.fold_table import fold_table
+from gristmill.kernels.dedup.shingle_sets import common, shingle_sets
+from gristmill.kernels.dedup.tokens import hash_tokens
+
+pytestmark = pytest.mark.slow  # the kernels are compiled first
+
+words = st.lists(st.sampled_from(["a", "b", "The", "café", "x1"]), max_size=9)
+texts = st.lists(words.map(" ".join), min_size=1, max_size=5)
+
+
+def end_to_end(texts):
+    encoded = [text.encode() for text in texts]
+    return read_only(np.frombuffer(b"".join(encoded), np.uint8)), np.cumsum([0, *map(len, encoded)]).astype(np.int64)
+
+
+def sets(texts, *, by_word=True, n=3):
+    values, bounds = shingle_sets(*end_to_end(texts), fold_table(), by_word, n)
+    return [set(values[start:end].tolist()) for start, end in pairwise(bounds)]
+
+
+def folded_words(text):
+    """Lower case, no accents, punctuation as white space: the slow way."""
+    plain = "".join(c for c in unicodedata.normalize("NFD", text.lower()) if unicodedata.category(c)[0] != "M")
+    return "".join(c if unicodedata.category(c)[0] in "LN" else " " for c in plain).split()
+
+
+def ngrams(tokens, n):
+    return {tuple(tokens[i : i + n]) for i in range(max(1, len(tokens) - n + 1))} if tokens else set()
+
+
+@settings(deadline=None)
+@given(documents=texts, n=st.integers(1, 4))
+def test_two_texts_share_as_many_shingles_as_n_grams_of_folded_words(documents, n):
+    made = sets(documents, n=n)
+    defined = [ngrams(folded_words(text), n) for text in documents]
+    assert [len(own) for own in made] == [len(own) for own in defined]
+    for a, x in zip(made, defined, strict=True):
+        for b, y in zip(made, defined, strict=True):
+            assert len(a & b) == len(x & y)
+
+
+@settings(deadline=None)
+@given(text=st.text(alphabet="ab cé.", max_size=12), n=st.integers(1, 5))
+def test_character_shingles_are_n_grams_of_folded_characters(text, n):
+    assert len(sets([text], by_word=False, n=n)[0]) == len(ngrams(" ".join(folded_words(text)), n))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Hello, World!", "hello world"),
+        ("café", "cafe\u0301"),
+        ("ÀÉÎ", "aei"),
+        ("a\u00a0b\nc", "a b c"),
+        ("İstanbul", "istanbul"),
+        ("ΑΘΉΝΑ", "αθηνα"),
+    ],
+)
+def test_what_folds_alike_hashes_alike(one, other):
+    hashes = hash_tokens(*end_to_end([one, other]), fold_table())
+    assert hashes[0].tolist() == hashes[1].tolist()
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("a b", "ab"), ("a b", "b a"), ("1 2", "1 3"), ("日本", "本日"), ("😀", "😁")]
+)
+def test_what_differs_does_not(one, other):
+    hashes = hash_tokens(*end_to_end([one, other]), fold_table())
+    assert hashes[0].tolist() != hashes[1].tolist()
+
+
+def test_a_script_without_spaces_is_taken_character_by_character():
+    assert len(sets(["日本語の文章です"], n=3)[0]) == 6
+
+
+@pytest.mark.parametrize("text", ["", " ", "...", "\n\t", "\u0301"])
+def test_a_text_without_words_has_no_shingles_and_the_hash_zero(text):
+    assert sets([text]) == [set()]
+    assert hash_tokens(*end_to_end([text]), fold_table()).tolist() == [[0, 0]]
+
+
+def test_a_text_shorter_than_a_shingle_has_one_that_only_its_equals_have():
+    short, same, longer, other = sets(["a b", "A, b", "a b c", "a c"], n=5)
+    assert len(short) == 1
+    assert short == same
+    assert not short & longer
+    assert not short & other
+
+
+@given(a=st.sets(st.integers(0, 40)), b=st.sets(st.integers(0, 40)))
+def test_common_counts_the_intersection(a, b):
+    assert common(*(np.array(sorted(own), np.uint32) for own in (a, b))) == len(a & b)
