@@ -40,6 +40,7 @@ class GroupShape(msgspec.Struct, frozen=True):
     batch_size: int
     num_workers: int | None
     deadline_s: float | None
+    expected_s: float | None = None
 
 
 class Header(msgspec.Struct, frozen=True):

@@ -23,6 +23,7 @@ class Group:
     batch_size: int
     num_workers: int | None  # fixed by the user, or None
     deadline_s: float | None
+    expected_s: float | None = None  # what its stages say a task takes
 
     @property
     def name(self) -> str:

@@ -22,6 +22,7 @@ from gristmill.engine.fleet import Fleet
 from gristmill.engine.plan import Group
 from gristmill.engine.policies import retry
 from gristmill.engine.policies.backpressure import MemoryBook
+from gristmill.engine.policies.rates import Prior
 from gristmill.engine.state import GroupRecord, RootRecord
 from gristmill.engine.task_state import Change, TaskRecord
 from gristmill.metrics.stage_counts import StageCounts
@@ -47,6 +48,7 @@ class SchedulerConfig:
     watchdog_s: float = WATCHDOG_S
     max_queued: int = 1 << 30  # tasks waiting for one group; an executor that holds a descriptor for each has a limit
     working_copies: float = 3.0  # of its input while a task runs: parsed, filtered, one not given back by the allocator
+    priors: tuple[Prior | None, ...] = ()  # of every group: what an earlier run or the user says
     worker_memory_bytes: int | None = None  # a worker that has grown beyond this is replaced
 
 
@@ -56,7 +58,8 @@ class Scheduler:
     def __init__(self, groups: tuple[Group, ...], config: SchedulerConfig) -> None:
         self.config = config
         self.now = 0.0
-        self.groups = [GroupRecord(group) for group in groups]
+        priors = config.priors or (None,) * len(groups)
+        self.groups = [GroupRecord.starting_from(*each) for each in zip(groups, priors, strict=True)]
         self.num_stages = sum(len(group.names) for group in groups)
         self.tasks: dict[int, TaskRecord] = {}
         self.roots: dict[int, RootRecord] = {}

@@ -13,7 +13,7 @@ from gristmill.engine.group_book import GroupBook
 from gristmill.engine.plan import Group
 from gristmill.engine.policies.packing import Room, cpu_units
 from gristmill.engine.policies.placement import UNITS, share_of_gpu
-from gristmill.engine.policies.rates import Rate
+from gristmill.engine.policies.rates import Prior, Rate
 from gristmill.engine.task_state import TaskRecord
 from gristmill.metrics.stage_counts import StageCounts
 from gristmill.stages.resources import Resources
@@ -34,6 +34,11 @@ class GroupRecord:
     setup_failures: int = 0
     setup_s: float = 0.0
     book: GroupBook = field(default_factory=GroupBook)
+
+    @classmethod
+    def starting_from(cls, plan: Group, prior: Prior | None) -> "GroupRecord":
+        """Return a group that has done nothing, with what is believed of it."""
+        return cls(plan, rate=Rate.starting_from(prior), setup_s=0.0 if prior is None else prior.setup_s)
 
     def __post_init__(self) -> None:
         self.book.units = (cpu_units(self.plan.resources), 0)

@@ -9,6 +9,7 @@ large file: then the stages behind it can keep the other cores busy.
 from collections.abc import Sequence
 
 from gristmill.engine.plan import AnyStage, AnyTask, Group
+from gristmill.errors import ConfigError
 
 
 def fuse(stages: Sequence[AnyStage], names: Sequence[str], sources: Sequence[AnyTask]) -> tuple[Group, ...]:
@@ -37,6 +38,10 @@ def _belong_together(before: AnyStage, after: AnyStage, first: AnyStage) -> bool
 def _group(number: int, stages: Sequence[AnyStage], names: Sequence[str], first: int, end: int) -> Group:
     members = tuple(stages[first:end])
     deadlines = [stage.deadline_s for stage in members if stage.deadline_s is not None]
+    for stage, name in zip(members, names[first:end], strict=True):
+        if stage.expected_s is not None and not stage.expected_s > 0:
+            raise ConfigError(f"{name}: expected expected_s > 0; got {stage.expected_s!r}")
+    expected = [stage.expected_s for stage in members if stage.expected_s is not None]
     return Group(
         index=number,
         stages=members,
@@ -46,4 +51,5 @@ def _group(number: int, stages: Sequence[AnyStage], names: Sequence[str], first:
         batch_size=members[0].batch_size or 1,
         num_workers=members[0].num_workers(),
         deadline_s=sum(deadlines) if deadlines else None,
+        expected_s=sum(expected) if len(expected) == len(members) else None,
     )

@@ -51,6 +51,7 @@ class ProcessingStage(Generic[X, Y]):
                      further down is found before the run
     `fusible`        False to keep the stage in worker processes of its own
     `deadline_s`     a call that takes longer is ended, and the document that caused it is quarantined
+    `expected_s`     seconds a task is expected to take one worker: a guess to share out workers by until it is measured
     `transient_errors`   exception types that are nobody's fault (a server that was away): tried again later
     """
 
@@ -64,6 +65,7 @@ class ProcessingStage(Generic[X, Y]):
     fusible: ClassVar[bool] = True
     is_exchange: ClassVar[bool] = False  # what stands behind starts when all before is done: see stages/exchange
     deadline_s: ClassVar[float | None] = None
+    expected_s: ClassVar[float | None] = None
     transient_errors: ClassVar[tuple[type[BaseException], ...]] = ()
 
     def __init_subclass__(cls, **kwargs: object) -> None:

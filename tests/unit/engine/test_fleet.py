@@ -5,6 +5,7 @@ import itertools
 from gristmill.engine import commands as c
 from gristmill.engine import events as e
 from gristmill.engine import invariants
+from gristmill.engine.policies.rates import Prior
 from gristmill.engine.scheduler import Scheduler, SchedulerConfig
 from gristmill.stages.resources import Resources
 from gristmill.testing.virtual_run import Deed, VirtualRun, group
@@ -137,3 +138,19 @@ def test_workers_are_drained_while_there_is_work_if_another_group_needs_their_cp
     sends = [i for i, x in enumerate(run.commands) if isinstance(x, c.SendTask) and x.worker in downstream]
     drains = [i for i, x in enumerate(run.commands) if isinstance(x, c.DrainWorker) and x.worker in downstream]
     assert drains[0] < sends[-1]
+
+
+def test_with_priors_the_first_workers_are_shared_out_as_the_rates_ask():
+    config = SchedulerConfig(num_sources=90, priors=(Prior(4.0), Prior(1.0, setup_s=30.0)))
+    run = VirtualRun((group(0), group(1)), [1] * 90, config=config)
+    run.join(cpus=10)
+
+    assert [index for index, _, _ in started(run)].count(1) == 8
+    assert run.scheduler.groups[1].setup_s == 30.0
+
+
+def test_a_prior_of_one_group_does_not_decide_for_the_others():
+    run = VirtualRun((group(0), group(1)), [1] * 90, config=SchedulerConfig(num_sources=90, priors=(Prior(1.0), None)))
+    run.join(cpus=10)
+
+    assert [index for index, _, _ in started(run)].count(1) == 5

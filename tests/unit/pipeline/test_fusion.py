@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 from tests.jsonl_files import write_documents
 
+from gristmill.errors import ConfigError
 from gristmill.pipeline.compile import compile_plan
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.resources import Resources
@@ -76,3 +77,25 @@ def test_a_large_file_that_cannot_be_split_is_read_apart_from_the_stages_behind_
     stages = [JsonlReader(str(tmp_path / "a.jsonl.gz"), blocksize="4KB"), _Step(), _Step()]
 
     assert [len(group.stages) for group in compile_plan("p", stages, None).groups] == [1, 2]
+
+
+class _Known(_Step):
+    expected_s = 0.5
+
+
+class _Impossible(_Step):
+    expected_s = 0.0
+
+
+def groups_of(*stages):
+    return compile_plan("p", list(stages), [DocumentBatch("b", pa.table({"text": ["a"]}))]).groups
+
+
+def test_a_group_expects_what_all_its_stages_expect_together():
+    assert [group.expected_s for group in groups_of(_Known(), _Known())] == [1.0]
+    assert [group.expected_s for group in groups_of(_Known(), _Step())] == [None]
+
+
+def test_a_task_that_takes_no_time_is_refused():
+    with pytest.raises(ConfigError, match=r"expected expected_s > 0; got 0\.0"):
+        groups_of(_Impossible())

@@ -6,6 +6,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ from gristmill.backends.processes.launch import Server
 from gristmill.backends.processes.limits import allow_many_files
 from gristmill.backends.processes.memory import default_limit, resident_bytes
 from gristmill.backends.processes.pool import ProcessPool
+from gristmill.backends.profiles import open_store, priors, remember
 from gristmill.backends.run_directory import RunDirectory
 from gristmill.backends.run_result import RunResult
 from gristmill.backends.worker import RunSettings
@@ -145,7 +147,10 @@ class LocalRun:
             )
         self.pool.open()
         set_up_node(self.plan.groups)
-        scheduler = Scheduler(self.plan.groups, self._config(len(self.plan.sources) - len(books.records), node))
+        store = None if self.server is None else open_store(self.plan)
+        config = self._config(len(self.plan.sources) - len(books.records), node)
+        config = replace(config, priors=priors(self.plan, node.gpu_memory_gb, store))
+        scheduler = Scheduler(self.plan.groups, config)
         durable = self.directory if self.keeps_directory else None
         driver = Driver(
             self.plan,
@@ -168,7 +173,10 @@ class LocalRun:
                 driver.tell_end("stopped")
                 raise
         self.pool.close()
-        return self._close_books(driver, books, finish)
+        result = self._close_books(driver, books, finish)
+        if store is not None:
+            remember(self.plan, driver.measured(), store)
+        return result
 
     @contextlib.contextmanager
     def _recorded(self, driver: Driver) -> Iterator[None]:

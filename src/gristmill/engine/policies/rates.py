@@ -14,14 +14,32 @@ MEMORY_S = 20.0  # and the completions of so many seconds: with many workers fif
 MEASURED = 8  # completions before a rate is believed
 
 
+@dataclass(frozen=True, slots=True)
+class Prior:
+    """What is believed of a group before it has done anything: tasks a worker serves a second, and what it takes."""
+
+    rate: float
+    setup_s: float = 0.0
+    fan_out: float = 1.0
+
+
 @dataclass(slots=True)
 class Rate:
-    """Completions and the seconds of work they took, fading."""
+    """Completions and the seconds of work they took, fading. A prior counts as much as the first few completions."""
 
     completions: int = 0
     weight: float = 0.0
     seconds: float = 0.0
     outputs: float = 0.0
+    has_prior: bool = False
+
+    @classmethod
+    def starting_from(cls, prior: Prior | None) -> "Rate":
+        """Return the rate of a group nobody has seen at work in this run."""
+        if prior is None:
+            return cls()
+        seconds, outputs = MEASURED / prior.rate, MEASURED * prior.fan_out
+        return cls(weight=MEASURED, seconds=seconds, outputs=outputs, has_prior=True)
 
     def add(self, seconds: float, outputs: int, *, workers: int = 1) -> None:
         """Learn from a task that took so long and became so many, when so many workers were at it."""
@@ -36,7 +54,7 @@ class Rate:
     @property
     def is_known(self) -> bool:
         """Whether there is enough to believe it."""
-        return self.completions >= MEASURED
+        return self.has_prior or self.completions >= MEASURED
 
     def per_worker(self, running_s: Iterable[float] = ()) -> float:
         """Tasks a worker serves per second of work; `running_s` is how long each of the unfinished ones has run."""

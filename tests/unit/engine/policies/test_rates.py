@@ -2,7 +2,7 @@
 
 import pytest
 
-from gristmill.engine.policies.rates import MEASURED, MEMORY_S, Rate, remaining_visits
+from gristmill.engine.policies.rates import MEASURED, MEMORY_S, Prior, Rate, remaining_visits
 
 
 def rate_of(*seconds, outputs=1):
@@ -60,3 +60,22 @@ def test_a_group_is_visited_by_what_it_has_and_what_upstream_becomes():
 
 def test_nothing_arrives_when_upstream_has_drained():
     assert remaining_visits([0, 3], [5.0, 1.0], 0) == [0.0, 3.0]
+
+
+def test_a_prior_is_believed_at_once_and_counts_as_much_as_a_few_completions():
+    rate = Rate.starting_from(Prior(rate=2.0, fan_out=3.0))
+    assert rate.is_known
+    assert (rate.per_worker(), rate.fan_out()) == (2.0, 3.0)
+
+    for _ in range(MEASURED):
+        rate.add(2.0, 1)
+    assert rate.per_worker() == pytest.approx(1 / 1.25, rel=0.05)
+    assert rate.fan_out() == pytest.approx(2.0, rel=0.05)
+
+
+def test_a_wrong_prior_is_forgotten():
+    rate = Rate.starting_from(Prior(rate=100.0))
+    for _ in range(300):
+        rate.add(2.0, 1)
+
+    assert rate.per_worker() == pytest.approx(0.5, rel=0.01)
