@@ -6,10 +6,10 @@ a_k: a family that is only good for keys that are well mixed already, which shin
 all positions, so that the compiler makes eight positions of one instruction.
 """
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from gristmill.kernels.dedup.compiled import compiled
 from gristmill.kernels.dedup.tokens import _hash128, longest, mix64, shingle, tokenize
 
 EMPTY = np.uint32(0xFFFF_FFFF)
@@ -22,7 +22,7 @@ def draw_permutations(count: int, *, seed: int) -> NDArray[np.uint32]:
     return drawn
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled
 def _sign(shingles: NDArray[np.uint64], count: int, permutations: NDArray[np.uint32], out: NDArray[np.uint32]) -> None:
     a, b = permutations[0], permutations[1]
     out[:] = EMPTY
@@ -33,7 +33,7 @@ def _sign(shingles: NDArray[np.uint64], count: int, permutations: NDArray[np.uin
             out[k] = min(out[k], value)
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled
 def signatures(
     data: NDArray[np.uint8],
     offsets: NDArray[np.int64],
@@ -52,7 +52,7 @@ def signatures(
     return made
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled
 def sketch(
     data: NDArray[np.uint8],
     offsets: NDArray[np.int64],

@@ -4,14 +4,14 @@ Among two texts of 400 different shingles one collides with a probability of 4e-
 1/800.
 """
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from gristmill.kernels.dedup.compiled import compiled
 from gristmill.kernels.dedup.tokens import longest, shingle, tokenize
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled
 def shingle_sets(
     data: NDArray[np.uint8], offsets: NDArray[np.int64], fold: NDArray[np.uint32], by_word: bool, n: int
 ) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
@@ -37,7 +37,7 @@ def shingle_sets(
     return values[: bounds[num_docs]].copy(), bounds
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled
 def common(a: NDArray[np.uint32], b: NDArray[np.uint32]) -> int:
     """Return how many values two sorted sets have in common."""
     i = j = shared = 0

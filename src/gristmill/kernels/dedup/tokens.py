@@ -5,10 +5,10 @@ polynomial that rolls from one to the next (Karp, Rabin 1987): no string is made
 shingle, of all of them, so it equals nothing but its equals. A text without tokens has none.
 """
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from gristmill.kernels.dedup.compiled import compiled
 from gristmill.kernels.dedup.fold_table import ALONE, IGNORED, SEPARATOR
 
 _ALONE = np.uint64(ALONE)
@@ -19,7 +19,7 @@ _SHORT = np.uint64(0xD6E8FEB86659FD93)
 _SPACE = np.uint64(32)
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled
 def mix64(value: np.uint64) -> np.uint64:
     """The finaliser of splitmix64, as in `row_hash.mix`."""
     value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -27,7 +27,7 @@ def mix64(value: np.uint64) -> np.uint64:
     return value ^ (value >> np.uint64(31))
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled
 def _code_point(data: NDArray[np.uint8], at: int) -> tuple[np.int64, int]:
     """The character that begins at a byte ≥ 0x80, and where the next one begins. Valid UTF-8 is taken for granted."""
     first = np.int64(data[at])
@@ -40,7 +40,7 @@ def _code_point(data: NDArray[np.uint8], at: int) -> tuple[np.int64, int]:
     return high | ((np.int64(data[at + 2]) & 0x3F) << 6) | (np.int64(data[at + 3]) & 0x3F), at + 4
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled
 def tokenize(
     data: NDArray[np.uint8], start: int, end: int, fold: NDArray[np.uint32], by_word: bool, out: NDArray[np.uint64]
 ) -> int:
@@ -87,7 +87,7 @@ def tokenize(
     return count
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled
 def shingle(tokens: NDArray[np.uint64], count: int, n: int, out: NDArray[np.uint64]) -> int:
     """Write the hash of every n neighbouring tokens to `out`; return how many there are."""
     if count == 0:
@@ -110,7 +110,7 @@ def shingle(tokens: NDArray[np.uint64], count: int, n: int, out: NDArray[np.uint
     return count - n + 1
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled
 def longest(offsets: NDArray[np.int64]) -> int:
     """Return the bytes of the longest text: the room tokens and shingles need."""
     most = 1
@@ -119,7 +119,7 @@ def longest(offsets: NDArray[np.int64]) -> int:
     return most
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled
 def hash_tokens(data: NDArray[np.uint8], offsets: NDArray[np.int64], fold: NDArray[np.uint32]) -> NDArray[np.uint64]:
     """Return uint64[D, 2]: 128 bits of each text's sequence of folded words; zeros for a text without words."""
     hashes = np.zeros((len(offsets) - 1, 2), np.uint64)
@@ -130,7 +130,7 @@ def hash_tokens(data: NDArray[np.uint8], offsets: NDArray[np.int64], fold: NDArr
     return hashes
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled
 def _hash128(tokens: NDArray[np.uint64], count: int, out: NDArray[np.uint64]) -> None:
     if count == 0:
         return

@@ -4,12 +4,13 @@ The root of a set is its least member, so the result does not depend on the orde
 halving).
 """
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from gristmill.kernels.dedup.compiled import compiled
 
-@numba.njit(nogil=True, cache=True)
+
+@compiled
 def find(parent: NDArray[np.int32], member: int) -> int:
     """Return the least member of the set."""
     while parent[member] != member:
@@ -18,7 +19,7 @@ def find(parent: NDArray[np.int32], member: int) -> int:
     return member
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled
 def join_equal(parent: NDArray[np.int32], keys: NDArray[np.uint64], order: NDArray[np.int64]) -> int:
     """Join all members with equal keys, where `order` sorts the keys; return the size of the largest such bucket."""
     largest = run = 1
@@ -36,7 +37,7 @@ def join_equal(parent: NDArray[np.int32], keys: NDArray[np.uint64], order: NDArr
     return largest
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled
 def flatten(parent: NDArray[np.int32]) -> None:
     """Make every member point at its root."""
     for member in range(len(parent)):

@@ -5,17 +5,17 @@ to the most similar of them; otherwise it is kept. So removals form stars: chain
 
 A bucket that many kept documents share (a licence text, a template) would cost the square of its size. It takes in no
 more than `max_kept` of them, and a document is compared with no more than `max_compared`, those it shares most bands
-with; both are counted, so that a run can say so.
+with. Full buckets are counted, so that a run can say so.
 """
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from gristmill.kernels.dedup.compiled import compiled
 from gristmill.kernels.dedup.shingle_sets import common
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled
 def verify(
     buckets: NDArray[np.int64],
     num_buckets: int,
@@ -31,7 +31,7 @@ def verify(
     buckets      [D, B]   the bucket of each document in each band, numbered from 0
     values, bounds        the documents' shingle sets, sorted, end to end
     fixed        [D]      documents that are kept whatever they are similar to: those of an index
-    returns      loser_to [D] the kept document each one lost to, or -1; its similarity; the bands the two share;
+    returns      lost_to  [D] the kept document each one lost to, or -1; its similarity; the bands the two share;
                  full     [num_buckets] how many kept documents found a bucket full
     """
     num_docs, num_bands = buckets.shape
@@ -74,8 +74,19 @@ def verify(
     return lost_to, similarity, shared_bands, full
 
 
-@numba.njit(nogil=True, cache=True)
-def _compare(doc, found, met, values, bounds, threshold, max_compared, lost_to, similarity, shared_bands):  # type: ignore[no-untyped-def]
+@compiled
+def _compare(
+    doc: int,
+    found: NDArray[np.int64],
+    met: NDArray[np.int32],
+    values: NDArray[np.uint32],
+    bounds: NDArray[np.int64],
+    threshold: float,
+    max_compared: int,
+    lost_to: NDArray[np.int64],
+    similarity: NDArray[np.float64],
+    shared_bands: NDArray[np.int32],
+) -> None:
     """Find the most similar of the documents found; among equals the better one, which has the lower number."""
     if len(found) > max_compared:
         # Most bands first, then best first: the same choice whatever the order in which they were found.
