@@ -1,8 +1,9 @@
 """`UnicodeReformatter`: text that was decoded wrongly, repaired with ftfy.
 
 ftfy is asked only about texts it might change. What it leaves alone is known from its steps: each of them acts on
-certain characters (`_touched`), and the repair of encodings begins with a search for unlikely neighbours, of which
-ASCII text has none. A test compares the answers with ftfy's own on texts of all kinds.
+certain characters (`_touched`), and the repair of encodings begins with a search for unlikely neighbours. The
+expression for that search runs in RE2 over whole columns, a hundred times as fast as in Python. A test compares the
+answers with ftfy's own on texts of all kinds.
 """
 
 import re
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 _ENTITY = "&#?[0-9A-Za-z]{1,24};"
 _CONTROLS = r"\x00-\x08\x0b\x0e-\x1f\x7f"
+_SURROGATES = r"\ud800-\udfff"
+_NOTHING = r"[^\s\S]"
 # Bad only where a line begins with it; a search through the whole text does not see that.
 _BAD_LINE_START = r"[ÃÂ][ ]"
 
@@ -62,9 +65,7 @@ class UnicodeReformatter(DocumentModifier):
             )
 
     def find_candidates(self, texts: pa.ChunkedArray) -> NDArray[np.bool_]:
-        config = self._config()
-        touched = rf"[^\x00-\x7f]|[{_CONTROLS}\r\x1b]"
-        return match_rows(texts, touched if config.unescape_html is False else f"{touched}|{_ENTITY}")
+        return match_rows(texts, _touched_in_re2(self._config()))
 
     def modify_document(self, text: str) -> str:
         config = self._config()
@@ -96,6 +97,29 @@ def _may_change(text: str, config: "TextFixerConfig") -> bool:
 
 
 @cache
+def _touched_in_re2(config: "TextFixerConfig") -> str:
+    """What the steps act on, all of them: RE2's spelling of at least that."""
+    from ftfy.badness import BADNESS_RE
+
+    touched = [_touched(config).pattern.replace(_SURROGATES, "")]  # which no column holds
+    if config.normalization is not None:
+        touched.append(r"[^\x00-\x7f]")
+    if config.fix_encoding:
+        touched.append(_without_layout(BADNESS_RE.pattern))
+    return "|".join(touched)
+
+
+def _without_layout(pattern: str) -> str:
+    """Return a verbose expression without its white space and comments, matching no less in RE2 than it does in Python.
+
+    RE2's classes are ASCII, so others are let in; a line's beginning counts anywhere, since ftfy looks at single lines.
+    """
+    parts = re.findall(r"\\.|\[(?:\\.|[^\]])*\]|#[^\n]*|\s+|.", pattern)
+    wider = {r"\s": r"(?:[\s\x1c-\x1f]|[^\x00-\x7f])", r"\w": r"(?:\w|[^\x00-\x7f])", "^": ""}
+    return "".join(wider.get(part, part) for part in parts if not part.isspace() and not part.startswith("#"))
+
+
+@cache
 def _touched(config: "TextFixerConfig") -> re.Pattern[str]:
     """What the steps act on, but for normalization and unlikely neighbours."""
     from ftfy import chardata
@@ -106,7 +130,7 @@ def _touched(config: "TextFixerConfig") -> re.Pattern[str]:
         _CONTROLS + "\u206a-\u206f\ufeff\ufff9-\ufffc": config.remove_control_chars,
         r"\x1b": config.remove_terminal_escapes,
         r"\x80-\x9f": config.fix_c1_controls or config.fix_encoding,
-        r"\ud800-\udfff": config.fix_surrogates,
+        _SURROGATES: config.fix_surrogates,
         "\\r\u2028\u2029\x85": config.fix_line_breaks,
         "\u02bc\u2018-\u201f": config.uncurl_quotes,
         re.escape(ligatures): config.fix_latin_ligatures,
@@ -116,4 +140,4 @@ def _touched(config: "TextFixerConfig") -> re.Pattern[str]:
     alternatives = [f"[{wanted}]"] if wanted else []
     alternatives += [_ENTITY] if config.unescape_html is not False else []
     alternatives += [_BAD_LINE_START] if config.fix_encoding else []
-    return re.compile("|".join(alternatives) or "(?!)")
+    return re.compile("|".join(alternatives) or _NOTHING)

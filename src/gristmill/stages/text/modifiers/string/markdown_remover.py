@@ -20,12 +20,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from gristmill.stages.text.modifiers.document_modifier import DocumentModifier
-from gristmill.tasks.text_columns import find_rows
+from gristmill.tasks.text_columns import match_rows
 
 _BOLD = re.compile(r"\*\*(.*?)\*\*")
 _ITALIC = re.compile(r"\*(.*?)\*")
-_OPENING = re.compile(r"(?<!\w)(__?)(?=\S)")
-_CLOSING = {"_": re.compile(r"(?<=\S)_(?!\w)"), "__": re.compile(r"(?<=\S)__(?!\w)")}
+# The mark first and what stands before it second, so that Python looks for the mark.
+_OPENING = re.compile(r"(_(?<!\w_)_?)(?=\S)")
+_CLOSING = {"_": re.compile(r"_(?<=\S_)(?!\w)"), "__": re.compile(r"__(?<=\S__)(?!\w)")}
+_MAYBE = r"(?m)\*[^\n]*\*|(?:^|[^0-9A-Za-z_])_|\]\("
 
 
 @dataclass
@@ -33,15 +35,17 @@ class MarkdownRemover(DocumentModifier):
     """Remove the marks of bold, italic and underlined text, and put its address in the place of a link."""
 
     def find_candidates(self, texts: pa.ChunkedArray) -> NDArray[np.bool_]:
-        return find_rows(texts, b"*") | find_rows(texts, b"_") | find_rows(texts, b"](")
+        return match_rows(texts, _MAYBE)
 
     def modify_document(self, text: str) -> str:
         if "*" in text:
             text = _ITALIC.sub(r"\1", _BOLD.sub(r"\1", text))
         if "_" in text:
-            text = "\n".join(["".join(_without_underlines(line)) for line in text.split("\n")])
+            text = "\n".join(["".join(_without_underlines(line)) if "_" in line else line for line in text.split("\n")])
         if "](" in text:
-            text = "\n".join(["".join(_links_as_addresses(line)) for line in text.split("\n")])
+            text = "\n".join(
+                ["".join(_links_as_addresses(line)) if "](" in line else line for line in text.split("\n")]
+            )
         return text
 
 

@@ -1,6 +1,7 @@
 """Personal data is found by its form and its check digits, and replaced as asked."""
 
 import hashlib
+import ipaddress
 
 import pyarrow as pa
 import pytest
@@ -118,6 +119,18 @@ def test_a_hint_misses_nothing(entity, texts):
     candidates = modifier.find_candidates(pa.chunked_array([pa.array([texts], pa.string())]))
 
     assert candidates[0] or modifier.modify_document(texts) == texts
+
+
+@given(number=st.integers(0, 2**128 - 1), zeros=st.integers(0, 2**8 - 1))
+def test_every_way_to_write_an_address_is_found(number, zeros):
+    groups = [0 if zeros >> i & 1 else number >> 16 * i & 0xFFFF for i in range(8)]
+    address = ipaddress.IPv6Address(sum(group << 16 * i for i, group in enumerate(groups)))
+    text = f"at {address} now"
+    plausible = any(c.isdigit() for c in str(address)) and (str(address)[0] == ":" or len(str(address)) > 5)
+    candidates = PiiModifier().find_candidates(pa.chunked_array([pa.array([text])]))
+
+    assert PiiModifier().modify_document(text) == ("at <IP_ADDRESS> now" if plausible else text)
+    assert candidates[0] or not plausible
 
 
 UNITS = [
