@@ -128,8 +128,8 @@ def test_the_name_tells_measures_apart_and_not_thresholds():
 
 
 def test_a_column_that_is_not_there_names_the_nearest(documents):
-    with pytest.raises(ConfigError, match=r"'score_word_count_lang_zh'.*did you mean 'score_word_count'"):
-        apply_rules(scored(documents), [Rule(WordCountFilter(lang="zh"))])
+    with pytest.raises(ConfigError, match=r"'score_word_count_lang_de'.*did you mean 'score_word_count'"):
+        apply_rules(scored(documents), [Rule(WordCountFilter(lang="de"))])
 
 
 def test_only_thresholds_can_be_changed():

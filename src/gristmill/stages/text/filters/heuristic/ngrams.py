@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from gristmill.errors import ConfigError
 from gristmill.stages.text.filters.column_filter import ColumnFilter, Counts, shares
 from gristmill.stages.text.filters.document_filter import Bounds
-from gristmill.stages.text.filters.heuristic.split_words import is_segmented, split_words
+from gristmill.stages.text.filters.heuristic.split_words import check_segmenter, is_segmented, split_words
 from gristmill.stages.text.statistics.statistic import (
     NUM_CHARS,
     NUM_WORDS,
@@ -53,6 +53,7 @@ class RepeatingTopNGramsFilter(ColumnFilter[float]):
     lang: str = "en"
 
     def __post_init__(self) -> None:
+        check_segmenter(self.lang)
         _check_n("RepeatingTopNGramsFilter", self.n)
 
     def score_document(self, text: str) -> float:
@@ -92,6 +93,7 @@ class RepeatingDuplicateNGramsFilter(ColumnFilter[float]):
     lang: str = "en"
 
     def __post_init__(self) -> None:
+        check_segmenter(self.lang)
         _check_n("RepeatingDuplicateNGramsFilter", self.n)
 
     def score_document(self, text: str) -> float:

@@ -5,10 +5,18 @@ from functools import cache
 
 from gristmill.errors import require
 
+_SEGMENTERS = {"zh": "jieba", "ja": "fugashi"}  # the extra is called as the language
+
 
 def is_segmented(lang: str) -> bool:
     """Whether the words of a language are found with a dictionary: there is no white space between them."""
-    return lang in ("zh", "ja")
+    return lang in _SEGMENTERS
+
+
+def check_segmenter(lang: str) -> None:
+    """Raise MissingDependency if the words of this language cannot be found here: better now than in every worker."""
+    if is_segmented(lang):
+        require(_SEGMENTERS[lang], extra=lang)
 
 
 def split_words(text: str, lang: str) -> list[str]:
@@ -20,8 +28,9 @@ def split_words(text: str, lang: str) -> list[str]:
 
 @cache  # a segmenter loads a dictionary, which takes about a second: once in each worker
 def _segmenter(lang: str) -> Callable[[str], list[str]]:
+    library = require(_SEGMENTERS[lang], extra=lang)
     if lang == "zh":
-        jieba = require("jieba", extra="zh")
-        return lambda text: list(jieba.cut(text))
-    tagger = require("fugashi", extra="ja").Tagger("-Owakati")
+        library.setLogLevel("WARNING")  # it tells every worker's loading of the dictionary otherwise
+        return lambda text: list(library.cut(text))
+    tagger = library.Tagger("-Owakati")
     return lambda text: str(tagger.parse(text)).split()

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from gristmill.errors import ConfigError
 from gristmill.stages.text.filters.column_filter import ColumnFilter, Counts, shares
 from gristmill.stages.text.filters.document_filter import Bounds
-from gristmill.stages.text.filters.heuristic.split_words import is_segmented, split_words
+from gristmill.stages.text.filters.heuristic.split_words import check_segmenter, is_segmented, split_words
 from gristmill.stages.text.statistics import statistic as s
 from gristmill.stages.text.statistics.statistic import Statistic
 
@@ -73,6 +73,9 @@ class SymbolsToWordsFilter(ColumnFilter[float]):
 
     max_symbol_to_word_ratio: float = 0.1
     lang: str = "en"
+
+    def __post_init__(self) -> None:
+        check_segmenter(self.lang)
 
     def score_document(self, text: str) -> float:
         words = split_words(text, self.lang)
@@ -188,6 +191,9 @@ class LongWordFilter(ColumnFilter[int]):
     max_word_length: int = 1000
     lang: str = "en"
 
+    def __post_init__(self) -> None:
+        check_segmenter(self.lang)
+
     def score_document(self, text: str) -> int:
         return max(map(len, split_words(text, self.lang)), default=0)
 
@@ -212,6 +218,9 @@ class WordCountFilter(ColumnFilter[int]):
     max_words: int = 100000
     lang: str = "en"
 
+    def __post_init__(self) -> None:
+        check_segmenter(self.lang)
+
     def score_document(self, text: str) -> int:
         return len(split_words(text, self.lang))
 
@@ -235,6 +244,9 @@ class MeanWordLengthFilter(ColumnFilter[float]):
     min_mean_word_length: float = 3
     max_mean_word_length: float = 10
     lang: str = "en"
+
+    def __post_init__(self) -> None:
+        check_segmenter(self.lang)
 
     def score_document(self, text: str) -> float:
         words = split_words(text, self.lang)
@@ -341,6 +353,9 @@ class WordsWithoutAlphabetsFilter(ColumnFilter[float]):
 
     min_words_with_alphabets: float = 0.8
     lang: str = "en"
+
+    def __post_init__(self) -> None:
+        check_segmenter(self.lang)
 
     def score_document(self, text: str) -> float:
         words = split_words(text, self.lang)

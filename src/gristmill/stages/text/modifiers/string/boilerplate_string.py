@@ -1,4 +1,4 @@
-"""`BoilerPlateStringModifier`: notices about cookies and privacy, which say nothing about the page they are on."""
+"""`BoilerPlateStringModifier`: notices about cookies and privacy, after C4 (Raffel et al., 2020, section 2.2)."""
 
 from dataclasses import dataclass
 
@@ -7,21 +7,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from gristmill.stages.text.modifiers.document_modifier import DocumentModifier
+from gristmill.stages.text.statistics.tables import LOREM_IPSUM_PHRASE, POLICY_PHRASES
 from gristmill.tasks.text_columns import match_rows
-
-# After C4 (Raffel et al., 2020, section 2.2). Longer phrases of other lists all contain one of these.
-POLICY_PHRASES = (
-    "terms of use",
-    "privacy policy",
-    "cookie policy",
-    "uses cookies",
-    "privacy overview",
-    "use of cookies",
-    "use cookies",
-    "privacy & cookies policy",
-    "privacy and cookies policy",
-)
-PLACEHOLDER = "lorem ipsum"
 
 # RE2 folds at least what str.lower folds, so a text this does not match holds none of the phrases.
 _MAYBE = r"(?i)cookie|privacy|terms of use|lorem ipsum"
@@ -42,7 +29,7 @@ class BoilerPlateStringModifier(DocumentModifier):
 
     def modify_document(self, text: str) -> str:
         lowered = text.lower()
-        if PLACEHOLDER in lowered:
+        if LOREM_IPSUM_PHRASE in lowered:
             return ""
         if not any(phrase in lowered for phrase in POLICY_PHRASES):
             return text
