@@ -12,11 +12,33 @@ import os
 import sys
 import time
 
-from benchmarks.engine import accelerator, faults, gpu_memory, memory, scale, service_times, setup_times, tables
+from benchmarks.engine import (
+    accelerator,
+    faults,
+    gpu_memory,
+    leak,
+    memory,
+    real_faults,
+    scale,
+    service_times,
+    setup_times,
+    tables,
+)
 from benchmarks.engine.outcome import Outcome, Row
 from benchmarks.record import header, record
 
-MODULES = (accelerator, tables, setup_times, memory, service_times, faults, scale, gpu_memory)
+MODULES = (
+    accelerator,
+    faults,
+    gpu_memory,
+    leak,
+    memory,
+    real_faults,
+    scale,
+    service_times,
+    setup_times,
+    tables,
+)
 ROWS: tuple[Row, ...] = tuple(
     sorted((row for module in MODULES for row in module.ROWS), key=lambda row: (int(row.id[1:]), row.mode == "E"))
 )

@@ -58,6 +58,7 @@ HEAVY = {
     "pandas": (),
     "ray": (),
     "rich": ("cli/", "metrics/"),
+    "scipy": (),
     "torch": (),
     "typer": ("cli/",),
 }

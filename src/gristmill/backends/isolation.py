@@ -100,15 +100,19 @@ class Isolation:
                 return made
             # Not in the handler above: an error raised there carries the one being handled, and a document's record
             # would tell whether it was found by halving or by stepping, which may be chance.
-            if not divisible or not self._learn(index, task, job, bad):  # no single document is to blame
+            if not divisible or not self._learn(index, task, job, bad, fails=True):  # no single document is to blame
                 if good.num_items or not bad:
                     context.quarantine(record_of(error, good, None))
                 return None
 
-    def _learn(self, index: int, task: AnyTask, job: Job, bad: Bad) -> bool:
-        """Look for bad documents among those not known to be; True if there are any."""
+    def _learn(self, index: int, task: AnyTask, job: Job, bad: Bad, *, fails: bool = False) -> bool:
+        """Look for bad documents among those not known to be, which may be known to fail together; True if any is."""
         before = len(bad)
-        self._bisect(index, task, [row for row in range(task.num_items) if row not in bad], job, bad)
+        rows = [row for row in range(task.num_items) if row not in bad]
+        if fails and len(rows) > 1:
+            self._halve(index, task, rows, job, bad)
+        else:
+            self._bisect(index, task, rows, job, bad)
         return len(bad) > before
 
     def _step(self, index: int, task: AnyTask, job: Job, bad: Bad) -> None:
@@ -121,8 +125,10 @@ class Isolation:
         if not rows:
             return
         self._leave_crumb(index, rows[0], rows[-1] + 1)
-        if self._probe(index, task, rows, job, bad) or len(rows) == 1:
-            return
+        if not self._probe(index, task, rows, job, bad) and len(rows) > 1:
+            self._halve(index, task, rows, job, bad)
+
+    def _halve(self, index: int, task: AnyTask, rows: list[int], job: Job, bad: Bad) -> None:
         middle = len(rows) // 2
         self._bisect(index, task, rows[:middle], job, bad)
         self._bisect(index, task, rows[middle:], job, bad)

@@ -14,8 +14,7 @@ The left side falls with T and the right side rises, so the least feasible T is 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gristmill.engine.policies.packing import Room, cpu_units
-from gristmill.engine.policies.placement import UNITS, share_of_gpu
+from gristmill.engine.policies.packing import Room, cpu_units, gpu_amount
 from gristmill.stages.resources import Resources
 
 ROUNDS = 60  # halvings: more than a float has digits
@@ -37,16 +36,9 @@ def makespan_bound(works: Sequence[Work], rooms: Sequence[Room], longest_path_s:
     at_cap = [work.setup_s + work.seconds / work.cap for work in present if work.cap]
     cpus = _area_s([(work, cpu_units(work.resources)) for work in present], sum(room.cpus for room in rooms))
     memory = max((gb for room in rooms for gb in room.gpu_memory_gb), default=0.0)
-    on_gpu = [(work, gpu_units(work.resources, memory)) for work in present]
+    on_gpu = [(work, gpu_amount(work.resources, memory)) for work in present]
     gpus = _area_s(on_gpu, sum(sum(room.gpus) for room in rooms))
     return max([cpus, gpus, longest_path_s, *at_cap])
-
-
-def gpu_units(resources: Resources, gpu_memory_gb: float) -> int:
-    """Units of GPU a worker takes, if its GPU has so much memory."""
-    if resources.gpus >= 1:
-        return round(resources.gpus) * UNITS
-    return (share_of_gpu(resources, gpu_memory_gb) or UNITS) if resources.requires_gpu else 0
 
 
 def _area_s(works: Sequence[tuple[Work, int]], capacity: int) -> float:

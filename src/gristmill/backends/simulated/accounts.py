@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from gristmill.backends.simulated.result import SimulationResult
 from gristmill.backends.simulated.spec import NodeSpec, SimulationSpec, as_bytes
 from gristmill.engine.account import Efficiency
-from gristmill.engine.bounds import Work, gpu_units, makespan_bound
+from gristmill.engine.bounds import Work, makespan_bound
 from gristmill.engine.events import NodeJoined
-from gristmill.engine.policies.packing import Room, cpu_units
+from gristmill.engine.policies.packing import Room, cpu_units, gpu_amount
 from gristmill.engine.policies.placement import UNITS
 
 if TYPE_CHECKING:  # the accounts are part of a simulation, in a file of their own
@@ -92,7 +92,7 @@ class Accounts:
         }
         resources = self.spec.stages[worker.group].resources
         memory = max((kind.gpu_memory_gb for kind in self.spec.nodes), default=0.0)
-        amounts = {"cpu": cpu_units(resources), "gpu": gpu_units(resources, memory)}
+        amounts = {"cpu": cpu_units(resources), "gpu": gpu_amount(resources, memory)}
         for resource, spent in self._spent.items():
             for name, value in seconds.items():
                 spent[name] += value * amounts[resource] / UNITS

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from gristmill.engine.policies.placement import UNITS, share_of_gpu
 from gristmill.stages.resources import Resources
 
+SPREAD_ROOMS = 128  # machines; on more, what is left over hardly counts, and planning has to be quick
 SMALL_WORKERS, SMALL_ROOMS, MAX_STATES = 32, 4, 4_000  # what is searched through: a few milliseconds
 
 
@@ -56,6 +57,13 @@ def cpu_units(resources: Resources) -> int:
     return round(resources.cpus * UNITS)
 
 
+def gpu_amount(resources: Resources, gpu_memory_gb: float) -> int:
+    """Units of GPU a worker takes, if its GPU has so much memory."""
+    if resources.gpus >= 1:
+        return round(resources.gpus) * UNITS
+    return (share_of_gpu(resources, gpu_memory_gb) or UNITS) if resources.requires_gpu else 0
+
+
 def pack(
     wanted: Mapping[int, int], resources: Mapping[int, Resources], rooms: Sequence[Room], present: Sequence[Placed] = ()
 ) -> Packing | None:
@@ -97,25 +105,59 @@ def _place_all(
     missing: Mapping[int, int], resources: Mapping[int, Resources], rooms: Sequence[Room]
 ) -> list[Placed] | None:
     groups = [group for group, count in missing.items() if count]
+    gpu_memory = max((gb for room in rooms for gb in room.gpu_memory_gb), default=0.0)
+    most_cpus = max((room.cpus for room in rooms), default=0) or 1
+    most_gpus = max((len(room.gpus) for room in rooms), default=0) or 1
+    shares = {group: gpu_amount(resources[group], gpu_memory) for group in groups}
 
-    def gpus_first(group: int) -> tuple[float, float, int]:
-        r = resources[group]
-        return (-int(r.gpus), -r.gpus - r.gpu_memory_gb, -cpu_units(r))
+    def gpus_first(group: int) -> tuple[float, float]:
+        return (-shares[group], -cpu_units(resources[group]))
 
-    def cpus_first(group: int) -> tuple[float, float, int]:
-        r = resources[group]
-        return (-cpu_units(r), -r.gpus - r.gpu_memory_gb, 0)
+    def cpus_first(group: int) -> tuple[float, float]:
+        return (-cpu_units(resources[group]), -shares[group])
 
-    orders: tuple[Callable[[int], tuple[float, float, int]], ...] = (gpus_first, cpus_first)
+    def largest_first(group: int) -> tuple[float, float]:
+        of_cpus, of_gpus = cpu_units(resources[group]) / most_cpus, shares[group] / (most_gpus * UNITS)
+        return (-max(of_cpus, of_gpus), -of_cpus - of_gpus)
+
+    orders: tuple[Callable[[int], tuple[float, float]], ...] = (gpus_first, largest_first, cpus_first)
     for order in orders:
         free = [room.copy() for room in rooms]
         placed: list[Placed] = []
         if all(_place(group, missing[group], resources[group], free, placed) for group in sorted(groups, key=order)):
             return placed
+    if 1 < len(rooms) <= SPREAD_ROOMS:
+        for order in (largest_first, gpus_first):
+            spread = _place_spread(sorted(groups, key=order), missing, resources, [room.copy() for room in rooms])
+            if spread is not None:
+                return spread
     if len(rooms) <= SMALL_ROOMS and sum(missing[group] for group in groups) <= SMALL_WORKERS:
         workers = [group for group in sorted(groups, key=gpus_first) for _ in range(missing[group])]
         return _search(workers, resources, [room.copy() for room in rooms])
     return None
+
+
+def _place_spread(
+    groups: list[int], missing: Mapping[int, int], resources: Mapping[int, Resources], rooms: list[Room]
+) -> list[Placed] | None:
+    """Give every machine its part of every group, then place the rest.
+
+    One group after another would fill machines with what needs GPUs and leave their CPUs to nobody. Groups with GPUs
+    are divided by the GPUs a machine has, the others by the CPUs those leave.
+    """
+    placed: list[Placed] = []
+    left = dict(missing)
+    for on_gpu in (True, False):
+        some = [group for group in groups if resources[group].requires_gpu is on_gpu]
+        amounts = [len(room.gpus) if on_gpu else max(0, room.cpus) for room in rooms]
+        total = sum(amounts) or 1
+        for room, amount in zip(rooms, amounts, strict=True):
+            for group in some:
+                before = len(placed)
+                _place(group, missing[group] * amount // total, resources[group], [room], placed)
+                left[group] -= len(placed) - before
+    fits = all(_place(group, left[group], resources[group], rooms, placed) for group in groups if left[group])
+    return placed if fits else None
 
 
 def _place(group: int, count: int, resources: Resources, rooms: list[Room], placed: list[Placed]) -> bool:
@@ -125,7 +167,7 @@ def _place(group: int, count: int, resources: Resources, rooms: list[Room], plac
     if resources.requires_gpu:
         return _place_shares(group, count, resources, rooms, placed)
     cpus = cpu_units(resources)
-    for room in sorted(rooms, key=lambda room: room.whole_gpus() > 0):
+    for room in sorted(rooms, key=Room.whole_gpus):
         here = min(count, max(0, room.cpus) // cpus) if cpus else count
         room.cpus -= here * cpus
         placed += [Placed(group, room.node, ())] * here

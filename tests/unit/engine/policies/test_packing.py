@@ -91,3 +91,20 @@ def test_a_worker_on_a_machine_that_is_gone_is_placed_anew():
 
     assert packing.kept == []
     assert packing.new == [Placed(0, 0, ())]
+
+
+def test_small_shares_fill_what_large_ones_leave():
+    # 0.4 twice and 10 of 80 GB once fill a GPU to 0.925; the smaller share alone on its GPUs would waste a fifth.
+    resources = {0: Resources(cpus=0, gpu_memory_gb=10), 1: Resources(cpus=0, gpus=0.4)}
+    packing = pack({0: 10, 1: 20}, resources, [room(node, gpus=2) for node in range(5)])
+
+    assert packing is not None
+
+
+def test_every_machine_gets_its_part_where_one_group_after_another_does_not_fit():
+    # On each of ten machines 4 GPUs for the first group and 28 CPUs with 3.5 GPUs for the second: no other way.
+    resources = {0: Resources(cpus=1, gpus=1), 1: Resources(cpus=1, gpu_memory_gb=10)}
+    packing = pack({0: 40, 1: 280}, resources, [room(node, cpus=32, gpus=8) for node in range(10)])
+
+    assert packing is not None
+    assert {sum(w.group == 0 for w in packing.new if w.node == node) for node in range(10)} == {4}
