@@ -42,7 +42,7 @@ def test_strided_values_are_copied_into_order():
     assert from_numbers(np.arange(6, dtype=np.int64)[::2]).to_pylist() == [0, 2, 4]
 
 
-@pytest.mark.parametrize("values", [np.zeros(2, np.int32), np.zeros((2, 2), np.float64)])
+@pytest.mark.parametrize("values", [np.zeros(2, np.int16), np.zeros((2, 2), np.float64)])
 def test_other_types_and_shapes_are_refused(values):
-    with pytest.raises(ValueError, match="expected int64 or float64 of one dimension"):
+    with pytest.raises(ValueError, match="expected one dimension of"):
         from_numbers(values)
