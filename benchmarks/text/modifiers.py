@@ -50,7 +50,7 @@ MODIFIERS: list[DocumentModifier] = [
 ]
 FILTERS: list[DocumentFilter[object]] = [
     FastTextLangId(),
-    FastTextLangId(max_chars=1000),
+    FastTextLangId(first_chars=1000),
     code.AlphaFilter(),
     code.HTMLBoilerplateFilter(),
     code.GeneralCommentToCodeFilter("text/x-c"),

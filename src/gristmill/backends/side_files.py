@@ -110,7 +110,9 @@ def _json_lines(batch: "DocumentBatch") -> list[bytes]:
 
 
 def _value(value: object) -> float | str:
-    return float(value) if isinstance(value, bool | int | float) else str(value)
+    if isinstance(value, bool | int | float):
+        return float(value)
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else str(value)
 
 
 def _quarantine_line(stage: str, item_id: str, record: Quarantined) -> bytes:

@@ -11,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from gristmill.errors import ConfigError, nearest
+from gristmill.stages.text.filters.score_columns import read_scores, score_fields
 from gristmill.storage.file_system import StorageOptions
 from gristmill.storage.open_read import open_stream
 from gristmill.storage.paths import list_files
@@ -79,7 +80,7 @@ def _scores(
 ) -> Iterator[pa.Table]:
     import pyarrow.parquet as pq
 
-    wanted = list(dict.fromkeys(rule.column for rule in rules))
+    wanted = list(dict.fromkeys(name for rule in rules for name in score_fields(rule.judge, rule.column)))
     for status in list_files(scored, extensions=["parquet"], storage_options=storage_options, who="scores"):
         with open_stream(status.path, storage_options=storage_options) as source:
             file = pq.ParquetFile(source)
@@ -96,7 +97,7 @@ def _scores(
 
 
 def _refused(table: pa.Table, rules: Sequence[Rule]) -> list[Mask]:
-    return [~rule.keep(table.column(rule.column)) for rule in rules]
+    return [~rule.keep(read_scores(table.column, rule.judge, rule.column)) for rule in rules]
 
 
 def _first(refused: Sequence[Mask], rows: int) -> NDArray[np.int64]:

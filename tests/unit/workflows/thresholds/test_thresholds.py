@@ -38,8 +38,21 @@ class EvenLength(DocumentFilter[int]):
         return score % 2 == 0
 
 
+class FirstAndLast(DocumentFilter[dict[str, str]]):
+    """A score of two parts."""
+
+    score_type = pa.struct([("first", pa.string()), ("last", pa.string())])
+
+    def score_document(self, text):
+        return {"first": text[:1], "last": text[-1:]}
+
+    def keep_document(self, score):
+        return score["first"] != "s" and score["last"] != ""
+
+
 def filters(least=3):
-    return [WordCountFilter(min_words=least), MeanWordLengthFilter(), CommonEnglishWordsFilter(), EvenLength()]
+    own = [EvenLength(), FirstAndLast()]
+    return [WordCountFilter(min_words=least), MeanWordLengthFilter(), CommonEnglishWordsFilter(), *own]
 
 
 @pytest.fixture

@@ -67,7 +67,7 @@ def test_scores_of_one_run_can_be_judged_in_another():
 
 
 def test_only_the_beginning_is_looked_at_if_asked():
-    judge = FastTextLangId(max_chars=len(ENGLISH))
+    judge = FastTextLangId(first_chars=len(ENGLISH))
 
     assert judge.score_document(ENGLISH + GERMAN * 9) == judge.score_document(ENGLISH)
 

@@ -1,11 +1,15 @@
 """A score of several parts is a typed column for each, and can be judged again from those columns."""
 
+import json
 from typing import ClassVar, TypedDict
 
 import pyarrow as pa
 import pytest
 
+from gristmill.backends.local import LocalExecutor
+from gristmill.pipeline import Pipeline
 from gristmill.stages.text.filters import DocumentFilter, Filter, Score, ScoreFilter
+from gristmill.stages.text.io import JsonlReader, JsonlWriter
 from gristmill.tasks import DocumentBatch
 
 
@@ -60,6 +64,15 @@ def test_a_missing_first_part_is_a_missing_score():
 
     assert stage.process(DocumentBatch("test", table)).num_items == 1
     assert stage.context.dropped == {"null_score": 1}
+
+
+def test_a_reject_is_written_with_all_parts(tmp_path):
+    (tmp_path / "in.jsonl").write_text('{"text": "äöüx"}\n')
+    stages = [JsonlReader(str(tmp_path / "in.jsonl")), ScoreFilter(ScriptFilter()), JsonlWriter(str(tmp_path / "out"))]
+    Pipeline("rejects", stages=stages).run(LocalExecutor(num_workers=0), rejects_path=tmp_path / "rejects")
+    [file] = (tmp_path / "rejects").rglob("*.jsonl")
+
+    assert json.loads(json.loads(file.read_text())["reject_value"]) == {"script": "other", "share": 0.25}
 
 
 def test_a_reject_shows_all_parts():

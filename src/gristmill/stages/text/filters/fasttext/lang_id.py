@@ -25,7 +25,7 @@ class FastTextLangId(DocumentFilter[Language]):
     """Keep texts whose language the model is sure of; with `lang`, only those in that language.
 
     `model_path` is a fastText model; by default lid.176.ftz, which the extra `langid` installs, with 176 languages as
-    ISO 639 codes. `lang` is compared without regard to case, and "eng" also means "eng_Latn". `max_chars` limits how
+    ISO 639 codes. `lang` is compared without regard to case, and "eng" also means "eng_Latn". `first_chars` limits how
     much of a text is looked at. Asked for as `language`, the scores are columns `language` and `language_score`; a text
     without a word has the language "und" and the score 0.
     """
@@ -36,7 +36,7 @@ class FastTextLangId(DocumentFilter[Language]):
     min_langid_score: float = 0.3
     lang: str | None = None
     _: KW_ONLY
-    max_chars: int | None = None
+    first_chars: int | None = None
 
     def __post_init__(self) -> None:
         check_model(self.model_path, who="FastTextLangId")
@@ -52,7 +52,7 @@ class FastTextLangId(DocumentFilter[Language]):
         return [self._score(model, text) for text in texts]
 
     def _score(self, model: Model, text: str) -> Language:
-        line = (text if self.max_chars is None else text[: self.max_chars]).strip().replace("\n", " ")
+        line = (text if self.first_chars is None else text[: self.first_chars]).strip().replace("\n", " ")
         found = predict(model, line) if line else None
         if found is None:
             return {"language": UNDETERMINED, "score": 0.0}
