@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from gristmill.kernels.dedup.compiled import compiled
 from gristmill.kernels.dedup.shingle_sets import common
 
+NEAR = 0.8  # of the threshold: what a size alone puts below is not even measured
+
 
 @compiled
 def verify(
@@ -25,16 +27,19 @@ def verify(
     threshold: float,
     max_kept: int,
     max_compared: int,
-) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int32], NDArray[np.int64]]:
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], NDArray[np.int32], NDArray[np.int64]]:
     """Decide about D documents, given best first.
 
     buckets      [D, B]   the bucket of each document in each band, numbered from 0
     values, bounds        the documents' shingle sets, sorted, end to end
     fixed        [D]      documents that are kept whatever they are similar to: those of an index
-    returns      lost_to  [D] the kept document each one lost to, or -1; its similarity; the bands the two share;
+    returns      nearest  [D] the kept document each one is most similar to, or -1 if it was compared with none
+                 lost_to  [D] the same where that is similar enough, else -1
+                 similarity, shared_bands [D] to and with the nearest
                  full     [num_buckets] how many kept documents found a bucket full
     """
     num_docs, num_bands = buckets.shape
+    nearest = np.full(num_docs, -1, np.int64)
     lost_to = np.full(num_docs, -1, np.int64)
     similarity = np.zeros(num_docs, np.float64)
     shared_bands = np.zeros(num_docs, np.int32)
@@ -56,13 +61,13 @@ def verify(
                 met[other] += 1
                 at = before[at]
         _compare(
-            doc, found[:num_found], met, values, bounds, threshold, max_compared, lost_to, similarity, shared_bands
+            doc, found[:num_found], met, values, bounds, threshold, max_compared, nearest, similarity, shared_bands
         )
         for i in range(num_found):
             met[found[i]] = 0
-        if fixed[doc]:
-            lost_to[doc] = -1
-        if lost_to[doc] < 0:
+        if nearest[doc] >= 0 and similarity[doc] >= threshold and not fixed[doc]:
+            lost_to[doc] = nearest[doc]
+        else:
             for band in range(num_bands):
                 bucket = buckets[doc, band]
                 if kept_in[bucket] >= max_kept:
@@ -71,7 +76,7 @@ def verify(
                 kept_in[bucket] += 1
                 before[doc * num_bands + band] = head[bucket]
                 head[bucket] = doc * num_bands + band
-    return lost_to, similarity, shared_bands, full
+    return nearest, lost_to, similarity, shared_bands, full
 
 
 @compiled
@@ -83,7 +88,7 @@ def _compare(
     bounds: NDArray[np.int64],
     threshold: float,
     max_compared: int,
-    lost_to: NDArray[np.int64],
+    nearest: NDArray[np.int64],
     similarity: NDArray[np.float64],
     shared_bands: NDArray[np.int32],
 ) -> None:
@@ -95,11 +100,9 @@ def _compare(
     for other in found:
         theirs = values[bounds[other] : bounds[other + 1]]
         least, most = min(len(own), len(theirs)), max(len(own), len(theirs))
-        if least < threshold * most:
+        if least < NEAR * threshold * most:
             continue
         shared = common(own, theirs)
         measured = shared / (len(own) + len(theirs) - shared)
-        if measured < threshold:
-            continue
-        if measured > similarity[doc] or (measured == similarity[doc] and other < lost_to[doc]):
-            lost_to[doc], similarity[doc], shared_bands[doc] = other, measured, met[other]
+        if measured > similarity[doc] or (measured == similarity[doc] and other < nearest[doc]):
+            nearest[doc], similarity[doc], shared_bands[doc] = other, measured, met[other]

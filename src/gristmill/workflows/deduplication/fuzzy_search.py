@@ -15,12 +15,20 @@ from numpy.typing import NDArray
 
 from gristmill.backends.base import BaseExecutor, Observer
 from gristmill.backends.run_result import RunResult
+from gristmill.kernels.arrow_arrays import from_numbers
 from gristmill.kernels.dedup.banding import Banding
 from gristmill.pipeline import Pipeline
 from gristmill.stages.deduplication.fuzzy.shingle_candidates import ShingleCandidates
 from gristmill.stages.deduplication.fuzzy.shingling import Shingling
 from gristmill.stages.deduplication.fuzzy.sketch_documents import SketchDocuments
-from gristmill.stages.deduplication.fuzzy.verify_candidates import MAX_KEPT, VerifyCandidates
+from gristmill.stages.deduplication.fuzzy.verify_candidates import (
+    CROWDED,
+    LOST,
+    MAX_KEPT,
+    NEAR,
+    NEAR_MISSES,
+    VerifyCandidates,
+)
 from gristmill.stages.deduplication.keep_policy import KeepPolicy
 from gristmill.stages.exchange import Exchange
 from gristmill.stages.text.io.writer import ArrowWriter
@@ -60,6 +68,7 @@ class Found:
     num_documents: int
     largest_bucket: int
     warnings: list[str]
+    near_misses: list[tuple[int, int, float]]  # documents that stay, what they are similar to, how similar
 
 
 class FuzzySearch:
@@ -100,7 +109,7 @@ class FuzzySearch:
             duplicates.kept_ids = from_texts(texts[len(duplicates) :])
         elif self.index_files:
             duplicates.kept_ids = self._index_ids(clusters, duplicates)
-        return Found(duplicates, sketched.read, clusters.largest_bucket, self._warnings(lost))
+        return Found(duplicates, sketched.read, clusters.largest_bucket, self._warnings(lost), _near_misses(lost))
 
     def _pipeline(self, name: str, stages: Sequence[object]) -> RunResult:
         """Run stages into Arrow files below the run directory."""
@@ -141,13 +150,14 @@ class FuzzySearch:
             clusters.doc[best[lose]],
             unknown,
             np.zeros(len(unknown), np.int32),
+            np.full(len(unknown), LOST),
         ]
         return pa.Table.from_arrays([pa.array(array) for array in arrays], names=_no_losers().column_names)
 
     def _with_followers(self, clusters: Clusters, lost: pa.Table) -> Duplicates:
         """Add the documents that are the same as others: they lose to their leader, or to what that lost to."""
         columns = {name: lost.column(name).to_numpy() for name in lost.column_names}
-        real = ~(columns["similarity"] == -1)
+        real = columns["kind"] == LOST
         at = _positions(clusters, columns["doc"][real])
         kept = np.arange(len(clusters.doc), dtype=np.int64)
         kept[at] = _positions(clusters, columns["kept_doc"][real])
@@ -172,7 +182,7 @@ class FuzzySearch:
         return from_texts(labels)
 
     def _warnings(self, lost: pa.Table) -> list[str]:
-        crowded = lost.filter(pa.compute.equal(lost.column("similarity"), -1.0)).to_pylist()
+        crowded = _of_kind(lost, CROWDED).to_pylist()
         if not crowded:
             return []
         crowded.sort(key=lambda row: (-row["bands_shared"], row["doc"]))
@@ -187,6 +197,11 @@ class FuzzySearch:
         return [text]
 
 
+def _near_misses(rows: pa.Table) -> list[tuple[int, int, float]]:
+    found = [(row["doc"], row["kept_doc"], row["similarity"]) for row in _of_kind(rows, NEAR).to_pylist()]
+    return sorted(found, key=lambda pair: (-pair[2], pair[0]))[:NEAR_MISSES]
+
+
 def _positions(clusters: Clusters, numbers: NDArray[np.uint64]) -> NDArray[np.int64]:
     """Where documents are among the sketches. Those of the input are in the order of their numbers."""
     indexed = (numbers & ~np.uint64(1 << 63)).astype(np.int64)
@@ -194,6 +209,11 @@ def _positions(clusters: Clusters, numbers: NDArray[np.uint64]) -> NDArray[np.in
     return np.where(numbers >= np.uint64(1 << 63), indexed, found)
 
 
+def _of_kind(rows: pa.Table, kind: np.int32) -> pa.Table:
+    return rows.take(from_numbers(np.flatnonzero(rows.column("kind").to_numpy() == kind)))
+
+
 def _no_losers() -> pa.Table:
     names = {"doc": pa.uint64(), "kept_doc": pa.uint64(), "similarity": pa.float64(), "bands_shared": pa.int32()}
+    names["kind"] = pa.int32()
     return pa.Table.from_arrays([pa.nulls(0, kind) for kind in names.values()], names=list(names))

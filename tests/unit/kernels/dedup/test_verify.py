@@ -43,7 +43,7 @@ def by_definition(buckets, documents, threshold):
 def test_it_equals_the_definition(documents, data, threshold):
     row = st.tuples(st.integers(0, 2), st.integers(3, 5))  # two bands with buckets of their own
     buckets = data.draw(st.lists(row, min_size=len(documents), max_size=len(documents)))
-    lost_to, similarity, shared, _ = decide(buckets, documents, threshold=threshold)
+    _, lost_to, similarity, shared, _ = decide(buckets, documents, threshold=threshold)
 
     assert lost_to.tolist() == by_definition(buckets, documents, threshold)
     for i, j in enumerate(lost_to):
@@ -54,17 +54,24 @@ def test_it_equals_the_definition(documents, data, threshold):
 
 def test_a_chain_of_small_differences_removes_only_neighbours_of_what_is_kept():
     documents = [set(range(i, i + 10)) for i in range(0, 12, 2)]  # neighbours 8/12 similar, the next ones 6/14
-    lost_to, _, _, _ = decide([[0]] * 6, documents, threshold=0.6)
+    _, lost_to, _, _, _ = decide([[0]] * 6, documents, threshold=0.6)
     assert lost_to.tolist() == [-1, 0, -1, 2, -1, 4]
 
 
 def test_a_document_of_an_index_never_loses():
-    lost_to, _, _, _ = decide([[0]] * 3, [{1, 2}] * 3, fixed=(0, 1))
+    _, lost_to, _, _, _ = decide([[0]] * 3, [{1, 2}] * 3, fixed=(0, 1))
     assert lost_to.tolist() == [-1, -1, 0]
 
 
 def test_a_crowded_bucket_is_counted_and_does_not_grow():
     documents = [{i, 100 + i} for i in range(20)]
-    lost_to, _, _, full = decide([[0]] * 20, documents, max_kept=5)
+    _, lost_to, _, _, full = decide([[0]] * 20, documents, max_kept=5)
     assert (lost_to == -1).all()
     assert full.tolist() == [15]
+
+
+def test_a_document_that_stays_knows_what_it_is_most_similar_to():
+    nearest, lost_to, similarity, _, _ = decide([[0]] * 3, [{1, 2, 3, 4}, {1, 2, 3, 9}, {1, 2, 8, 9}], threshold=0.7)
+    assert lost_to.tolist() == [-1, -1, -1]
+    assert nearest.tolist() == [-1, 0, 1]
+    assert similarity.tolist() == [0, 0.6, 0.6]

@@ -13,14 +13,19 @@ from gristmill.tasks import DocumentBatch
 
 MAX_KEPT = 256  # documents a bucket takes in
 MAX_COMPARED = 128  # documents one is compared with
+LOST, NEAR, CROWDED = np.int32(0), np.int32(1), np.int32(2)
+NEAR_MISSES = 20
+
+Verified = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], NDArray[np.int32], NDArray[np.int64]]
 
 
 @dataclass(eq=False)
 class VerifyCandidates(ProcessingStage[DocumentBatch, DocumentBatch]):
-    """Return a row for each document that loses: `doc`, `kept_doc`, `similarity`, `bands_shared`.
+    """Return rows of `doc`, `kept_doc`, `similarity`, `bands_shared` and `kind`.
 
-    A crowded bucket is reported by a row of its own, with similarity -1 and `bands_shared` as the number of documents
-    that were kept out of it, under the first document in it.
+    LOST      the document loses to `kept_doc`
+    NEAR      it stays, but only just: `NEAR_MISSES` of each partition, the most similar ones
+    CROWDED   it is the first of a bucket that was full, which `bands_shared` documents found so
     """
 
     rows_are_independent: ClassVar[bool] = False
@@ -47,17 +52,20 @@ class VerifyCandidates(ProcessingStage[DocumentBatch, DocumentBatch]):
         num_docs = len(doc)
         keys = keys.reshape(num_docs, -1) if num_docs else keys.reshape(0, 1)
         buckets, num_buckets = _number_buckets(keys)
-        lost_to, similarity, shared, full = self._verify(
+        nearest, lost_to, similarity, shared, full = self._verify(
             buckets, num_buckets, shingles, bounds, to_numbers(table.column("rank"), np.int64) < 0
         )
         lost = np.flatnonzero(lost_to >= 0)
+        close = np.flatnonzero((nearest >= 0) & (lost_to < 0) & (similarity < self.threshold))
+        close = close[np.argsort(-similarity[close], kind="stable")][:NEAR_MISSES]
         crowded = np.flatnonzero(full)
         firsts = _first_members(buckets, crowded)
-        columns = {
-            "doc": np.concatenate([doc[lost], doc[firsts]]),
-            "kept_doc": np.concatenate([doc[lost_to[lost]], doc[firsts]]),
-            "similarity": np.concatenate([similarity[lost], np.full(len(crowded), -1.0)]),
-            "bands_shared": np.concatenate([shared[lost], full[crowded].astype(np.int32)]),
+        columns: dict[str, NDArray[np.number]] = {
+            "doc": doc[np.concatenate([lost, close, firsts])],
+            "kept_doc": doc[np.concatenate([lost_to[lost], nearest[close], firsts])],
+            "similarity": np.concatenate([similarity[lost], similarity[close], np.zeros(len(firsts))]),
+            "bands_shared": np.concatenate([shared[lost], shared[close], full[crowded].astype(np.int32)]),
+            "kind": np.repeat([LOST, NEAR, CROWDED], [len(lost), len(close), len(firsts)]),
         }
         arrays = [from_numbers(array) for array in columns.values()]
         return DocumentBatch(task.dataset_name, pa.Table.from_arrays(arrays, names=list(columns)))
@@ -78,10 +86,10 @@ class VerifyCandidates(ProcessingStage[DocumentBatch, DocumentBatch]):
         shingles: NDArray[np.uint32],
         bounds: NDArray[np.int64],
         fixed: NDArray[np.bool_],
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int32], NDArray[np.int64]]:
+    ) -> Verified:
         from gristmill.kernels.dedup.verify import verify
 
-        decided: tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int32], NDArray[np.int64]] = verify(
+        decided: Verified = verify(
             buckets, num_buckets, read_only(shingles), bounds, fixed, self.threshold, MAX_KEPT, MAX_COMPARED
         )
         return decided

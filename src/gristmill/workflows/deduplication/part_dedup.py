@@ -1,0 +1,84 @@
+"""`PartDeduplicationWorkflow`: lines or paragraphs that occur in many documents are taken out of all but the first."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from gristmill.backends.base import BaseExecutor, Observer
+from gristmill.errors import ConfigError
+from gristmill.pipeline import Pipeline
+from gristmill.pipeline.workflow import WorkflowBase, WorkflowRunResult
+from gristmill.stages.deduplication.exact.find_duplicates import FindDuplicates
+from gristmill.stages.deduplication.exact.hash_parts import SEPARATORS, HashParts, RemoveParts, Unit, write_parts
+from gristmill.stages.exchange import Exchange
+from gristmill.stages.text.io.writer import ArrowWriter
+from gristmill.workflows.deduplication.dedup_input import WRITERS, DedupInput
+from gristmill.workflows.deduplication.removal import start_over
+from gristmill.workflows.deduplication.row_files import read_column
+
+PARTITION_BYTES = 64 * 1024**2
+
+
+@dataclass
+class PartDeduplicationWorkflow(WorkflowBase):
+    """Take out every line (or paragraph) that has occurred before, if it occurs at least `min_count` times.
+
+    Blank lines and lines of fewer than `min_chars` characters do not count and stay. White space around a line does not
+    count. A document of which fewer than `min_left_chars` characters are left is dropped. The files below
+    `output_path/deduplicated` are named like the input's.
+    """
+
+    output_path: str
+    input_path: str | Sequence[str]
+    input_filetype: str = "jsonl"
+    text_field: str = "text"
+    _: KW_ONLY
+    unit: Unit = "line"
+    min_count: int = 2
+    min_chars: int = 1
+    min_left_chars: int = 1
+    input_blocksize: int | str | None = None
+    read_kwargs: Mapping[str, object] | None = None
+    fresh: bool = False
+
+    def __post_init__(self) -> None:
+        self.output_path = str(self.output_path).rstrip("/")
+        if self.unit not in SEPARATORS:
+            raise ConfigError(
+                f"PartDeduplicationWorkflow: expected unit to be one of {[*SEPARATORS]}; got {self.unit!r}"
+            )
+        if self.min_count < 2:
+            raise ConfigError(f"PartDeduplicationWorkflow: expected min_count ≥ 2; got {self.min_count!r}")
+
+    def run(self, executor: BaseExecutor | None = None, *, observer: Observer | None = None) -> WorkflowRunResult:
+        """Find what repeats, then write the documents without it."""
+        started = time.monotonic()
+        path = self.input_path if isinstance(self.input_path, str) else [str(path) for path in self.input_path]
+        who = type(self).__name__
+        source = DedupInput(who, path, self.input_filetype, self.input_blocksize, None, self.read_kwargs)
+        run_dir = Path(self.output_path) / ".gristmill" / f"{self.unit}s"
+        if self.fresh:
+            start_over(run_dir, self.output_path)
+        stages = [
+            source.reader([self.text_field]),
+            HashParts(source.numbers, self.unit, self.text_field, self.min_chars),
+            Exchange(["low", "high"], source.num_bytes // PARTITION_BYTES + 1),
+            FindDuplicates(self.min_count),
+            ArrowWriter(str(run_dir / "duplicates")),
+        ]
+        pipeline = Pipeline("find_repeated_parts", stages=stages)  # type: ignore[arg-type]  # stages are invariant
+        found = pipeline.run(executor, checkpoint_path=run_dir / "identify", observer=observer)
+        doc = read_column(found.output_files, "doc", np.uint64)
+        if not (run_dir / "parts").exists():
+            write_parts(run_dir / "parts", doc, read_column(found.output_files, "part", np.int32))
+        removing = RemoveParts(source.numbers, str(run_dir / "parts"), self.unit, self.text_field, self.min_left_chars)
+        writer = WRITERS[source.filetype](f"{self.output_path}/deduplicated")
+        pipeline = Pipeline("remove_repeated_parts", stages=[source.reader(), removing, writer])  # type: ignore[list-item]
+        done = pipeline.run(executor, checkpoint_path=run_dir / "remove", observer=observer)
+        numbers = {"num_parts_removed": len(doc), "num_documents": done.read, "num_kept": done.written}
+        return WorkflowRunResult(
+            "part_deduplication", {"removal": done}, {**numbers, "total_time": time.monotonic() - started}
+        )
