@@ -22,7 +22,8 @@ from gristmill.stages.deduplication.keep_policy import KeepPolicy
 from gristmill.stages.exchange import Exchange
 from gristmill.stages.text.io.writer import ArrowWriter
 from gristmill.workflows.deduplication.dedup_input import DedupInput, given_input
-from gristmill.workflows.deduplication.duplicates_table import Duplicates, write_duplicates
+from gristmill.workflows.deduplication.duplicates_table import Duplicates
+from gristmill.workflows.deduplication.findings import write_findings
 from gristmill.workflows.deduplication.ignored_options import warn_ignored
 from gristmill.workflows.deduplication.removal import remove_documents, start_over
 from gristmill.workflows.deduplication.row_files import read_rows
@@ -37,7 +38,8 @@ class ExactDeduplicationWorkflow(WorkflowBase):
 
     Below `output_path` it writes `deduplicated/` (with `perform_removal`) and `duplicates.parquet`. `text_field` may be
     any column, a URL for instance. With `normalize`, texts that differ in case, accents, punctuation or white space
-    only are the same. Documents without text are kept. The same call continues a run that was killed.
+    only are the same. Documents without text are kept. The report names files that lose more than `alarm_share`. The
+    same call continues a run that was killed.
     """
 
     output_path: str
@@ -60,6 +62,7 @@ class ExactDeduplicationWorkflow(WorkflowBase):
     _: KW_ONLY
     keep: str = "first"
     normalize: bool = False
+    alarm_share: float = 0.5
     fresh: bool = False
 
     def __post_init__(self) -> None:
@@ -83,16 +86,17 @@ class ExactDeduplicationWorkflow(WorkflowBase):
         run_dir = Path(self.output_path) / ".gristmill" / "exact"
         if self.fresh:
             start_over(run_dir, self.output_path)
-        duplicates, num_read = self._identify(source, run_dir, executor, observer)
+        duplicates = self._identify(source, run_dir, executor, observer)
         result = WorkflowRunResult("exact_deduplication")
-        result.extend_metadata(
-            {
-                "num_documents": num_read,
-                "num_duplicates": len(duplicates),
-                "duplicates_path": write_duplicates(duplicates.to_table(source), self.output_path),
-                "identification_time": time.monotonic() - started,
-            }
+        findings = write_findings(
+            source,
+            duplicates,
+            self.output_path,
+            text_field=self.text_field,
+            ledger_path=run_dir / "identify" / "segment-1" / "ledger.jsonl",
+            alarm_share=self.alarm_share,
         )
+        result.extend_metadata({**findings, "identification_time": time.monotonic() - started})
         if self.perform_removal:
             removed = remove_documents(
                 source,
@@ -116,7 +120,7 @@ class ExactDeduplicationWorkflow(WorkflowBase):
 
     def _identify(
         self, source: DedupInput, run_dir: Path, executor: BaseExecutor | None, observer: Observer | None
-    ) -> tuple[Duplicates, int]:
+    ) -> Duplicates:
         hashing = HashDocuments(source.numbers, self.text_field, self.id_field, self._keep, self.normalize)
         hashing.compile()
         # A document of 1 KB on average: the input's size decides, never the machine.
@@ -134,7 +138,7 @@ class ExactDeduplicationWorkflow(WorkflowBase):
         rows = read_rows(done.output_files, columns)
         if not rows.num_rows:
             nothing = np.zeros(0, np.uint64)
-            return Duplicates(nothing, nothing, np.zeros(0), np.zeros(0, np.int32)), done.read
+            return Duplicates(nothing, nothing, np.zeros(0), np.zeros(0, np.int32))
         doc = to_numbers(rows.column("doc"), np.uint64)
         order = np.argsort(doc)
         rows = rows.take(from_numbers(order)).combine_chunks()
@@ -146,4 +150,4 @@ class ExactDeduplicationWorkflow(WorkflowBase):
         )
         if self.id_field:
             found.ids, found.kept_ids = rows.column("id").combine_chunks(), rows.column("kept_id").combine_chunks()
-        return found, done.read
+        return found

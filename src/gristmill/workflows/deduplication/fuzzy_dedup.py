@@ -19,7 +19,7 @@ from gristmill.pipeline.workflow import WorkflowBase, WorkflowRunResult
 from gristmill.stages.deduplication.fuzzy.shingling import Shingling
 from gristmill.stages.deduplication.keep_policy import KeepPolicy
 from gristmill.workflows.deduplication.dedup_input import DedupInput, given_input
-from gristmill.workflows.deduplication.duplicates_table import write_duplicates
+from gristmill.workflows.deduplication.findings import write_findings
 from gristmill.workflows.deduplication.fuzzy_index import FuzzyIndex
 from gristmill.workflows.deduplication.fuzzy_search import FuzzySearch, FuzzySettings
 from gristmill.workflows.deduplication.ignored_options import warn_ignored
@@ -71,6 +71,7 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
     id_field: str | None = None
     index: str | None = None
     consult: Sequence[str] = field(default_factory=tuple)
+    alarm_share: float = 0.5
     fresh: bool = False
     verbose: bool = True
 
@@ -121,19 +122,24 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
         search = FuzzySearch(source, self._settings, run_dir, index.files(run_dir), executor, observer)
         found = search.run()
         result = WorkflowRunResult("fuzzy_deduplication")
-        result.extend_metadata(
-            {
-                "num_documents": found.num_documents,
-                "num_duplicates": len(found.duplicates),
-                "duplicates_path": write_duplicates(found.duplicates.to_table(source), self.output_path),
-                "num_bands": self._settings.banding.num_bands,
-                "minhashes_per_band": self._settings.banding.rows,
-                "largest_bucket": found.largest_bucket,
-                "warnings": found.warnings,
-                "identification_time": time.monotonic() - started,
-            }
+        findings = write_findings(
+            source,
+            found.duplicates,
+            self.output_path,
+            text_field=self.text_field,
+            ledger_path=run_dir / "sketch-run" / "ledger.jsonl",
+            alarm_share=self.alarm_share,
+            near_misses=found.near_misses,
         )
-        if self.verbose:
+        about = {
+            "num_bands": self._settings.banding.num_bands,
+            "minhashes_per_band": self._settings.banding.rows,
+            "largest_bucket": found.largest_bucket,
+            "warnings": found.warnings,
+            "identification_time": time.monotonic() - started,
+        }
+        result.extend_metadata({**findings, **about})
+        if self.verbose and found.warnings:
             print("\n".join(found.warnings), file=sys.stderr)
         if self.perform_removal:
             self._remove(source, run_dir, found.duplicates.doc, result, executor, observer)

@@ -65,7 +65,6 @@ class Found:
     """What a search has found."""
 
     duplicates: Duplicates
-    num_documents: int
     largest_bucket: int
     warnings: list[str]
     near_misses: list[tuple[int, int, float]]  # documents that stay, what they are similar to, how similar
@@ -109,7 +108,7 @@ class FuzzySearch:
             duplicates.kept_ids = from_texts(texts[len(duplicates) :])
         elif self.index_files:
             duplicates.kept_ids = self._index_ids(clusters, duplicates)
-        return Found(duplicates, sketched.read, clusters.largest_bucket, self._warnings(lost), _near_misses(lost))
+        return Found(duplicates, clusters.largest_bucket, self._warnings(lost), _near_misses(lost))
 
     def _pipeline(self, name: str, stages: Sequence[object]) -> RunResult:
         """Run stages into Arrow files below the run directory."""
