@@ -117,7 +117,9 @@ class Scheduler:
     # Source
 
     def _source_listed(self, event: e.SourceListed) -> None:
-        self.pull_outstanding = False
+        # An answer that has come before is no answer to what was asked since.
+        if not event.items or event.items[-1].index > self.last_listed:
+            self.pull_outstanding = False
         for item in event.items:
             if item.index <= self.last_listed:  # partitions come in order, so this one is a repeat
                 self.out.append(c.Release(item.payload))
@@ -210,14 +212,13 @@ class Scheduler:
 
     def _take_back(self, worker: WorkerRecord, *, cause: str | None, crumb: e.Crumb | None) -> None:
         """Requeue what a worker held. Only what it was running can be to blame for its end."""
-        running = True
         if worker.assigned:
             self.groups[worker.group].book.wasted_s += self.now - worker.running_since
-        for task in list(worker.assigned.values()):
+        running = next(iter(worker.assigned.values()), None)
+        for task in reversed(worker.assigned.values()):  # each goes to the front, so the first comes to be first again
             task.change(Change.WORKER_LOST)
-            if running and cause is not None:
+            if task is running and cause is not None:
                 task.trial = retry.after_death(task.trial, cause, crumb)
-            running = False
             self._requeue(task)
         worker.assigned.clear()
 
@@ -284,19 +285,19 @@ class Scheduler:
             self.out.append(c.Release(event.output.payload))
             return
         worker, task = found
-        self._take_over(worker, task, event.output)
-        self.groups[task.group].crew.emitted(worker, task.id)
+        if self._take_over(worker, task, event.output):
+            self.groups[task.group].crew.emitted(worker, task.id)
 
     def _task_stepped(self, event: e.TaskStepped) -> None:
         found = self._assigned(event.worker, event.task)
         if found is not None:
             found[0].running_since = self.now
 
-    def _take_over(self, worker: WorkerRecord, task: TaskRecord, output: e.Output) -> None:
-        """Accept one output of a task, unless an earlier attempt has delivered it already."""
+    def _take_over(self, worker: WorkerRecord, task: TaskRecord, output: e.Output) -> bool:
+        """Accept one output of a task, unless it has been delivered already."""
         if output.index < task.received:
             self.out.append(c.Release(output.payload))
-            return
+            return False
         task.received = output.index + 1
         root = self.roots[task.root]
         if task.group + 1 == len(self.groups):
@@ -304,6 +305,7 @@ class Scheduler:
         else:
             root.live += 1
             self._enqueue(task.root, task.group + 1, output, output.item_id, worker.node, path_s=task.path_s)
+        return True
 
     def _task_finished(self, event: e.TaskFinished) -> None:
         found = self._assigned(event.worker, event.task)
