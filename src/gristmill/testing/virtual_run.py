@@ -9,7 +9,7 @@ handles of its own, a repeated message too, so that releasing those of a repeat 
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -85,7 +85,10 @@ class PretendedWorker:
 
 
 class VirtualRun:
-    """One run. `events` and `commands` are everything that went in and came out, in order."""
+    """One run. `events` and `commands` are everything that went in and came out, in order.
+
+    `done` are source partitions an earlier run has committed: this one goes on without them.
+    """
 
     def __init__(
         self,
@@ -95,8 +98,9 @@ class VirtualRun:
         *,
         config: SchedulerConfig | None = None,
         setup_s: float = 0.01,
+        done: Collection[int] = (),
     ) -> None:
-        sizes = list(sources)
+        sizes = {index: size for index, size in enumerate(sources) if index not in done}
         self.groups = groups
         self.config = config or SchedulerConfig(num_sources=len(sizes))
         self.scheduler = Scheduler(groups, self.config)
@@ -115,7 +119,7 @@ class VirtualRun:
         self.published: list[int] = []
         self.finish: c.Finish | None = None
         self.quarantined: dict[str, int] = {}  # item -> how many of its outputs had left before
-        self._unlisted = deque(enumerate(sizes))
+        self._unlisted = deque(sizes.items())
         self._next_payload = 0
         self._next_worker = 0
         self._do: dict[type, Callable[..., None]] = {
