@@ -12,7 +12,7 @@ CORE := $(VENV)/.installed-core
 DEV := $(VENV)/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check test-all fault e2e bench bench-engine bench-text bench-peers docs changelog clean
+.PHONY: help setup demo test test-nightly check test-all fault e2e bench bench-engine bench-text bench-peers docs changelog clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,6 +36,9 @@ demo: $(CORE) ## curate a small corpus and say where to look next (installs the 
 
 test: $(DEV) ## run every test, those that kill processes included
 	$(PYTEST) -n $(JOBS) -m "not bench" tests
+
+test-nightly: $(DEV) ## run the property tests of the engine over thousands of seeds; takes the night's first half hour
+	GRISTMILL_SEEDS=5000 $(PYTEST) -n $(JOBS) --timeout 7200 tests/property
 
 check: $(DEV) ## lint, formatting, types, architecture tests, changelog fragments
 	$(PY) -m ruff check .

@@ -1,14 +1,9 @@
-"""A crash after any event, and a restart, give the same outputs and books (I4).
-
-`make test-nightly` runs this over thousands of seeds: `GRISTMILL_SEEDS=5000`.
-"""
-
-import os
+"""A crash after any event, and a restart, give the same outputs and books (I4)."""
 
 import pytest
+from tests.property.budget import SEEDS
 from tests.property.crashes import check_crashes, ledgers_after_every_event, whole_run
 
-SEEDS = int(os.environ.get("GRISTMILL_SEEDS", "200"))
 BLOCKS = 8
 
 

@@ -8,8 +8,11 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from tests.property.budget import SEEDS
+from tests.property.scheduler_state import state_of
 from tests.property.scripts import Fanning
 
+from gristmill.engine import commands as c
 from gristmill.engine import events as e
 from gristmill.engine.scheduler import SchedulerConfig
 from gristmill.stages.resources import Resources
@@ -89,7 +92,27 @@ class SchedulerMachine(RuleBasedStateMachine):
     @rule(choice=choices)
     def an_old_message_is_repeated(self, choice):
         old = [event for event in self.run.events if not isinstance(event, e.Ticked | e.NodeLost | e.WorkerSetupFailed)]
-        self.run.repeat(pick(old, choice))
+        event = pick(old, choice)
+        if isinstance(event, e.NodeJoined) and event.node not in self.run.scheduler.fleet.nodes:
+            self.run.repeat(event)  # a machine that was lost is back
+        else:
+            self.nothing_follows(self.run.repeat, event)
+
+    @precondition(lambda self: self.is_on() and self.run.running())
+    @rule(choice=choices)
+    def a_worker_dies_and_its_result_comes_late(self, choice):
+        worker = pick(self.run.running(), choice)
+        result = self.run.last_words(worker)
+        self.run.lose(worker)
+        self.nothing_follows(self.run.feed, result)
+
+    def nothing_follows(self, deliver, event):
+        """Deliver a message that is late or repeated: I18 says that it changes nothing and only its payloads go."""
+        self.run.feed()  # what is due now has nothing to do with it
+        before = state_of(self.run.scheduler)
+        answer = deliver(event)
+        assert {type(command) for command in answer} <= {c.Release}
+        assert state_of(self.run.scheduler) == before
 
     @rule(wait=st.floats(0, 3))
     def time_passes(self, wait):
@@ -118,6 +141,6 @@ class SchedulerMachine(RuleBasedStateMachine):
 
 
 SchedulerMachine.TestCase.settings = settings(
-    derandomize=True, deadline=None, max_examples=120, stateful_step_count=60, print_blob=True
+    derandomize=True, deadline=None, max_examples=SEEDS // 2, stateful_step_count=60, print_blob=True
 )
 TestEveryPartitionIsCommittedOnceWhateverHappens = pytest.mark.slow(SchedulerMachine.TestCase)

@@ -60,7 +60,7 @@ class SourceItem(msgspec.Struct, frozen=True, array_like=True):
 
 
 class SourceListed(msgspec.Struct, frozen=True, array_like=True, tag=True):
-    """The next partitions, in answer to PullSource."""
+    """The next partitions, in answer to PullSource. If there are none, SourceExhausted is the answer."""
 
     items: tuple[SourceItem, ...]
 

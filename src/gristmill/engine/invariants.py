@@ -2,19 +2,17 @@
 
 `Scheduler.handle` does not call this: it costs more than a step. Tests call it after every event.
 
-| invariant                                                    | checked                                           |
-|--------------------------------------------------------------|---------------------------------------------------|
-| I1 GPUs and CPUs of a node are those of its workers          | here; workers that start or drain count           |
-| I2 bytes are those of the tasks, and within the limit        | here; `_admissions` says what exactly holds       |
-| I3 a group's live tasks are the queued, delayed and assigned | here; and each root counts its own                |
-| I4 every root is committed once                              | here: no task without its root; `testing`: once   |
-| I5, I6 no idle worker beside a task it could have            | here; that a run ends: `tests/property`           |
-| I7–I12, I16 quality of plans                                 | where plans are made; scaling is not planned yet  |
-| I13, I20 the same events give the same commands              | `gristmill replay --check`; `tests/property`      |
-| I14, I15 poison costs a bounded number of attempts           | `tests/property/test_poison_is_bounded.py`        |
-| I17 a finished group holds nothing                           | here                                              |
-| I18 late and repeated events change nothing                  | `tests/property/test_scheduler_machine.py`        |
-| I19 nothing is forgotten                                     | here: what is live is queued, delayed or assigned |
+| invariant                                                     | here                                               |
+|---------------------------------------------------------------|----------------------------------------------------|
+| I1 GPUs and CPUs of a node are those of its workers           | `_allocations`; who starts or drains counts        |
+| I2 bytes are those of the tasks, and within the limit         | `_bytes`, `_admissions`: with the lanes still free |
+| I3 a group's live tasks are the queued, delayed and assigned  | `_tasks`; and each root counts its own             |
+| I4 no task without its root, no root open and committed       | `_tasks`                                           |
+| I5, I6 no idle worker beside a task it could have             | `_idleness`, `_crews`                              |
+| I17 a finished group holds nothing                            | `_finished_groups`                                 |
+| I19 nothing is forgotten, and what waits is not passed over   | `_tasks`, `_order`                                 |
+
+The others are about more than one step: `tests/property/README.md` says where each is checked.
 """
 
 from collections import Counter
@@ -23,6 +21,7 @@ from collections.abc import Iterable
 from gristmill.engine import commands as c
 from gristmill.engine.crew import WorkerRecord, WorkerState
 from gristmill.engine.policies import batching
+from gristmill.engine.policies.backpressure import MemoryBook, NodeBytes
 from gristmill.engine.policies.placement import UNITS
 from gristmill.engine.scheduler import Scheduler
 from gristmill.engine.state import GroupRecord
@@ -38,7 +37,11 @@ def check(scheduler: Scheduler, commands: Iterable[c.Command] = ()) -> None:
     _bytes(scheduler)
     if scheduler.finished:
         return  # an aborted run leaves things lying where they are
-    _admissions(scheduler, list(commands))
+    sends = (x for x in commands if isinstance(x, c.SendTask))
+    sent = [(x.worker, assignment.task) for x in sends for call in x.calls for assignment in call]
+    sent = [(worker, task) for worker, task in sent if task in scheduler.tasks]  # the others were recalled at once
+    _admissions(scheduler, sent)
+    _order(scheduler, [scheduler.tasks[task] for _, task in sent])
     _idleness(scheduler)
     _finished_groups(scheduler)
 
@@ -98,6 +101,7 @@ def _tasks(s: Scheduler) -> None:
         _agree("I3", f"tasks of workers, group {index}", {t.state for t in assigned} <= {State.ASSIGNED}, expected=True)
         _agree("I3", f"live tasks of group {index}", group.live, len(waiting) + len(assigned))
     _agree("I19", "all tasks", sorted(s.tasks), sorted(seen))
+    _agree("I4", "roots open and being committed", sorted(s.committing & s.roots.keys()), [])
     by_root = Counter(task.root for task in seen.values())
     _agree("I3", "live tasks by root", {r.id: r.live for r in s.roots.values()}, {r: by_root[r] for r in s.roots})
 
@@ -122,8 +126,11 @@ def _bytes(s: Scheduler) -> None:
         _agree("I2", f"bytes in all on node {node}", totals, (held.total(), reserved.total()))
 
 
-def _admissions(s: Scheduler, commands: list[c.Command]) -> None:
+def _admissions(s: Scheduler, pairs: list[tuple[int, int]]) -> None:
     """I2: after a step that sent a task to a node, its bytes are within the limit, but for one that could not wait.
+
+    So is the room that groups after it lack of their lanes. Downstream goes first, so the last sent is the one that had
+    to leave most room.
 
     That one may be as large as it is: it was sent while nothing ran there, or while all that ran were streaming and
     waited for their successors. Between steps more may come in than was expected of the tasks that run; then nothing
@@ -132,14 +139,31 @@ def _admissions(s: Scheduler, commands: list[c.Command]) -> None:
     for node, book in s.memory.nodes.items():
         workers = [worker for group in s.groups for worker in group.workers.values() if worker.node == node]
         here = {worker.id for worker in workers}
-        sends = (x for x in commands if isinstance(x, c.SendTask) and x.worker in here)
-        sent = [assignment.task for x in sends for call in x.calls for assignment in call]
+        sent = [task for worker, task in pairs if worker in here]
         streaming = [worker for worker in workers if any(task.received for task in worker.assigned.values())]
         running = {task for worker in workers for task in worker.assigned}
         waiting = {task for worker in streaming for task in worker.assigned}
-        total = book.held_total + book.reserved_total
-        if sent and not running - waiting <= set(sent[:1]) and total > book.limit:
+        if not sent or running - waiting <= set(sent[:1]):
+            continue
+        lacking = sum(_lacking(s.memory, book, later) for later in range(s.tasks[sent[-1]].group + 1, len(s.groups)))
+        total = book.held_total + book.reserved_total + lacking
+        if total > book.limit:
             raise EngineBug(f"I2 bytes of node {node} after {sent}: expected at most {book.limit}; got {total}")
+
+
+def _lacking(memory: MemoryBook, book: NodeBytes, group: int) -> int:
+    """Bytes a group lacks on a node of room for its largest task, in and out."""
+    lane = memory.lane[group]
+    out = memory.need(group, lane) if lane and memory.expansion[group] is not None else 0
+    return max(0, lane - book.held[group]) + max(0, out - book.reserved[group])
+
+
+def _order(s: Scheduler, sent: list[TaskRecord]) -> None:
+    """I19: among tasks that have not been tried, first come is first sent, so that none is passed over for ever."""
+    for index, group in enumerate(s.groups):
+        latest = max((task.queued_at for task in sent if task.group == index and not task.trial.attempts), default=0.0)
+        passed = [task.item_id for task in group.queue if not task.trial.attempts and task.queued_at < latest]
+        _agree("I19", f"tasks of group {index} that were passed over", passed, [])
 
 
 def _idleness(s: Scheduler) -> None:

@@ -118,7 +118,7 @@ class Scheduler:
 
     def _source_listed(self, event: e.SourceListed) -> None:
         # An answer that has come before is no answer to what was asked since.
-        if not event.items or event.items[-1].index > self.last_listed:
+        if event.items and event.items[-1].index > self.last_listed:
             self.pull_outstanding = False
         for item in event.items:
             if item.index <= self.last_listed:  # partitions come in order, so this one is a repeat
@@ -134,6 +134,8 @@ class Scheduler:
             self._enqueue(item.index, 0, item, item.name, None)
 
     def _source_ended(self, event: e.SourceExhausted) -> None:
+        if self.source_exhausted:
+            return
         self.source_exhausted = True
         self.pull_outstanding = False
         self.fleet.rescale_now = True
@@ -233,7 +235,7 @@ class Scheduler:
     def _memory_sampled(self, event: e.MemorySampled) -> None:
         worker = self.fleet.find(event.worker)
         if worker is not None:
-            worker.rss_bytes = event.rss_bytes
+            worker.rss_bytes = max(worker.rss_bytes, event.rss_bytes)
             if event.rss_bytes > (self.config.worker_memory_bytes or event.rss_bytes):
                 self.caretaker.worker_may_be_worn()
 

@@ -150,6 +150,9 @@ class VirtualRun:
         invariants.check(self.scheduler, commands)
         for command in commands:
             self._obey(command)
+        done = self.scheduler.partitions_done
+        if done != len(self.published):
+            raise EngineBug(f"virtual run: expected {len(self.published)} partitions to be done; got {done}")
         self.commands.extend(commands)
         return commands
 
@@ -181,8 +184,15 @@ class VirtualRun:
         record.next_task()
         self.feed(e.TaskRaised(worker, task, f"stage_{record.group}", "ValueError: no", transient))
 
-    def repeat(self, event: e.Event) -> None:
-        """Deliver an old message again, with handles of its own."""
+    def last_words(self, worker: int) -> e.Event:
+        """What a worker that has a task would say if it finished it now, for a message that comes too late."""
+        record = self.workers[worker]
+        deed = self._deed(record)
+        outputs = (self._output(record.todo[0], n, deed) for n in range(record.emitted, len(deed.sizes)))
+        return e.TaskFinished(worker, record.todo[0].task, tuple(outputs), deed.service_s, ())
+
+    def repeat(self, event: e.Event) -> list[c.Command]:
+        """Deliver an old message again, with handles of its own; return the answer."""
         if isinstance(event, e.TaskFinished):
             event = e.TaskFinished(
                 event.worker, event.task, tuple(map(self._again, event.outputs)), event.useful_s, event.counts
@@ -192,7 +202,7 @@ class VirtualRun:
         elif isinstance(event, e.SourceListed):
             items = [e.SourceItem(i.index, i.name, i.num_bytes, self._payload(i.name)) for i in event.items]
             event = e.SourceListed(tuple(items))
-        self.feed(event)
+        return self.feed(event)
 
     def _again(self, output: e.Output) -> e.Output:
         return e.Output(output.index, output.item_id, output.num_bytes, self._payload(output.item_id))
