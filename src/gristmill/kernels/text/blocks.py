@@ -1,80 +1,80 @@
-"""Sixty-four bytes at a time, one bit for each: where the white space is, the letters, and the starts of characters.
+"""Sixty-four bytes at a time, one bit for each: where the white space is, the letters, the newlines.
 
-Words then cost a few operations on whole masks, and no branch that depends on how long a word is.
+A question about 64 bytes is a handful of vector instructions. Words then cost a few operations on whole masks, and no
+branch that depends on how long they are. At least 64 bytes of the array lie before the end of any text that has bytes.
 """
 
 import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
 
 from gristmill.kernels.text.inline import inline
 from gristmill.kernels.text.spaces import space_length
-from gristmill.kernels.text.words_of_bytes import HIGHS, ONES, Bytes, count_trailing_zeros, load8, load_up_to_8
+from gristmill.kernels.text.words_of_bytes import Bytes, count_trailing_zeros
 
 BLOCK = 64
 
-_LOW7 = np.uint64(0x7F) * ONES
-_GATHER = np.uint64(0x0102040810204080)
+_ONE = np.uint64(1)
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
-def _at_least(byte: int) -> np.uint64:
-    """What to add to eight bytes below 0x80 so that the high bits say which are at least this one."""
-    return np.uint64(0x80 - byte) * ONES
+@intrinsic
+def _range_bits(typing_context, data, index, low, count):  # type: ignore[no-untyped-def]  # the form numba prescribes
+    """Return which of data[index:index + 64] are in [low, low + count); the first byte is the lowest bit."""
+    del typing_context, low, count
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        del context, signature
+        pointer, at, least, size = arguments
+        vector = ir.VectorType(ir.IntType(8), BLOCK)
+        address = builder.bitcast(builder.gep(pointer, [at]), vector.as_pointer())
+        values = builder.load(address, align=1)
+        apart = builder.sub(values, _everywhere(builder, vector, least))
+        found = builder.icmp_unsigned("<", apart, _everywhere(builder, vector, size))
+        return builder.bitcast(found, ir.IntType(64))
+
+    return types.uint64(data, types.int64, types.int64, types.int64), generate
 
 
-_TAB, _PAST_RETURN, _SEPARATOR, _PAST_SPACE = map(_at_least, (0x09, 0x0E, 0x1C, 0x21))
-_A, _PAST_Z = map(_at_least, (ord("a"), ord("z") + 1))
-_CASE = np.uint64(0x20) * ONES
-
-
-@inline
-def gather(flags: np.uint64) -> np.uint64:
-    """Return the high bits of eight bytes as eight low bits; all other bits must be zero."""
-    return (flags >> np.uint64(7)) * _GATHER >> np.uint64(56)
-
-
-@inline
-def _ascii_space(value: np.uint64) -> np.uint64:
-    low = value & _LOW7
-    control = (low + _TAB) & ~(low + _PAST_RETURN)
-    other = (low + _SEPARATOR) & ~(low + _PAST_SPACE)
-    return (control | other) & ~value & HIGHS
-
-
-@inline
-def ascii_letters(value: np.uint64) -> np.uint64:
-    """Return the high bit of each byte that is an ASCII letter."""
-    folded = (value | _CASE) & _LOW7
-    return (folded + _A) & ~(folded + _PAST_Z) & ~value & HIGHS
+def _everywhere(builder: ir.IRBuilder, vector: ir.VectorType, value: ir.Value) -> ir.Value:
+    byte = builder.trunc(value, ir.IntType(8))
+    one = builder.insert_element(ir.Constant(vector, ir.Undefined), byte, ir.IntType(32)(0))
+    return builder.shuffle_vector(one, one, ir.Constant(ir.VectorType(ir.IntType(32), BLOCK), [0] * BLOCK))
 
 
 @inline
-def bytes_equal_to(value: np.uint64, byte: int) -> np.uint64:
-    """Return the high bit of each byte that equals one below 0x80."""
-    apart = value ^ (np.uint64(byte) * ONES)
-    return ~((apart & _LOW7) + _LOW7 | apart) & HIGHS
+def block_at(position: int, stop: int) -> tuple[int, np.uint64]:
+    """Return where to load 64 bytes, and how far to shift what is found, to learn about those from `position` on.
+
+    No byte at `stop` or behind is loaded: at the end of a text, bytes before it are, and shifted out.
+    """
+    size = min(stop - position, BLOCK)
+    return position + size - BLOCK, np.uint64(BLOCK - size)
+
+
+@inline
+def range_bits(data: Bytes, block: tuple[int, np.uint64], low: int, count: int) -> np.uint64:
+    """Return which bytes of a block are in [low, low + count)."""
+    index, shift = block
+    return _range_bits(data, index, low, count) >> shift
 
 
 @inline
 def word_bits(data: Bytes, start: int, position: int, stop: int) -> tuple[np.uint64, np.uint64, np.uint64]:
     """Return three masks for the 64 bytes from `position` on: in a word, not ASCII, first byte of a long character.
 
-    `start` is where the document begins; what lies at `stop` or behind is white space.
+    `start` is where the document begins; `position` is before `stop`, and what lies there or behind is white space.
     """
-    space = highs = leads = np.uint64(0)
-    if position >= stop:
-        return space, highs, leads
-    for k in range(8):
-        here = position + 8 * k
-        value = load8(data, here) if here + 8 <= stop else load_up_to_8(data, here, max(here, stop))
-        shift = np.uint64(8 * k)
-        space |= gather(_ascii_space(value)) << shift
-        highs |= gather(value & HIGHS) << shift
-        leads |= gather(value & (value << np.uint64(1)) & HIGHS) << shift
-    if position + BLOCK > stop:
-        space |= _ALL << np.uint64(stop - position)
+    block = block_at(position, stop)
+    space = range_bits(data, block, 0x09, 5) | range_bits(data, block, 0x1C, 5)
+    highs = range_bits(data, block, 0x80, 128)
+    leads = np.uint64(0)
+    inside = ~space & (_ALL >> block[1])
     if highs:
-        space |= _long_spaces(data, start, position, stop, leads)
-    return ~space, highs, leads
+        leads = range_bits(data, block, 0xC0, 64)
+        inside &= ~_long_spaces(data, start, position, stop, leads)
+    return inside, highs, leads
 
 
 @inline
@@ -85,11 +85,11 @@ def _long_spaces(data: Bytes, start: int, position: int, stop: int, leads: np.ui
         if position - before >= start:
             length = space_length(data, position - before, stop)
             if length > before:
-                space |= (np.uint64(1) << np.uint64(length - before)) - np.uint64(1)
+                space |= (_ONE << np.uint64(length - before)) - _ONE
     while leads:
         at = count_trailing_zeros(leads)
-        leads &= leads - np.uint64(1)
+        leads &= leads - _ONE
         length = space_length(data, position + at, stop)
         if length:
-            space |= ((np.uint64(1) << np.uint64(length)) - np.uint64(1)) << np.uint64(at)
+            space |= ((_ONE << np.uint64(length)) - _ONE) << np.uint64(at)
     return space

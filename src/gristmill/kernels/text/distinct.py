@@ -60,11 +60,3 @@ def count_byte(data: Bytes, start: int, stop: int, byte: int) -> int:
     for i in range(start, stop):
         count += data[i] == byte
     return count
-
-
-@inline
-def find_newline(data: Bytes, start: int, stop: int) -> int:
-    """Return where the next newline is, `stop` if there is none."""
-    while start < stop and data[start] != 0x0A:
-        start += 1
-    return start

@@ -3,10 +3,10 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from gristmill.kernels.text.distinct import SCRATCH_PER_PIECE, count_byte, count_distinct, find_newline
+from gristmill.kernels.text.distinct import SCRATCH_PER_PIECE, count_byte, count_distinct
 from gristmill.kernels.text.inline import inline
 from gristmill.kernels.text.spaces import space_length_before, word_start
-from gristmill.kernels.text.words_of_bytes import Bytes
+from gristmill.kernels.text.words_of_bytes import Bytes, find_byte
 
 COLUMNS = 7  # lines, with bullet, without end mark, with ellipsis, distinct, characters in distinct, characters in all
 
@@ -90,7 +90,7 @@ def count_lines(
             return d
         lines = bullets = no_end_mark = ellipses = 0
         while start < stop:
-            end = find_newline(data, start, stop)
+            end = find_byte(data, start, stop, 0x0A)
             head = word_start(data, start, end)
             if head < end:
                 tail = end

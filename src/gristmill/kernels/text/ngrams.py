@@ -19,6 +19,7 @@ from gristmill.kernels.text.words_of_bytes import (
     count_trailing_zeros,
     equal_bytes,
     hash_bytes,
+    load8,
     load_up_to_8,
     low_bytes,
     mix,
@@ -40,7 +41,7 @@ def _split(data: Bytes, start: int, stop: int, scratch: Longs, room: int) -> int
     """Find the words; return how many there are."""
     starts = stops = 0
     was_word = np.uint64(0)
-    for position in range(start, stop + 1, BLOCK):
+    for position in range(start, stop, BLOCK):
         inside, _, _ = word_bits(data, start, position, stop)
         before = inside << np.uint64(1) | was_word
         was_word = inside >> np.uint64(63)
@@ -53,7 +54,8 @@ def _split(data: Bytes, start: int, stop: int, scratch: Longs, room: int) -> int
             scratch[_STOP * room + stops] = position + count_trailing_zeros(ends)
             ends &= ends - np.uint64(1)
             stops += 1
-    return stops
+    scratch[_STOP * room + stops] = stop  # of a last word with nothing behind it
+    return starts
 
 
 @inline
@@ -64,12 +66,13 @@ def _make_keys(data: Bytes, stop: int, scratch: Longs, room: int, words: int) ->
         start, end = scratch[_START * room + i], scratch[_STOP * room + i]
         length = end - start
         value = low_bytes(load_up_to_8(data, start, stop), min(length, 8))
-        size = length
+        highs = value
         if length > 8:
-            size = count_characters_in(data, start, end)
-            value = hash_bytes(data, start, end)
-        elif value & HIGHS:
-            size = count_characters_in(data, start, end)
+            # Most long words are not very long: two loads that overlap are all of it.
+            tail = load8(data, end - 8)
+            highs |= tail
+            value = mix(value * _MULTIPLIER ^ tail) if length <= 16 else hash_bytes(data, start, end)
+        size = count_characters_in(data, start, end) if highs & HIGHS or length > 16 else length
         scratch[_KEY * room + i] = np.int64(value)
         scratch[_CHARS * room + i] = chars
         chars += size
@@ -162,11 +165,12 @@ def _repeated_ngrams(scratch: Longs, room: int, n: int, places: int) -> int:
     for p in range(places):
         i = scratch[_PLACE * room + p]
         first = scratch[_NEW * room + i]
-        if first >= 0 and scratch[_COUNT * room + first] > 1:
-            scratch[_CLASS * room + i] = first
-            scratch[_LEVEL * room + i] = n
-            scratch[_PLACE * room + left] = i
-            left += 1
+        # Which ones stay is as good as random: no branch, or every other one would be guessed wrong.
+        stays = (first >= 0) & (scratch[_COUNT * room + max(first, 0)] > 1)
+        scratch[_CLASS * room + i] = first if stays else scratch[_CLASS * room + i]
+        scratch[_LEVEL * room + i] = n if stays else n - 1
+        scratch[_PLACE * room + left] = i
+        left += stays
     return left
 
 
@@ -191,11 +195,14 @@ def _removed_chars(data: Bytes, scratch: Longs, room: int, words: int, n: int, t
     last_start, last_stop = scratch[_START * room + top + n - 1], scratch[_STOP * room + top + n - 1]
     first_length, last_length = first_stop - first_start, last_stop - last_start
     first_end, last_begin = data[first_stop - 1], data[last_start]
+    second = scratch[_WORD * room + top + 1]
     deleted_to = np.int64(-1)
     found = 0
     for i in range(words - n + 1):
+        if n > 2 and scratch[_WORD * room + i + 1] != second:
+            continue
         stop, start = scratch[_STOP * room + i], scratch[_START * room + i + n - 1]
-        if data[start] != last_begin or data[stop - 1] != first_end:
+        if (data[start] != last_begin) | (data[stop - 1] != first_end):
             continue
         if not _stands_between(data, scratch, room, i, n, top):
             continue
@@ -252,7 +259,7 @@ def count_ngrams(
 ) -> int:
     """Measure the n-grams of documents from `first` on; return the first that `scratch` has no room for, D at the end.
 
-    words    [D]             words of each document
+    words    [D]             words of each document, or more
     asked    [questions, 2]  TOP or DUPLICATE, and n ≥ 2, in order of n
     scratch  [14 * room]     room for documents of up to `room` - 8 words
     counts   [D, questions]  characters, 0 where a document has fewer than n words
@@ -264,8 +271,6 @@ def count_ngrams(
         row = d * questions
         for q in range(questions):
             counts[row + q] = 0
-        if words[d] < 2:
-            continue
         total = _split(data, starts[d], stops[d], scratch, room)
         _make_keys(data, stops[d], scratch, room, total)
         _number_words(data, scratch, room, total)

@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from gristmill.kernels.text.distinct import SCRATCH_PER_PIECE, count_byte, count_distinct, find_newline
-from gristmill.kernels.text.words_of_bytes import Bytes
+from gristmill.kernels.text.distinct import SCRATCH_PER_PIECE, count_byte, count_distinct
+from gristmill.kernels.text.words_of_bytes import Bytes, find_byte
 
 COLUMNS = 4  # paragraphs, distinct, characters in distinct, characters in all
 
@@ -33,9 +33,9 @@ def count_paragraphs(
         pieces = 0
         position = start
         while True:
-            end = find_newline(data, position, stop)
+            end = find_byte(data, position, stop, 0x0A)
             while end + 1 < stop and data[end + 1] != 0x0A:
-                end = find_newline(data, end + 1, stop)
+                end = find_byte(data, end + 1, stop, 0x0A)
             if end + 1 >= stop:
                 break
             scratch[3 * pieces], scratch[3 * pieces + 1] = position, end

@@ -4,25 +4,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gristmill.kernels.text.inline import inline
-from gristmill.kernels.text.words_of_bytes import HIGHS, ONES, Bytes, count_trailing_zeros, load8
+from gristmill.kernels.text.words_of_bytes import Bytes, find_byte
 
 COLUMNS = 2  # characters in URLs, URLs that contain "porn"
 IN_URL, HEX_DIGIT = 1, 2  # bits of a byte's class
-
-_COLONS = np.uint64(ord(":")) * ONES
-
-
-@inline
-def _find_colon(data: Bytes, start: int, stop: int) -> int:
-    while start + 8 <= stop:
-        apart = load8(data, start) ^ _COLONS
-        found = (apart - ONES) & ~apart & HIGHS
-        if found:
-            return start + (count_trailing_zeros(found) >> 3)
-        start += 8
-    while start < stop and data[start] != 0x3A:
-        start += 1
-    return start
 
 
 @inline
@@ -78,7 +63,7 @@ def count_urls(
     for d in range(documents):
         position, stop = starts[d], stops[d]
         chars = bad = 0
-        colon = _find_colon(data, position, stop)
+        colon = find_byte(data, position, stop, 0x3A)
         while colon < stop:
             after = colon + 1
             if colon + 3 < stop and data[colon + 1] == 0x2F and data[colon + 2] == 0x2F:
@@ -88,5 +73,5 @@ def count_urls(
                     chars += end - scheme
                     bad += _contains_porn(data, scheme, end)
                     position = after = end
-            colon = _find_colon(data, after, stop)
+            colon = find_byte(data, after, stop, 0x3A)
         counts[d * COLUMNS], counts[d * COLUMNS + 1] = chars, bad

@@ -7,13 +7,13 @@ that holds a letter, into the white space behind it, where it is counted.
 import numpy as np
 from numpy.typing import NDArray
 
-from gristmill.kernels.text.blocks import BLOCK, ascii_letters, bytes_equal_to, gather, word_bits
+from gristmill.kernels.text.blocks import BLOCK, block_at, range_bits, word_bits
 from gristmill.kernels.text.inline import inline
 from gristmill.kernels.text.words_of_bytes import (
     Bytes,
+    count_characters_in,
     count_ones,
     count_trailing_zeros,
-    load8,
     load_up_to_8,
     low_bytes,
 )
@@ -50,22 +50,15 @@ def _is_letter(data: Bytes, position: int, letters: Bytes) -> bool:
 
 
 @inline
-def _letter_and_hash_bits(
-    data: Bytes, position: int, stop: int, leads: np.uint64, letters: Bytes
-) -> tuple[np.uint64, np.uint64]:
-    """Return which of 64 bytes begin letters, and which are #."""
-    found = hashes = np.uint64(0)
-    for k in range(8):
-        here = position + 8 * k
-        value = load8(data, here) if here + 8 <= stop else load_up_to_8(data, here, max(here, stop))
-        found |= gather(ascii_letters(value)) << np.uint64(8 * k)
-        hashes |= gather(bytes_equal_to(value, 0x23)) << np.uint64(8 * k)
+def _long_letter_bits(data: Bytes, position: int, leads: np.uint64, letters: Bytes) -> np.uint64:
+    """Return which of 64 bytes begin letters beyond ASCII."""
+    found = np.uint64(0)
     while leads:
         at = count_trailing_zeros(leads)
         leads &= leads - _ONE
         if _is_letter(data, position + at, letters):
             found |= _ONE << np.uint64(at)
-    return found, hashes
+    return found
 
 
 @inline
@@ -92,13 +85,29 @@ def _hash_runs(data: Bytes, start: int, stop: int) -> int:
 
 
 @inline
+def _measure_word(data: Bytes, start: int, end: int, stop: int, is_plain: bool) -> tuple[int, int, int]:
+    """Return whether a word is common, whether it is a symbol, and its characters."""
+    length = end - start
+    value = low_bytes(load_up_to_8(data, start, stop), min(length, 8))
+    if is_plain:
+        return _is_common(value, length), _is_ellipsis(value, length), length
+    size = count_characters_in(data, start, end)
+    is_symbol = _is_ellipsis(value, length) | (2 * _hash_runs(data, start, end) > size)
+    return _is_common(value, length), is_symbol, size
+
+
+@inline
 def _measure(data: Bytes, start: int, stop: int, letters: Bytes) -> tuple[int, int, int, int, int, int]:
     words = chars = longest = with_letter = symbols = common = 0
     was_word = has_letter = np.uint64(0)  # the bits carried from one block to the next
-    begin = size_before = hashes_before = hashes_seen = 0  # of the word that has begun
-    for position in range(start, stop + 1, BLOCK):  # one more at the end where the last word would have none behind it
+    begin = start  # of the word that has begun
+    is_plain = True  # neither # nor a long character in this block or the word it begins in
+    for position in range(start, stop, BLOCK):
         inside, highs, leads = word_bits(data, start, position, stop)
-        found, hashes = _letter_and_hash_bits(data, position, stop, leads & inside, letters)
+        block = block_at(position, stop)
+        hashes = range_bits(data, block, 0x23, 1)
+        found = range_bits(data, block, 0x61, 26) | range_bits(data, block, 0x41, 26)
+        found |= _long_letter_bits(data, position, leads & inside, letters)
         firsts = inside & (~highs | leads)
         carried = inside + has_letter
         summed = carried + found
@@ -106,26 +115,26 @@ def _measure(data: Bytes, start: int, stop: int, letters: Bytes) -> tuple[int, i
         has_letter = np.uint64(carried < inside) | np.uint64(summed < found)
         before = inside << _ONE | was_word
         starts, ends = inside & ~before, before & ~inside
+        is_plain = (highs | hashes) == 0 and (is_plain or was_word == 0)
+        if was_word == 0 and starts:
+            at = count_trailing_zeros(starts)
+            starts &= starts - _ONE
+            begin = position + at
+        while ends:
+            at = count_trailing_zeros(ends)
+            ends &= ends - _ONE
+            one_common, one_symbol, size = _measure_word(data, begin, position + at, stop, is_plain)
+            words, common, symbols, longest = words + 1, common + one_common, symbols + one_symbol, max(longest, size)
+            if starts:
+                at = count_trailing_zeros(starts)
+                starts &= starts - _ONE
+                begin = position + at
         was_word = inside >> np.uint64(63)
-        words += count_ones(starts)
-        events = starts | ends
-        while events:
-            at = count_trailing_zeros(events)
-            below = (_ONE << np.uint64(at)) - _ONE
-            size, hash_count = chars + count_ones(firsts & below), hashes_seen + count_ones(hashes & below)
-            if starts >> np.uint64(at) & _ONE:
-                begin, size_before, hashes_before = position + at, size, hash_count
-            else:
-                length = position + at - begin
-                value = low_bytes(load_up_to_8(data, begin, stop), min(length, 8))
-                longest = max(longest, size - size_before)
-                common += _is_common(value, length)
-                symbols += _is_ellipsis(value, length)
-                if hash_count > hashes_before:
-                    symbols += 2 * _hash_runs(data, begin, position + at) > size - size_before
-            events &= events - _ONE
         chars += count_ones(firsts)
-        hashes_seen += count_ones(hashes)
+    if was_word:
+        one_common, one_symbol, size = _measure_word(data, begin, stop, stop, is_plain)
+        words, common, symbols, longest = words + 1, common + one_common, symbols + one_symbol, max(longest, size)
+        with_letter += np.int64(has_letter)
     return words, chars, longest, with_letter, symbols, common
 
 

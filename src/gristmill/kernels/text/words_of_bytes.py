@@ -79,14 +79,34 @@ def mix(value: np.uint64) -> np.uint64:
 @inline
 def hash_bytes(data: Bytes, start: int, stop: int) -> np.uint64:
     """Hash a range of bytes: equal ranges are equal numbers. Who needs the converse compares the bytes."""
-    value = np.uint64(stop - start) * _MULTIPLIER
+    one = np.uint64(stop - start)
+    other = _MULTIPLIER
     position = start
-    while position + 8 <= stop:
-        value = mix(value ^ load8(data, position))
+    while position + 16 <= stop:  # two chains, so that one multiplication need not wait for the other
+        one = (one ^ load8(data, position)) * _MULTIPLIER
+        other = (other ^ load8(data, position + 8)) * _MULTIPLIER
+        one ^= one >> np.uint64(32)
+        other ^= other >> np.uint64(32)
+        position += 16
+    while position < stop:
+        one = mix(one ^ load_up_to_8(data, position, stop))
         position += 8
-    if position < stop:
-        value = mix(value ^ load_up_to_8(data, position, stop))
-    return value
+    return mix(one ^ mix(other))
+
+
+@inline
+def find_byte(data: Bytes, start: int, stop: int, byte: int) -> int:
+    """Return where a byte is next, `stop` if it is nowhere."""
+    everywhere = np.uint64(byte) * ONES
+    while start + 8 <= stop:
+        apart = load8(data, start) ^ everywhere
+        found = (apart - ONES) & ~apart & HIGHS  # the lowest flag is right; higher ones need not be
+        if found:
+            return start + (count_trailing_zeros(found) >> 3)
+        start += 8
+    while start < stop and data[start] != byte:
+        start += 1
+    return start
 
 
 @inline

@@ -19,6 +19,7 @@ from gristmill.stages.text.statistics.text_column import TextColumn
 Counts = dict[Statistic, NDArray[np.int64]]
 
 _FIRST_ROOM = 1 << 14
+_MANY_WORDS = 1 << 18  # beyond that, counting them first takes less than the room for as many as there could be
 _NGRAM_SCRATCH = 14  # as in kernels/text/ngrams.py, which may only be imported to be compiled
 _NGRAMS = {"top_ngram_chars": 0, "duplicate_ngram_chars": 1}
 _SUBSTRINGS: dict[str, Callable[[bytes, bytes], bool]] = {
@@ -110,7 +111,9 @@ def _run_in_scratch(kernel: CompiledKernel, texts: TextColumn, counts: NDArray[n
 
 
 def _run_ngrams(texts: TextColumn, counts: NDArray[np.int64], statistics: Sequence[Statistic]) -> None:
-    words = np.ascontiguousarray(run_pass(WORDS, texts)[s.NUM_WORDS])
+    words = (texts.stops - texts.starts + 1) // 2  # no text has more
+    large = np.flatnonzero(words > _MANY_WORDS)
+    words[large] = run_pass(WORDS, texts.take(large))[s.NUM_WORDS]
     asked = np.array([(_NGRAMS[found.name], found.n) for found in statistics], np.int64)
     room, done = _FIRST_ROOM, 0
     while done < len(texts):

@@ -10,6 +10,7 @@ from gristmill.kernels.arrow_arrays import is_null
 
 _OFFSETS = {pa.string(): np.int32, pa.large_string(): np.int64}
 _NO_BYTES = np.zeros(1, np.uint8)
+_ROOM_BEFORE = 64
 
 
 @dataclass(frozen=True)
@@ -43,8 +44,20 @@ class TextColumn:
         bounds = np.frombuffer(offsets, width, len(array) + 1, array.offset * width.itemsize).astype(np.int64)
         # What an Arrow array has at the place of a null is not specified, and need not be nothing.
         stops = np.where(null, bounds[:-1], bounds[1:]) if null.any() else bounds[1:]
-        has_bytes = data is not None and data.size
-        return cls(np.frombuffer(data, np.uint8) if has_bytes else _NO_BYTES, bounds[:-1].copy(), stops.copy())
+        given = np.frombuffer(data, np.uint8) if data is not None and data.size else _NO_BYTES
+        return cls._with_room_before(given, bounds[:-1].copy(), stops.copy())
+
+    @classmethod
+    def _with_room_before(
+        cls, data: NDArray[np.uint8], starts: NDArray[np.int64], stops: NDArray[np.int64]
+    ) -> "TextColumn":
+        """Kernels load 64 bytes that end where a text ends: see to it that there are as many."""
+        first = stops[stops > starts][:1]
+        if not len(first) or first[0] >= _ROOM_BEFORE:
+            return cls(data, starts, stops)
+        return cls(
+            np.concatenate([np.zeros(_ROOM_BEFORE, np.uint8), data]), starts + _ROOM_BEFORE, stops + _ROOM_BEFORE
+        )
 
     def __len__(self) -> int:
         return len(self.starts)
