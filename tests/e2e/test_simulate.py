@@ -3,8 +3,17 @@
 import json
 import subprocess
 import sys
+import time
 
+import pyarrow as pa
 import pytest
+
+from gristmill.backends.local import LocalExecutor
+from gristmill.pipeline import Pipeline
+from gristmill.stages.base import ProcessingStage
+from gristmill.stages.resources import Resources
+from gristmill.stages.text.io.writer import JsonlWriter
+from gristmill.tasks import DocumentBatch
 
 GRISTMILL = [sys.executable, "-c", "from gristmill.cli.main import main; main()"]
 SPEC = "items: 100\nnodes: {cpus: 4}\nstages:\n  - {name: a, service_s: 2}\n  - {name: b, service_s: 2}\n"
@@ -34,3 +43,37 @@ def test_mistakes_are_user_mistakes(tmp_path):
     assert done.returncode == 2
     assert "did you mean 'service_s'" in done.stderr
     assert run(str(tmp_path / "none.yaml")).returncode == 2
+
+
+class Nap(ProcessingStage[DocumentBatch, DocumentBatch]):
+    name = "nap"
+    fusible = False
+    resources = Resources(cpus=0, gpus=1)
+
+    def process(self, task):
+        time.sleep(0.05)
+        return task
+
+
+@pytest.mark.slow
+def test_a_finished_run_is_simulated_as_it_was_and_on_more_gpus(tmp_path):
+    tasks = [DocumentBatch("nap", pa.table({"text": [f"document {i}"]})) for i in range(60)]
+    stages = [Nap(), JsonlWriter(str(tmp_path))]
+    Pipeline("naps", stages=stages).run(LocalExecutor(num_workers=1, gpus=1), initial_tasks=tasks)
+
+    found = json.loads(run(str(tmp_path), "--json").stdout)
+    # 15 %, as docs/guide/scheduling.md says of runs of a few seconds.
+    assert found["makespan_s"] == pytest.approx(found["as_it_was"]["makespan_s"], rel=0.15)
+    more = json.loads(run(str(tmp_path), "--what-if", "gpus=3", "--what-if", "items=10x", "--json").stdout)
+    assert more["peak_workers"]["nap"] == 3
+    assert more["items_per_s"] > 1.2 * found["items_per_s"]  # on a busy machine the writer is next
+    assert "times as fast" in run(str(tmp_path), "--what-if", "memory=2x").stdout
+
+
+@pytest.mark.slow
+def test_what_if_is_for_runs_only(tmp_path):
+    spec = tmp_path / "spec.yaml"
+    spec.write_text(SPEC)
+
+    assert "expected the directory of a run" in run(str(spec), "--what-if", "gpus=2").stderr
+    assert "with measured.json" in run(str(tmp_path)).stderr

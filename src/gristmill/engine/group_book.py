@@ -49,6 +49,12 @@ class GroupBook:
             "scheduler": max(0.0, self.busy_s - at_work),
         }
 
+    def utilisation(self) -> float:
+        """The useful share of the time its workers were there."""
+        split = self.split()
+        total = sum(split.values())
+        return split["useful"] / total if total else 0.0
+
     def sigma(self) -> float:
         """The sigma of a log-normal distribution that varies as much as the seconds of these tasks."""
         if self.tasks < 2 or self.useful_s <= 0:

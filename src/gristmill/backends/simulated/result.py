@@ -1,6 +1,6 @@
 """`SimulationResult`: what a simulated run was like."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,7 @@ class SimulationResult:
     quarantined: int = 0  # documents
     peak_bytes: tuple[int, ...] = ()  # of data on each node
     digest: str = ""  # of everything committed; the same whatever happened on the way
+    utilisation: dict[str, float] = field(default_factory=dict)  # useful share of the time of each stage's workers
     starts: tuple[tuple[float, str], ...] = ()  # (second, stage) of every worker
 
     @property
@@ -33,3 +34,8 @@ class SimulationResult:
     @property
     def items_per_s(self) -> float:
         return self.items / self.makespan_s if self.makespan_s else 0.0
+
+    @property
+    def bottleneck(self) -> str:
+        """The stage whose workers had least time to spare."""
+        return max(self.utilisation, key=lambda name: self.utilisation[name], default="")

@@ -4,6 +4,7 @@ The clock jumps from event to event. What an item is like is left to `chance`, w
 time went to `accounts`.
 """
 
+import dataclasses
 import heapq
 import math
 from collections import deque
@@ -301,7 +302,7 @@ class Simulation:
         for worker in self.workers.values():
             self.accounts.ended(worker, self.now)
         scheduler = self.scheduler
-        return self.accounts.result(
+        result = self.accounts.result(
             self.now,
             scheduler.account.efficiency(scheduler.groups, scheduler.now),
             events=self.num_events,
@@ -309,6 +310,8 @@ class Simulation:
             quarantined=self.quarantined,
             digest=self.manifest.digest(),
         )
+        busy = {group.plan.name: group.book.utilisation() for group in scheduler.groups}
+        return dataclasses.replace(result, utilisation=busy)
 
 
 def _parcel(assignment: c.Assignment) -> Parcel:
