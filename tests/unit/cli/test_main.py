@@ -65,6 +65,9 @@ def test_a_shipped_recipe_can_be_printed():
 def test_stages_and_filters_are_listed():
     output = CliRunner().invoke(app, ["stages"]).output
 
+    for name in ("FastTextLangId", "TokenCountFilter", "XMLHeaderFilter", "UnicodeReformatter", "PiiModifier", "AddId"):
+        assert f"  {name} " in output
+
     assert "JsonlReader" in output
     assert "WordCountFilter" in output
 

@@ -8,6 +8,8 @@ from gristmill.config.recipe import Recipe
 from gristmill.errors import ConfigError
 from gristmill.stages.text.filters import Filter, Score, ScoreFilter
 from gristmill.stages.text.filters.heuristic import BulletsFilter, MeanWordLengthFilter, WordCountFilter
+from gristmill.stages.text.modifiers import LineRemover, Modify, PiiModifier, Slicer, UrlRemover
+from gristmill.stages.text.modules import AddId, DocumentJoiner, DocumentSplitter
 
 HEAD = "name: test\nstages:\n"
 
@@ -38,6 +40,32 @@ def test_a_list_of_filters_may_mix_names_and_parameters():
     [stage] = build("- ScoreFilter: {filter_obj: [BulletsFilter, {MeanWordLengthFilter: {min_mean_word_length: 2}}]}")
 
     assert stage.filter_obj == [BulletsFilter(), MeanWordLengthFilter(min_mean_word_length=2)]
+
+
+@pytest.mark.parametrize(
+    ("modifiers", "expected"),
+    [
+        ("UrlRemover", UrlRemover()),
+        ("{Slicer: {left: 1}}", Slicer(1)),
+        ("[UrlRemover, PiiModifier: {supported_entities: [US_SSN]}]", [UrlRemover(), PiiModifier("en", ["US_SSN"])]),
+        ("[{LineRemover: {patterns: [a, b]}}]", [LineRemover(["a", "b"])]),
+    ],
+)
+def test_modifiers_are_named_as_filters_are(modifiers, expected):
+    [stage] = build(f"- Modify: {{modifier_fn: {modifiers}}}")
+
+    assert stage.modifier_fn == expected
+
+
+def test_modules_and_lists_of_fields_may_be_in_a_recipe():
+    stages = build(
+        "- AddId: {id_field: id, by: content}\n"
+        "- DocumentSplitter: {separator: '|'}\n- DocumentJoiner: {separator: '|'}\n"
+        "- Modify: {modifier_fn: [builtins.len], input_fields: [[title, text]], output_fields: both}"
+    )
+
+    assert [type(stage) for stage in stages] == [AddId, DocumentSplitter, DocumentJoiner, Modify]
+    assert stages[-1].inputs() == (["data"], ["title", "text"])
 
 
 def test_a_function_is_named_by_its_path():

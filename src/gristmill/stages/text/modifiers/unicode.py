@@ -112,10 +112,10 @@ def _touched_in_re2(config: "TextFixerConfig") -> str:
 def _without_layout(pattern: str) -> str:
     """Return a verbose expression without its white space and comments, matching no less in RE2 than it does in Python.
 
-    RE2's classes are ASCII, so others are let in; a line's beginning counts anywhere, since ftfy looks at single lines.
+    RE2's classes are ASCII, so others are let in.
     """
     parts = re.findall(r"\\.|\[(?:\\.|[^\]])*\]|#[^\n]*|\s+|.", pattern)
-    wider = {r"\s": r"(?:[\s\x1c-\x1f]|[^\x00-\x7f])", r"\w": r"(?:\w|[^\x00-\x7f])", "^": ""}
+    wider = {r"\s": r"(?:[\s\x1c-\x1f]|[^\x00-\x7f])", r"\w": r"(?:\w|[^\x00-\x7f])"}
     return "".join(wider.get(part, part) for part in parts if not part.isspace() and not part.startswith("#"))
 
 

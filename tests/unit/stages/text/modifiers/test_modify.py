@@ -126,8 +126,9 @@ def test_a_stage_is_named_after_its_modifiers():
     assert Modify([UrlRemover(), len]).name == "url_remover_and_1_more"
 
 
-def test_documents_nobody_changed_are_written_byte_for_byte(tmp_path):
-    line = '{"text" : "no address \\u0068ere",  "id":00.5e1}\n'.replace("00.5e1", "0.5e1")
+@pytest.mark.parametrize("text", ["no address \\u0068ere", "http:// is no address \\u0068ere"])
+def test_documents_nobody_changed_are_written_byte_for_byte(text, tmp_path):
+    line = f'{{"text" : "{text}",  "id":0.5e1}}\n'
     (tmp_path / "in.jsonl").write_text(line)
     [_, reader] = JsonlReader(str(tmp_path / "in.jsonl")).decompose()
     read = reader.process(FileGroupTask("test", [str(tmp_path / "in.jsonl")]))
