@@ -12,7 +12,7 @@ CORE := $(VENV)/.installed-core
 DEV := $(VENV)/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-nightly check test-all fault e2e bench bench-engine bench-text bench-peers docs changelog clean
+.PHONY: help setup demo test test-nightly check test-all fault e2e bench bench-engine bench-text bench-peers conformance docs changelog clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -78,6 +78,9 @@ $(PEERS)/datatrove/.installed:
 	@touch $@
 
 bench-peers: $(PEERS)/nemo-curator/.installed $(PEERS)/datatrove/.installed ## install the tools the benchmarks compare with
+
+conformance: $(DEV) $(PEERS)/datatrove/.installed ## compare rule sets and tokeniser with datatrove and spaCy, text by text
+	$(PY) tools/conformance/run.py --peer $(PEERS)/datatrove/bin/python
 
 bench-text: $(DEV) bench-peers ## make a corpus and filter it with gristmill and with the peers
 	$(PY) -m benchmarks.text.run_all

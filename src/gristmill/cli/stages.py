@@ -8,16 +8,22 @@ import typer
 
 
 def stages(
-    name: Annotated[str | None, typer.Argument(help="A stage, filter or modifier to show with its parameters.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="A stage, filter, modifier or rule set to show with its parameters.")
+    ] = None,
 ) -> None:
-    """List stages, filters and modifiers, or show one with its parameters."""
-    from gristmill.config.catalog import filters, find_class, modifiers
+    """List stages, filters, modifiers and rule sets, or show one with its parameters."""
+    from gristmill.config.catalog import filters, find_class, modifiers, rule_sets
     from gristmill.config.catalog import stages as known_stages
 
     if name is not None:
         typer.echo(describe_class(find_class(name, who="gristmill stages")))
         return
-    parts = {"Filters, for ScoreFilter": filters(), "Modifiers, for Modify": modifiers()}
+    parts = {
+        "Filters, for ScoreFilter": filters(),
+        "Modifiers, for Modify": modifiers(),
+        "Rule sets, for ApplyRules": rule_sets(),
+    }
     for title, classes in {"Stages": without_parts(known_stages()), **parts}.items():
         typer.echo(f"{title}:")
         width = max(map(len, classes))

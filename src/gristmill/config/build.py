@@ -8,7 +8,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import cast
 
-from gristmill.config.catalog import filters, find_class, find_executor, find_object, modifiers
+from gristmill.config.catalog import filters, find_class, find_executor, find_object, modifiers, rule_sets
 from gristmill.config.type_hints import accepts, describe_hint, element_hint, makes, parameter_hints, wants_object
 from gristmill.errors import ConfigError, GristmillError, nearest
 from gristmill.stages.base import CompositeStage, ProcessingStage
@@ -94,7 +94,7 @@ def _check_names(signature: inspect.Signature, parameters: Mapping[str, object],
 def _make_value(value: object, hint: object, *, who: str) -> object:
     if isinstance(value, Mapping) and TARGET in value:
         return _make_object(value, hint, who)
-    if isinstance(value, Mapping) and len(value) == 1 and next(iter(value)) in filters() | modifiers():
+    if isinstance(value, Mapping) and len(value) == 1 and next(iter(value)) in filters() | modifiers() | rule_sets():
         return _make_object(value, hint, who)
     if isinstance(value, list):
         inner = element_hint(hint)

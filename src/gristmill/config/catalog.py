@@ -18,6 +18,7 @@ STAGE_MODULES = (
     "gristmill.stages.text.filters",
     "gristmill.stages.text.modifiers",
     "gristmill.stages.text.modules",
+    "gristmill.stages.text.rules",
 )
 FILTER_MODULES = (
     "gristmill.stages.text.filters.heuristic",
@@ -27,6 +28,7 @@ FILTER_MODULES = (
     "gristmill.stages.text.filters.token",
 )
 MODIFIER_MODULES = ("gristmill.stages.text.modifiers",)
+RULE_SET_MODULES = ("gristmill.stages.text.rules",)
 EXECUTORS = {"local": "gristmill.backends.local.LocalExecutor"}
 
 
@@ -54,8 +56,16 @@ def modifiers() -> dict[str, type]:
     return _public_classes(MODIFIER_MODULES, DocumentModifier)
 
 
+@cache
+def rule_sets() -> dict[str, type]:
+    """The rule sets shipped with gristmill, by class name."""
+    from gristmill.stages.text.rules import RuleSet
+
+    return _public_classes(RULE_SET_MODULES, RuleSet)
+
+
 def find_class(name: str, *, who: str) -> type:
-    """Return the stage, filter or modifier of this name, or the class at this dotted path."""
+    """Return the stage, filter, modifier or rule set of this name, or the class at this dotted path."""
     if "." in name:
         found = find_object(name, who=who)
         if not isinstance(found, type):
@@ -63,11 +73,11 @@ def find_class(name: str, *, who: str) -> type:
         return found
     from gristmill.stages.registry import stage_classes
 
-    known = {**stage_classes(), **stages(), **filters(), **modifiers()}
+    known = {**stage_classes(), **stages(), **filters(), **modifiers(), **rule_sets()}
     if name not in known:
-        offered = [*stages(), *filters(), *modifiers()]
+        offered = [*stages(), *filters(), *modifiers(), *rule_sets()]
         raise ConfigError(
-            f"{who}: expected the name of a stage, filter or modifier, or the dotted path of your own; "
+            f"{who}: expected the name of a stage, filter, modifier or rule set, or the dotted path of your own; "
             f"got {name!r}{nearest(name, offered)}"
         )
     return known[name]

@@ -41,6 +41,45 @@ def to_bitmap(is_valid: NDArray[np.bool_]) -> pa.Buffer | None:
     return None if is_valid.all() else pa.py_buffer(np.packbits(is_valid, bitorder="little"))
 
 
+def bytes_and_offsets(column: pa.ChunkedArray) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Return the texts of a column end to end, and where each begins and the last one ends; a null is an empty text."""
+    parts = [_parts(chunk) for chunk in column.chunks if len(chunk)]
+    if len(parts) == 1 and not column.null_count:
+        return np.frombuffer(parts[0][1], np.uint8), parts[0][0]
+    lengths = [np.diff(offsets) * _is_there(chunk) for chunk, (offsets, _) in zip(_filled(column), parts, strict=True)]
+    pieces = [_without_nulls(chunk, *part) for chunk, part in zip(_filled(column), parts, strict=True)]
+    offsets = np.zeros(len(column) + 1, np.int64)
+    np.cumsum(np.concatenate([*lengths, np.zeros(0, np.int64)]), out=offsets[1:])
+    return np.concatenate([*pieces, np.zeros(0, np.uint8)]), offsets
+
+
+def from_bytes_and_offsets(
+    data: NDArray[np.uint8], offsets: NDArray[np.int64], is_valid: NDArray[np.bool_]
+) -> pa.Array:
+    """Return an array of the texts that lie end to end in `data`, which must be UTF-8; null where not valid."""
+    kind = pa.string() if offsets[-1] <= _MOST_BYTES else pa.large_string()
+    places = pa.py_buffer(offsets.astype(_OFFSETS[kind]))
+    return pa.Array.from_buffers(kind, len(is_valid), [to_bitmap(is_valid), places, pa.py_buffer(data)])
+
+
+def _filled(column: pa.ChunkedArray) -> list[pa.Array]:
+    return [chunk for chunk in column.chunks if len(chunk)]
+
+
+def _is_there(array: pa.Array) -> NDArray[np.bool_]:
+    if not array.null_count:
+        return np.ones(len(array), np.bool_)
+    return unpack_bits(array.buffers()[0], array.offset, len(array))
+
+
+def _without_nulls(array: pa.Array, offsets: NDArray[np.int64], view: memoryview) -> NDArray[np.uint8]:
+    """The bytes of the texts that are there: what lies under a null is undefined, though mostly nothing."""
+    data = np.frombuffer(view, np.uint8)
+    there = _is_there(array)
+    hidden = np.diff(offsets) * ~there
+    return data[np.repeat(there, np.diff(offsets))] if hidden.any() else data
+
+
 def find_rows(column: pa.ChunkedArray, needle: bytes) -> NDArray[np.bool_]:
     """Return bool[N], true for the texts that hold the needle; three times as fast as Arrow's `match_substring`."""
     return np.concatenate([_find_rows(chunk, needle) for chunk in column.chunks] or [np.zeros(0, np.bool_)])

@@ -1,0 +1,155 @@
+"""C4's rules as datatrove 0.10 has them (Raffel et al., 2020, https://jmlr.org/papers/v21/20-074.html).
+
+They work on lines and change the text: what is kept is the lines that pass, joined with newlines. "lorem ipsum" and
+curly brackets drop the whole document, but only on a line that the rules before let pass. The paper keeps lines of five
+words and documents of three sentences; datatrove's defaults, taken over here, are three words and five sentences.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gristmill.stages.text.rules.rule_set import Column, Measures, Rule, RuleSet
+from gristmill.stages.text.rules.texts import Texts
+
+if TYPE_CHECKING:
+    from gristmill.kernels.tokens.c4_lines import CleanLines
+
+CITATIONS = re.compile(r"\[\d*]|\[edit]|\[citation needed]")
+END_MARKS = (".", "?", "!", '"', "'")
+POLICY_PHRASES = ("terms of use", "privacy policy", "cookie policy", "uses cookies", "use of cookies", "use cookies")
+DROP_THE_TEXT = ("lorem_ipsum", "curly_bracket")
+OFF = -1
+
+
+@dataclass
+class C4Quality(RuleSet):
+    """Keep the lines that look like sentences, and documents that have enough of them.
+
+    A line goes if a word has more than `max_word_length` characters, if it does not end with . ? ! " or ' (or ends with
+    ...), if it has fewer than `min_words_per_line` words, mentions JavaScript or a policy. Numbers of -1 switch a rule
+    off. FineWeb's pipeline has `filter_no_terminal_punct=False`.
+    """
+
+    remove_citations: bool = True
+    filter_no_terminal_punct: bool = True
+    min_num_sentences: int = 5
+    min_words_per_line: int = 3
+    max_word_length: int = 1000
+    filter_lorem_ipsum: bool = True
+    filter_javascript: bool = True
+    filter_curly_bracket: bool = True
+    filter_policy: bool = True
+
+    def rules(self) -> list[Rule]:
+        return [
+            Rule("lorem_ipsum", "text_without_lorem_ipsum", low=1),
+            Rule("curly_bracket", "text_without_curly_bracket", low=1),
+            Rule(
+                "too_few_sentences", "sentences", low=None if self.min_num_sentences == OFF else self.min_num_sentences
+            ),
+        ]
+
+    def measure_document(self, text: str) -> Measures:
+        fates = list(self._clean(text))
+        last = fates[-1][0] if fates else "kept"
+        lines = [line for fate, line in fates if fate == "kept"] if last not in DROP_THE_TEXT else []
+        return {
+            "text_without_lorem_ipsum": float(last != "lorem_ipsum"),
+            "text_without_curly_bracket": float(last != "curly_bracket"),
+            "sentences": sum(map(count_sentences, lines)),
+        }
+
+    def rewrite_document(self, text: str) -> str:
+        return "\n".join(line for fate, line in self._clean(text) if fate == "kept").strip()
+
+    def count_lines(self, text: str) -> dict[str, int]:
+        """Return how many lines were kept, and how many went for each reason."""
+        return dict(Counter(fate for fate, _ in self._clean(text)))
+
+    def _clean(self, text: str) -> Iterator[tuple[str, str]]:
+        """Yield what becomes of each line, and the line; nothing comes after one that drops the document."""
+        for line in text.splitlines():
+            fate, cleaned = self._judge_line(line.strip())
+            yield fate, cleaned
+            if fate in DROP_THE_TEXT:
+                return
+
+    def _judge_line(self, line: str) -> tuple[str, str]:
+        words = line.split()
+        if self.max_word_length != OFF and any(len(word) > self.max_word_length for word in words):
+            return "too_long_word", ""
+        line = CITATIONS.sub("", line) if self.remove_citations else line
+        lower = line.lower()
+        broken = [
+            ("no_terminal_punct", self.filter_no_terminal_punct and not ends_well(line)),
+            ("too_few_words", len(words) < self.min_words_per_line),
+            ("lorem_ipsum", self.filter_lorem_ipsum and "lorem ipsum" in lower),
+            ("javascript", self.filter_javascript and "javascript" in lower),
+            ("curly_bracket", self.filter_curly_bracket and "{" in line),
+            ("policy", self.filter_policy and any(phrase in lower for phrase in POLICY_PHRASES)),
+        ]
+        return next(((fate, "") for fate, is_broken in broken if is_broken), ("kept", line))
+
+    def measure(self, name: str, texts: Texts, wanted: NDArray[np.bool_], known: dict[str, Column]) -> Column:
+        from gristmill.kernels.tokens.c4_lines import CURLY_BRACKET, LOREM_IPSUM
+
+        lines = self._clean_lines(texts, wanted)
+        known["text_without_lorem_ipsum"] = (lines.fates != LOREM_IPSUM).astype(np.float64)
+        known["text_without_curly_bracket"] = (lines.fates != CURLY_BRACKET).astype(np.float64)
+        if name == "sentences":
+            known[name] = _count_sentences(lines, wanted, self.min_num_sentences)
+        return known[name]
+
+    def rewrite(self, texts: Texts, wanted: NDArray[np.bool_]) -> Texts:
+        from gristmill.kernels.tokens.c4_lines import join_lines
+
+        return Texts(*join_lines(self._clean_lines(texts, wanted)), texts.missing)
+
+    def _clean_lines(self, texts: Texts, wanted: NDArray[np.bool_]) -> "CleanLines":
+        from gristmill.kernels.tokens.c4_lines import LineRules, clean_lines
+
+        rules = LineRules(
+            self.max_word_length,
+            self.min_words_per_line,
+            self.remove_citations,
+            self.filter_no_terminal_punct,
+            self.filter_lorem_ipsum,
+            self.filter_javascript,
+            self.filter_curly_bracket,
+            self.filter_policy,
+        )
+        return texts.remember(rules, lambda: clean_lines(texts.data, texts.offsets, rules, wanted))
+
+
+def ends_well(line: str) -> bool:
+    """Whether a line ends like a sentence and does not break off."""
+    return line.endswith(END_MARKS) and not line.endswith("...")
+
+
+def count_sentences(line: str) -> int:
+    """Return the sentences of one line, at least one."""
+    from gristmill.kernels.tokens.english import split_english
+    from gristmill.kernels.tokens.marks import SENTENCE_ENDS, is_punctuation
+
+    sentences, ended = 1, False
+    for token in split_english(line):
+        if token in SENTENCE_ENDS:
+            ended = True
+        elif ended and not is_punctuation(token):
+            sentences, ended = sentences + 1, False
+    return sentences
+
+
+def _count_sentences(lines: "CleanLines", wanted: NDArray[np.bool_], enough: int) -> Column:
+    """Return the sentences of every text; one with enough lines has enough of them, and is not looked at closer."""
+    from gristmill.kernels.tokens.sentences import count_sentences_of_lines
+
+    counts = np.diff(lines.first)
+    few = wanted & (counts < enough)
+    return np.where(few, count_sentences_of_lines(lines, few), counts).astype(np.float64)

@@ -1,0 +1,208 @@
+"""Gopher's rules as datatrove 0.10 has them (Rae et al., 2021, https://arxiv.org/abs/2112.11446, table A1).
+
+Words are the tokens of spaCy's blank English pipeline: punctuation marks are words of their own and count where all
+words do. Parameters, order and reasons are datatrove's. Where it would divide by zero (no words, no lines) a share is
+0.0 here, so that an empty document which the word count lets pass is judged instead of stopping the run.
+"""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gristmill.stages.text.rules.rule_set import Column, Measures, Rule, RuleSet
+from gristmill.stages.text.rules.texts import Texts
+
+STOP_WORDS = ("the", "be", "to", "of", "and", "that", "have", "with")
+
+NGramLimits = tuple[tuple[int, float], ...]
+TOP_N_GRAMS: NGramLimits = ((2, 0.20), (3, 0.18), (4, 0.16))
+DUP_N_GRAMS: NGramLimits = ((5, 0.15), (6, 0.14), (7, 0.13), (8, 0.12), (9, 0.11), (10, 0.10))
+
+_PARAGRAPH_GAP = re.compile(r"\n{2,}")
+_LINE_GAP = re.compile(r"\n+")
+
+
+def split_words(text: str) -> list[str]:
+    """Return the tokens that are not white space."""
+    from gristmill.kernels.tokens.english import split_english
+
+    return [token for token in split_english(text) if not token.isspace()]
+
+
+def share(part: float, whole: float) -> float:
+    """Return part / whole, and 0.0 of nothing."""
+    return part / whole if whole else 0.0
+
+
+def shares(part: NDArray[np.int64], whole: NDArray[np.int64]) -> Column:
+    """Return `share` of every pair."""
+    return np.divide(part, whole, out=np.zeros(len(part)), where=whole != 0)
+
+
+def count_repeats(pieces: Sequence[str]) -> tuple[int, int]:
+    """Return how many pieces occurred before, and their characters."""
+    seen: set[str] = set()
+    repeats = [piece for piece in pieces if piece in seen or seen.add(piece)]  # type: ignore[func-returns-value]
+    return len(repeats), sum(map(len, repeats))
+
+
+@dataclass
+class GopherQuality(RuleSet):
+    """Drop what does not read like prose: too short, odd words, symbols, bullets, few common words.
+
+    `max_non_alpha_words_ratio` is, its name notwithstanding, the least share of words with a letter. Bounds that are
+    None or 0 are off. Common words are counted once each and compared case-sensitively.
+    """
+
+    min_doc_words: int | None = 50
+    max_doc_words: int | None = 100000
+    min_avg_word_length: float | None = 3
+    max_avg_word_length: float | None = 10
+    max_symbol_word_ratio: float | None = 0.1
+    max_bullet_lines_ratio: float | None = 0.9
+    max_ellipsis_lines_ratio: float | None = 0.3
+    max_non_alpha_words_ratio: float | None = 0.8
+    min_stop_words: int | None = 2
+    stop_words: Sequence[str] = STOP_WORDS
+
+    def rules(self) -> list[Rule]:
+        return [
+            Rule("gopher_short_doc", "words", low=self.min_doc_words),
+            Rule("gopher_long_doc", "words", high=self.max_doc_words),
+            Rule("gopher_below_avg_threshold", "characters_per_word", low=self.min_avg_word_length),
+            Rule("gopher_above_avg_threshold", "characters_per_word", high=self.max_avg_word_length),
+            Rule("gopher_too_many_hashes", "hashes_per_word", high=self.max_symbol_word_ratio),
+            Rule("gopher_too_many_ellipsis", "ellipses_per_word", high=self.max_symbol_word_ratio),
+            Rule("gopher_too_many_bullets", "share_of_bullet_lines", high=self.max_bullet_lines_ratio),
+            Rule("gopher_too_many_end_ellipsis", "share_of_ellipsis_lines", high=self.max_ellipsis_lines_ratio),
+            Rule("gopher_below_alpha_threshold", "share_of_words_with_a_letter", low=self.max_non_alpha_words_ratio),
+            Rule("gopher_enough_stop_words", "different_stop_words", low=self.min_stop_words),
+        ]
+
+    def measure_document(self, text: str) -> Measures:
+        from gristmill.kernels.tokens.marks import SYMBOLS
+
+        tokens = split_words(text)
+        words = [token for token in tokens if not SYMBOLS.issuperset(token)]
+        lines = text.splitlines()
+        return {
+            "words": len(words),
+            "characters_per_word": fmean(map(len, words)) if words else math.nan,
+            "hashes_per_word": share(text.count("#"), len(tokens)),
+            "ellipses_per_word": share(text.count("...") + text.count("…"), len(tokens)),
+            "share_of_bullet_lines": share(sum(line.lstrip().startswith(("•", "-")) for line in lines), len(lines)),
+            "share_of_ellipsis_lines": share(sum(line.rstrip().endswith(("...", "…")) for line in lines), len(lines)),
+            "share_of_words_with_a_letter": share(sum(any(map(str.isalpha, t)) for t in tokens), len(tokens)),
+            "different_stop_words": len(set(self.stop_words).intersection(tokens)),
+        }
+
+    def measure(self, name: str, texts: Texts, wanted: NDArray[np.bool_], known: dict[str, Column]) -> Column:
+        from gristmill.kernels.tokens.word_counts import count_words
+
+        counts = count_words(texts.tokens, self.stop_words)
+        shapes = texts.line_shapes
+        with np.errstate(invalid="ignore"):
+            length = counts.word_chars / counts.words  # NaN without words
+        known |= {
+            "words": counts.words.astype(np.float64),
+            "characters_per_word": length,
+            "hashes_per_word": shares(shapes.hashes, counts.tokens),
+            "ellipses_per_word": shares(shapes.ellipses, counts.tokens),
+            "share_of_bullet_lines": shares(shapes.bullets, shapes.lines),
+            "share_of_ellipsis_lines": shares(shapes.trailing, shapes.lines),
+            "share_of_words_with_a_letter": shares(counts.with_letter, counts.tokens),
+            "different_stop_words": counts.stop_words.astype(np.float64),
+        }
+        return known[name]
+
+
+@dataclass
+class GopherRepetition(RuleSet):
+    """Drop what repeats itself: paragraphs, lines, one n-gram (`top_n_grams`), all n-grams (`dup_n_grams`).
+
+    All shares of characters are of the whole text, white space included. The most frequent n-gram may have occurred
+    only once, so very short texts are dropped. An empty text is dropped as "empty".
+    """
+
+    dup_line_frac: float | None = 0.3
+    dup_para_frac: float | None = 0.3
+    dup_line_char_frac: float | None = 0.2
+    dup_para_char_frac: float | None = 0.2
+    top_n_grams: Sequence[tuple[int, float]] = TOP_N_GRAMS
+    dup_n_grams: Sequence[tuple[int, float]] = DUP_N_GRAMS
+
+    def rules(self) -> list[Rule]:
+        return [
+            Rule("empty", "characters", low=1),
+            Rule("dup_para_frac", "share_of_repeated_paragraphs", high=self.dup_para_frac),
+            Rule("dup_para_char_frac", "share_of_characters_in_repeated_paragraphs", high=self.dup_para_char_frac),
+            Rule("dup_line_frac", "share_of_repeated_lines", high=self.dup_line_frac),
+            Rule("dup_line_char_frac", "share_of_characters_in_repeated_lines", high=self.dup_line_char_frac),
+            *(Rule(f"top_{n}_gram", f"share_of_top_{n}_gram", high=limit) for n, limit in self.top_n_grams),
+            *(
+                Rule(f"duplicated_{n}_n_grams", f"share_of_duplicated_{n}_grams", high=limit)
+                for n, limit in self.dup_n_grams
+            ),
+        ]
+
+    def measure_document(self, text: str) -> Measures:
+        paragraphs, lines, words = _PARAGRAPH_GAP.split(text.strip()), _LINE_GAP.split(text), split_words(text)
+        repeated_paragraphs, paragraph_chars = count_repeats(paragraphs)
+        repeated_lines, line_chars = count_repeats(lines)
+        top = {f"share_of_top_{n}_gram": share(_top_chars(words, n), len(text)) for n, _ in self.top_n_grams}
+        repeated = {
+            f"share_of_duplicated_{n}_grams": share(_repeated_chars(words, n), len(text)) for n, _ in self.dup_n_grams
+        }
+        return {
+            "characters": len(text),
+            "share_of_repeated_paragraphs": share(repeated_paragraphs, len(paragraphs)),
+            "share_of_characters_in_repeated_paragraphs": share(paragraph_chars, len(text)),
+            "share_of_repeated_lines": share(repeated_lines, len(lines)),
+            "share_of_characters_in_repeated_lines": share(line_chars, len(text)),
+            **top,
+            **repeated,
+        }
+
+    def measure(self, name: str, texts: Texts, wanted: NDArray[np.bool_], known: dict[str, Column]) -> Column:
+        from gristmill.kernels.tokens import ngrams, pieces
+
+        chars = texts.line_shapes.chars
+        known["characters"] = chars.astype(np.float64)
+        for kind, noun in ((pieces.PARAGRAPHS, "paragraphs"), (pieces.LINES, "lines")):
+            if noun in name:
+                repeats = pieces.repeated_pieces(texts.data, texts.offsets, kind)
+                known[f"share_of_repeated_{noun}"] = shares(repeats.repeats, repeats.pieces)
+                known[f"share_of_characters_in_repeated_{noun}"] = shares(repeats.chars, chars)
+        for n, _ in self.top_n_grams:
+            if name == f"share_of_top_{n}_gram":
+                known[name] = shares(ngrams.top_ngram_chars(texts.tokens, n, wanted), chars)
+        if "duplicated" in name:
+            sizes = np.array([n for n, _ in self.dup_n_grams], np.int64)
+            found = ngrams.duplicate_ngram_chars(texts.tokens, sizes, wanted)
+            known |= {f"share_of_duplicated_{n}_grams": shares(found[:, k], chars) for k, n in enumerate(sizes)}
+        return known[name]
+
+
+def _top_chars(words: Sequence[str], n: int) -> int:
+    """Count times length of the most frequent n-gram, joined with blanks; the first one seen of several."""
+    counts = Counter(" ".join(words[at : at + n]) for at in range(len(words) - n + 1))
+    ngram, count = max(counts.items(), key=lambda item: item[1], default=("", 0))
+    return len(ngram) * count
+
+
+def _repeated_chars(words: Sequence[str], n: int) -> int:
+    """Characters of n-grams seen before, which are jumped over; written together without blanks."""
+    seen: set[str] = set()
+    chars = at = 0
+    while at <= len(words) - n:
+        ngram = "".join(words[at : at + n])
+        chars += len(ngram) if ngram in seen else 0
+        at += n if ngram in seen else 1
+        seen.add(ngram)
+    return chars
