@@ -40,9 +40,12 @@ class SchedulerMachine(RuleBasedStateMachine):
         memory=st.sampled_from((0, 50, MEMORY, 10**9)),
         barrier=st.sampled_from((False, False, False, True)),
         lifetime=st.sampled_from((None, 0.3)),
+        twice=st.booleans(),
     )
-    def start(self, shapes, sources, seed, memory, barrier, lifetime):
-        groups = tuple(group(i, batch_size=size, resources=shape) for i, (size, shape) in enumerate(shapes))
+    def start(self, shapes, sources, seed, memory, barrier, lifetime, twice):
+        groups = tuple(
+            group(i, batch_size=size, resources=shape, may_run_twice=twice) for i, (size, shape) in enumerate(shapes)
+        )
         config = SchedulerConfig(len(sources), barrier=barrier, worker_max_lifetime_s=lifetime)
         self.run = VirtualRun(groups, sources, Fanning(seed), config=config)
         self.memory = memory

@@ -39,9 +39,15 @@ class WorkerRecord:
     rss_bytes: int = 0
     replaces: int | None = None
     recalled: bool = False  # it was told to skip a task, and may be busy with it all the same
+    shadow: tuple[int, TaskRecord] | None = None  # what it runs that has been given to another as well, by its number
     shelf: int = NO_SHELF  # where the crew has filed it
     counts_as_busy: bool = False
     counts_as_stalled: bool = False
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether it has something to do."""
+        return bool(self.assigned) or self.shadow is not None
 
     @property
     def may_linger(self) -> bool:
@@ -93,6 +99,7 @@ class Crew:
         self._stop_counting(worker)
         worker.state = WorkerState.DRAINING
         worker.ungranted.clear()
+        worker.shadow = None
         self.refile(worker)
         self.waiting.pop(worker.id, None)
         del self.workers[worker.id]
@@ -103,7 +110,7 @@ class Crew:
 
     def refile(self, worker: WorkerRecord) -> None:
         """Count a worker and put it where it belongs, after what it holds has changed."""
-        busy = bool(worker.assigned)
+        busy = worker.is_busy
         stalled = busy and worker.is_stalled
         self.num_busy += busy - worker.counts_as_busy
         self.num_stalled += stalled - worker.counts_as_stalled

@@ -91,13 +91,20 @@ class Dispatcher:
                 full.clear()
 
     def _share_out(self, index: int, group: GroupRecord) -> None:
-        """Give idle workers what waits behind other tasks, if nothing else is waiting."""
+        """If nothing is waiting, give idle workers what waits behind other tasks, or a straggler's second run."""
         crew = group.crew
         for _ in range(crew.num_ready):
-            victim = None if group.queue else crew.most_loaded(above=group.plan.batch_size)
-            if victim is None or crew.least_loaded(below=1) is None or not self.recall(victim):
+            if group.queue or crew.least_loaded(below=1) is None or self.must_wait(index):
+                return
+            if not self._find_work(index, group):
                 return
             self._dispatch_group(index, group)
+
+    def _find_work(self, index: int, group: GroupRecord) -> bool:
+        victim = group.crew.most_loaded(above=group.plan.batch_size)
+        if victim is not None and self.recall(victim):
+            return True
+        return not self.scheduler.more_is_coming(index) and self.scheduler.copies.make(group)
 
     def recall(self, worker: WorkerRecord, *, all_of_it: bool = False) -> bool:
         """Take back half of what waits behind a worker's running call, or all of it; False if that is not worth it."""

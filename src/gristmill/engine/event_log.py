@@ -41,6 +41,7 @@ class GroupShape(msgspec.Struct, frozen=True):
     num_workers: int | None
     deadline_s: float | None
     expected_s: float | None = None
+    may_run_twice: bool = False
 
 
 class Header(msgspec.Struct, frozen=True):

@@ -77,7 +77,7 @@ def _crews(s: Scheduler) -> None:
         counted = (crew.num_ready, crew.num_staying, crew.num_busy, crew.num_stalled)
         ready = [worker for worker in workers if worker.state is WorkerState.READY]
         staying = [worker for worker in workers if worker.state is not WorkerState.DRAINING]
-        busy = [worker for worker in workers if worker.assigned]
+        busy = [worker for worker in workers if worker.is_busy]
         stalled = [worker for worker in busy if worker.is_stalled]
         expected = (len(ready), len(staying), len(busy), len(stalled))
         _agree("I6", f"ready, staying, busy and stalled workers of group {index}", counted, expected)

@@ -24,6 +24,7 @@ class Group:
     num_workers: int | None  # fixed by the user, or None
     deadline_s: float | None
     expected_s: float | None = None  # what its stages say a task takes
+    may_run_twice: bool = False  # whether a straggler may be copied
 
     @property
     def name(self) -> str:

@@ -16,6 +16,7 @@ from gristmill.engine import commands as c
 from gristmill.engine import events as e
 from gristmill.engine.account import Account
 from gristmill.engine.caretaker import Caretaker
+from gristmill.engine.copies import Copies
 from gristmill.engine.crew import WorkerRecord, WorkerState
 from gristmill.engine.dispatch import Dispatcher
 from gristmill.engine.fleet import Fleet
@@ -48,6 +49,7 @@ class SchedulerConfig:
     watchdog_s: float = WATCHDOG_S
     max_queued: int = 1 << 30  # tasks waiting for one group; an executor that holds a descriptor for each has a limit
     working_copies: float = 3.0  # of its input while a task runs: parsed, filtered, one not given back by the allocator
+    copies: bool = True  # whether stragglers may be copied, where their stages allow it
     priors: tuple[Prior | None, ...] = ()  # of every group: what an earlier run or the user says
     worker_memory_bytes: int | None = None  # a worker that has grown beyond this is replaced
 
@@ -67,6 +69,7 @@ class Scheduler:
         self.memory = MemoryBook(num_groups=len(groups))
         self.fleet = Fleet(self)
         self.caretaker = Caretaker(self)
+        self.copies = Copies(self)
         self.dispatcher = Dispatcher(self)
         self.account = Account()
         self.totals = [StageCounts() for _ in range(self.num_stages)]
@@ -232,6 +235,12 @@ class Scheduler:
         del worker.assigned[task.id]
         self._requeue(task)
 
+    def renumber(self, task: TaskRecord, number: int) -> None:
+        """Know a task by another number."""
+        del self.tasks[task.id]
+        task.id = number
+        self.tasks[number] = task
+
     def _memory_sampled(self, event: e.MemorySampled) -> None:
         worker = self.fleet.find(event.worker)
         if worker is not None:
@@ -265,10 +274,8 @@ class Scheduler:
     def _requeue(self, task: TaskRecord) -> None:
         self.memory.unsend(task.id)
         # A new number for every attempt: news of an earlier one, even on the same worker, cannot be taken for this one.
-        del self.tasks[task.id]
-        task.id = self._next_task
+        self.renumber(task, self._next_task)
         self._next_task += 1
-        self.tasks[task.id] = task
         group = self.groups[task.group]
         if task.trial.pause_s > 0:
             heapq.heappush(group.delayed, (self.now + task.trial.pause_s, task.id, task))
@@ -285,6 +292,7 @@ class Scheduler:
         found = self._assigned(event.worker, event.task)
         if found is None:
             self.out.append(c.Release(event.output.payload))
+            self.copies.streams(event.worker, event.task)
             return
         worker, task = found
         if self._take_over(worker, task, event.output):
@@ -310,7 +318,7 @@ class Scheduler:
         return True
 
     def _task_finished(self, event: e.TaskFinished) -> None:
-        found = self._assigned(event.worker, event.task)
+        found = self._assigned(event.worker, event.task) or self.copies.bring_back(event.worker, event.task)
         if found is None:
             self.out.extend(c.Release(output.payload) for output in event.outputs)
             return
@@ -331,6 +339,7 @@ class Scheduler:
         self.out.append(c.Release(task.payload))
         del self.tasks[task.id]
         self._hand_back(worker, task)
+        self.copies.settle(task)
         group.live -= 1
         root.live -= 1
         if group.live == 0 and self.source_exhausted:

@@ -51,6 +51,7 @@ class TaskRecord:
     trial: Trial = FRESH
     received: int = 0  # outputs taken over so far; a streaming task that is done again repeats them
     last_worker: int = -1
+    shadow: int = -1  # the worker that runs it as well, if it has been given to another
     path_s: float = 0.0  # seconds of work on the way here
     node: int | None = None  # the machine its input is on; a source partition is a name, and is nowhere
 

@@ -52,4 +52,6 @@ def _group(number: int, stages: Sequence[AnyStage], names: Sequence[str], first:
         num_workers=members[0].num_workers(),
         deadline_s=sum(deadlines) if deadlines else None,
         expected_s=sum(expected) if len(expected) == len(members) else None,
+        # A file is written once, whatever a writer says.
+        may_run_twice=all(stage.may_run_twice and stage.output_directory() is None for stage in members),
     )

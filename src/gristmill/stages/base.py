@@ -52,6 +52,8 @@ class ProcessingStage(Generic[X, Y]):
     `fusible`        False to keep the stage in worker processes of its own
     `deadline_s`     a call that takes longer is ended, and the document that caused it is quarantined
     `expected_s`     seconds a task is expected to take one worker: a guess to share out workers by until it is measured
+    `may_run_twice`  True if a task that takes suspiciously long may be given to a second worker as well, when one is
+                     idle at the end of a run; the first result counts and the other worker is stopped
     `transient_errors`   exception types that are nobody's fault (a server that was away): tried again later
     """
 
@@ -66,6 +68,7 @@ class ProcessingStage(Generic[X, Y]):
     is_exchange: ClassVar[bool] = False  # what stands behind starts when all before is done: see stages/exchange
     deadline_s: ClassVar[float | None] = None
     expected_s: ClassVar[float | None] = None
+    may_run_twice: ClassVar[bool] = False
     transient_errors: ClassVar[tuple[type[BaseException], ...]] = ()
 
     def __init_subclass__(cls, **kwargs: object) -> None:

@@ -49,11 +49,22 @@ def group(
     resources: Resources | None = None,
     num_workers: int | None = None,
     deadline_s: float | None = None,
+    may_run_twice: bool = False,
 ) -> Group:
     """Return a group of one stage that is never called."""
     shape = Resources() if resources is None else resources
     stages: tuple[AnyStage, ...] = (ProcessingStage(),)
-    return Group(index, stages, (f"stage_{index}",), index, shape, batch_size, num_workers, deadline_s)
+    return Group(
+        index,
+        stages,
+        (f"stage_{index}",),
+        index,
+        shape,
+        batch_size,
+        num_workers,
+        deadline_s,
+        may_run_twice=may_run_twice,
+    )
 
 
 @dataclass(frozen=True)

@@ -99,3 +99,17 @@ def test_a_group_expects_what_all_its_stages_expect_together():
 def test_a_task_that_takes_no_time_is_refused():
     with pytest.raises(ConfigError, match=r"expected expected_s > 0; got 0\.0"):
         groups_of(_Impossible())
+
+
+class _Harmless(_Step):
+    may_run_twice = True
+
+
+class _HarmlessWriter(JsonlWriter):
+    may_run_twice = True
+
+
+def test_a_group_may_run_twice_if_all_its_stages_may_and_none_writes(tmp_path):
+    assert [group.may_run_twice for group in groups_of(_Harmless(), _Harmless())] == [True]
+    assert [group.may_run_twice for group in groups_of(_Harmless(), _Step())] == [False]
+    assert [group.may_run_twice for group in groups_of(_HarmlessWriter(str(tmp_path)))] == [False]

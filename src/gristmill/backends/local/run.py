@@ -149,7 +149,9 @@ class LocalRun:
         set_up_node(self.plan.groups)
         store = None if self.server is None else open_store(self.plan)
         config = self._config(len(self.plan.sources) - len(books.records), node)
-        config = replace(config, priors=priors(self.plan, node.gpu_memory_gb, store))
+        known = priors(self.plan, node.gpu_memory_gb, store)
+        # In this process one task runs at a time: those behind it are no stragglers.
+        config = replace(config, priors=known, copies=self.server is not None)
         scheduler = Scheduler(self.plan.groups, config)
         durable = self.directory if self.keeps_directory else None
         driver = Driver(

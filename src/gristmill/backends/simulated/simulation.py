@@ -66,7 +66,7 @@ class Simulation:
         self.attempts = 0
         self.quarantined = 0
         self.groups = tuple(
-            Group(i, _no_stages(), (s.name,), i, s.resources, s.batch_size, s.num_workers, None)
+            Group(i, _no_stages(), (s.name,), i, s.resources, s.batch_size, s.num_workers, None, None, s.may_run_twice)
             for i, s in enumerate(spec.stages)
         )
         config = SchedulerConfig(

@@ -58,6 +58,7 @@ class StageSpec:
     batch_size: int = 1
     item_bytes: int | str = 0
     num_workers: int | None = None
+    may_run_twice: bool = False
 
     @property
     def resources(self) -> Resources:
