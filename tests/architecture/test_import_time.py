@@ -13,7 +13,7 @@ import pytest
 
 from gristmill.backends.processes.launch import WORKER_MODULE
 
-HEAVY = ("numba", "pandas", "ray", "torch", "rich", "typer", "fsspec")
+HEAVY = ("llvmlite", "numba", "pandas", "ray", "torch", "rich", "typer", "fsspec")
 REPEATS = 5
 LINE = re.compile(r"import time:\s+\d+ \|\s+(\d+) \| (\s*)(\S+)")
 
@@ -47,7 +47,13 @@ def import_costs(module: str) -> dict[str, int]:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "module",
-    ["gristmill", "gristmill.pipeline", "gristmill.stages.text.io", WORKER_MODULE],
+    [
+        "gristmill",
+        "gristmill.pipeline",
+        "gristmill.stages.text.io",
+        "gristmill.stages.text.filters.heuristic",
+        WORKER_MODULE,
+    ],
 )
 def test_importing_loads_no_heavy_library(module):
     loaded = {name.partition(".")[0] for name in import_costs(module)}

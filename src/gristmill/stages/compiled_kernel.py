@@ -7,8 +7,6 @@ meanwhile wait for it. The others load machine code, which takes a tenth of a se
 import hashlib
 import importlib
 from functools import cache
-from importlib.resources import files
-from importlib.resources.abc import Traversable
 
 import msgspec
 import numpy as np
@@ -18,6 +16,7 @@ from gristmill.kernels.object_code import Compiled, ObjectCode, compile_function
 from gristmill.storage.byte_cache import cached_bytes
 
 KERNELS = "gristmill.kernels"
+TEXT_KERNELS = "gristmill.kernels.text"  # kernels of other packages may use its parts
 
 Argument = NDArray[np.generic] | int
 
@@ -47,7 +46,8 @@ def _address(array: NDArray[np.generic]) -> int:
 
 @cache
 def _load(module: str, function: str, signature: tuple[str, ...]) -> Compiled:
-    key = "\n".join([module, function, *signature, target_name(), _source_digest()])
+    sources = [_source_digest(package) for package in (KERNELS, TEXT_KERNELS, module.rpartition(".")[0])]
+    key = "\n".join([module, function, *signature, target_name(), *sources])
 
     def make() -> bytes:
         made = compile_function(getattr(importlib.import_module(module), function), signature)
@@ -57,15 +57,12 @@ def _load(module: str, function: str, signature: tuple[str, ...]) -> Compiled:
 
 
 @cache
-def _source_digest() -> str:
-    """A hash of all kernels: one may be made of parts of any other."""
+def _source_digest(package: str) -> str:
+    """A hash of the modules of a package: a kernel may be made of parts of any of them."""
+    from importlib.resources import files  # 30 ms, which a process without kernels need not pay
+
     digest = hashlib.sha256()
-    for path in _sources(files(KERNELS)):
-        digest.update(path.read_bytes())
+    for path in sorted(files(package).iterdir(), key=lambda item: item.name):
+        if path.name.endswith(".py"):
+            digest.update(path.read_bytes())
     return digest.hexdigest()
-
-
-def _sources(folder: Traversable) -> list[Traversable]:
-    inside = sorted(folder.iterdir(), key=lambda item: item.name)
-    here = [item for item in inside if item.name.endswith(".py")]
-    return here + [path for item in inside if item.is_dir() for path in _sources(item)]
