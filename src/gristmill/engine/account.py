@@ -3,7 +3,7 @@
 | share      | seconds of a resource                                                                  |
 |------------|----------------------------------------------------------------------------------------|
 | useful     | a worker at work on a task that was finished                                           |
-| setup      | a worker that starts                                                                   |
+| setup      | a worker that starts or, with nothing left to do, ends                                 |
 | starved    | a worker without a task to take, or nobody's while no task waits that would want it    |
 | blocked    | a worker that may not go on: no memory for the next task, or the next stage is behind  |
 | fragmented | nobody's while tasks wait: what is left over between workers that do not fit           |
@@ -87,9 +87,9 @@ class Account:
                 wanted[GPU] |= group.plan.resources.requires_gpu
             if not total:
                 continue
-            starting = crew.num_staying - crew.num_ready
-            idle = total - starting - crew.num_busy
+            idle, starting = crew.num_idle, crew.num_staying - crew.num_ready
             book.setup_s += seconds * starting
+            book.ending_s += seconds * (total - starting - idle - crew.num_busy)
             book.busy_s += seconds * crew.num_busy
             if waiting:
                 book.blocked_s += seconds * idle

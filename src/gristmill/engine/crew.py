@@ -73,6 +73,7 @@ class Crew:
         self.num_staying = 0  # all but the draining
         self.num_busy = 0  # hold a task
         self.num_stalled = 0  # hold a task and are stalled
+        self.num_idle = 0  # ready, and hold none
         # By number of tasks, then by machine: ready workers that can take more.
         self._shelves: list[OrderedDict[int, Box]] = []
         self._lowest = 0  # no shelf below is in use
@@ -118,6 +119,7 @@ class Crew:
         shelf = len(worker.assigned) if worker.state is WorkerState.READY and not stalled else NO_SHELF
         if shelf == worker.shelf:
             return
+        self.num_idle += (shelf == 0) - (worker.shelf == 0)
         if worker.shelf != NO_SHELF:
             boxes = self._shelves[worker.shelf]
             del boxes[worker.node][worker.id]

@@ -10,6 +10,7 @@ class GroupBook:
 
     units: tuple[int, int] = (0, 0)
     setup_s: float = 0.0
+    ending_s: float = 0.0  # with nothing left to do, until the process is gone
     busy_s: float = 0.0  # holding tasks: useful, wasted, blocked in the middle of one, or waiting for a message
     useful_s: float = 0.0
     wasted_s: float = 0.0
@@ -42,7 +43,7 @@ class GroupBook:
         at_work = self.useful_s + running_s + self.wasted_s + self.blocked_busy_s
         return {
             "useful": self.useful_s + running_s,
-            "setup": self.setup_s,
+            "setup": self.setup_s + self.ending_s,
             "starved": self.starved_s,
             "blocked": self.blocked_s + self.blocked_busy_s,
             "wasted": self.wasted_s,

@@ -4,8 +4,11 @@ import pytest
 
 from gristmill.backends.simulated.simulation import Simulation
 from gristmill.backends.simulated.spec import SimulationSpec
-from gristmill.engine.account import SHARES
+from gristmill.engine.account import SHARES, Account
+from gristmill.engine.crew import WorkerRecord
 from gristmill.engine.group_book import GroupBook
+from gristmill.engine.state import GroupRecord
+from gristmill.testing.virtual_run import group
 
 
 def run(**document):
@@ -93,3 +96,16 @@ def test_the_spread_of_service_times_is_remembered():
 
     # Mean 2, mean square 7: sigma^2 = ln(7 / 4).
     assert book.sigma() == pytest.approx(0.748, abs=0.001)
+
+
+def test_a_worker_on_its_way_out_is_neither_starved_nor_blocked():
+    crew_of = GroupRecord(group(0))
+    worker = WorkerRecord(0, 0, 0, ())
+    crew_of.crew.add(worker)
+    crew_of.crew.make_ready(worker)
+    crew_of.crew.drain(worker)
+    account = Account()
+    account.pass_time(3.0, [crew_of])
+
+    assert crew_of.book.split()["setup"] == 3.0
+    assert crew_of.book.starved_s == crew_of.book.blocked_s == 0.0
