@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from gristmill.engine import commands as c
 from gristmill.engine.crew import WorkerRecord, WorkerState
+from gristmill.engine.policies.recycling import own_limit
 from gristmill.engine.state import GroupRecord
 
 if TYPE_CHECKING:  # parts of one object: the scheduler owns them all
@@ -73,14 +74,15 @@ class Caretaker:
     # Worn out
 
     def worker_may_be_worn(self) -> None:
-        """Something besides time has changed: a worker has grown, or a replacement has ended."""
+        """Something besides time has changed: a worker has grown, or one has ended."""
         self._none_worn_until = -math.inf
 
     def _recycle(self) -> None:
-        """Replace workers that are too old or too large, one at a time, the new one before the old one goes."""
+        """Replace workers that are too old or too large, the new one before the old one goes.
+
+        Of a group one at a time; those that are only old also `worker_restart_interval_s` apart.
+        """
         s = self.scheduler
-        if s.now - self._last_recycle < s.config.worker_restart_interval_s:
-            return
         worn = self._first_worn()
         if worn is None:
             return
@@ -94,15 +96,24 @@ class Caretaker:
         s = self.scheduler
         lifetime = math.inf if s.config.worker_max_lifetime_s is None else s.config.worker_max_lifetime_s
         most = math.inf if s.config.worker_memory_bytes is None else s.config.worker_memory_bytes
+        old_again_at = self._last_recycle + s.config.worker_restart_interval_s
         until = s.now + lifetime
         if until < math.inf or most < math.inf:
-            workers = [worker for group in s.groups for worker in group.workers.values()]
-            replaced = {worker.replaces for worker in workers}
-            for worker in sorted(workers, key=lambda worker: worker.id):
-                if worker.state is not WorkerState.READY or worker.id in replaced or s.group_finished(worker.group):
-                    continue
-                if s.now - worker.ready_at > lifetime or worker.rss_bytes > most:
+            for worker in self._replaceable():
+                old_at = max(worker.ready_at + lifetime, old_again_at)
+                if s.now > old_at or worker.rss_bytes > own_limit(worker.id, most):
                     return worker
-                until = min(until, worker.ready_at + lifetime)
+                until = min(until, old_at)
         self._none_worn_until = until
         return None
+
+    def _replaceable(self) -> list[WorkerRecord]:
+        """Ready workers of groups that go on and in which nobody is being replaced, the oldest first."""
+        s = self.scheduler
+        found = []
+        for index, group in enumerate(s.groups):
+            workers = group.workers.values()
+            under_way = any(w.replaces is not None and s.fleet.find(w.replaces) is not None for w in workers)
+            if not under_way and not s.group_finished(index):
+                found += [worker for worker in workers if worker.state is WorkerState.READY]
+        return sorted(found, key=lambda worker: worker.id)

@@ -91,8 +91,7 @@ class Fleet:
             for gpu, units in worker.gpus:
                 node.gpu_free[gpu] += units
         self.rescale_now = True
-        if worker.replaces is not None:
-            self.scheduler.caretaker.worker_may_be_worn()
+        self.scheduler.caretaker.worker_may_be_worn()
 
     # All of them
 

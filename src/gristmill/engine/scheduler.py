@@ -24,6 +24,7 @@ from gristmill.engine.plan import Group
 from gristmill.engine.policies import retry
 from gristmill.engine.policies.backpressure import MemoryBook
 from gristmill.engine.policies.rates import Prior
+from gristmill.engine.policies.recycling import own_limit
 from gristmill.engine.state import GroupRecord, RootRecord
 from gristmill.engine.task_state import Change, TaskRecord
 from gristmill.metrics.stage_counts import StageCounts
@@ -245,7 +246,8 @@ class Scheduler:
         worker = self.fleet.find(event.worker)
         if worker is not None:
             worker.rss_bytes = max(worker.rss_bytes, event.rss_bytes)
-            if event.rss_bytes > (self.config.worker_memory_bytes or event.rss_bytes):
+            most = self.config.worker_memory_bytes
+            if most is not None and event.rss_bytes > own_limit(worker.id, most):
                 self.caretaker.worker_may_be_worn()
 
     # Tasks

@@ -5,7 +5,9 @@ import itertools
 from gristmill.engine import commands as c
 from gristmill.engine import events as e
 from gristmill.engine import invariants
+from gristmill.engine.crew import WorkerState
 from gristmill.engine.policies.rates import Prior
+from gristmill.engine.policies.recycling import own_limit
 from gristmill.engine.scheduler import Scheduler, SchedulerConfig
 from gristmill.stages.resources import Resources
 from gristmill.testing.virtual_run import Deed, VirtualRun, group
@@ -154,3 +156,51 @@ def test_a_prior_of_one_group_does_not_decide_for_the_others():
     run.join(cpus=10)
 
     assert [index for index, _, _ in started(run)].count(1) == 5
+
+
+def grown(num_workers, *, rss_bytes, most=100, **config):
+    """So many workers at work, all of which have grown to this size."""
+    config = SchedulerConfig(num_sources=99, worker_memory_bytes=most, **config)
+    s = Scheduler((group(0, num_workers=num_workers),), config)
+    s.handle(e.NodeJoined(0, num_workers, (), 10**9))
+    s.handle(*[e.WorkerReady(n) for n in range(num_workers)])
+    s.handle(e.SourceListed(tuple(e.SourceItem(n, f"p{n}", 1, n) for n in range(99))))
+    return s, s.handle(e.Ticked(1.0), *[e.MemorySampled(n, rss_bytes) for n in range(num_workers)])
+
+
+def starts_and_drains(commands):
+    return [x for x in commands if isinstance(x, c.StartWorker | c.DrainWorker)]
+
+
+def test_workers_that_have_grown_are_replaced_one_after_another_each_by_one_that_is_ready():
+    s, commands = grown(3, rss_bytes=200, worker_restart_interval_s=60.0)
+    assert starts_and_drains(commands) == [c.StartWorker(3, 0, 0, ())]
+    assert starts_and_drains(s.handle(e.Ticked(2.0))) == []
+    assert starts_and_drains(s.handle(e.Ticked(3.0), e.WorkerReady(3))) == [c.DrainWorker(0)]
+    assert starts_and_drains(s.handle(e.Ticked(4.0))) == []
+
+    assert starts_and_drains(s.handle(e.Ticked(5.0), e.WorkerExited(0))) == [c.StartWorker(4, 0, 0, ())]
+    invariants.check(s)
+
+
+def test_ready_workers_never_fall_below_what_there_were_while_they_are_replaced():
+    s, _ = grown(4, rss_bytes=200)
+    ready = []
+    for step in range(40):
+        starting = [w.id for w in s.groups[0].workers.values() if w.state is WorkerState.STARTING]
+        leaving = [w.id for w in s.groups[0].workers.values() if w.state is WorkerState.DRAINING]
+        s.handle(e.Ticked(2.0 + step), *map(e.WorkerReady, starting), *map(e.WorkerExited, leaving))
+        ready.append(s.groups[0].crew.num_ready)
+
+    assert min(ready) == 4
+    assert all(worker.id > 3 for worker in s.groups[0].workers.values())
+
+
+def test_of_workers_that_have_grown_alike_only_some_are_replaced_at_first():
+    s, commands = grown(4, rss_bytes=90)
+    limits = [own_limit(n, 100) for n in range(4)]
+
+    assert [x.worker for x in starts_and_drains(commands)] == [4]
+    assert [w.replaces for w in s.groups[0].workers.values() if w.replaces is not None] == [
+        next(n for n in range(4) if limits[n] < 90)
+    ]
