@@ -12,7 +12,7 @@ CORE := $(VENV)/.installed-core
 DEV := $(VENV)/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-nightly check test-all fault e2e bench bench-engine bench-text bench-peers conformance docs changelog clean
+.PHONY: help setup demo test test-nightly check test-all fault e2e bench bench-engine bench-text bench-dedup bench-peers conformance docs changelog clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -76,6 +76,14 @@ $(PEERS)/datatrove/.installed:
 	$(PYTHON) -m venv $(@D)
 	$(@D)/$(PEER_PIP) 'datatrove[io,processing]' spacy
 	@touch $@
+
+$(PEERS)/frames/.installed:
+	$(PYTHON) -m venv $(@D)
+	$(@D)/$(PEER_PIP) duckdb polars rensa
+	@touch $@
+
+bench-dedup: $(DEV) $(PEERS)/datatrove/.installed $(PEERS)/frames/.installed ## deduplicate a corpus with gristmill and with the peers
+	$(PY) -m benchmarks.dedup.run_all
 
 bench-peers: $(PEERS)/nemo-curator/.installed $(PEERS)/datatrove/.installed ## install the tools the benchmarks compare with
 

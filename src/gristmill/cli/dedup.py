@@ -111,6 +111,45 @@ def fuzzy(
     _run(workflow, workers, memory_limit, alarm_share, as_json=as_json)
 
 
+@app.command()
+def semantic(
+    input_path: Input,
+    output: OutputDir,
+    clusters: Annotated[int, typer.Option(help="Clusters for k-means.")],
+    eps: Annotated[float, typer.Option(help="Duplicates have a cosine of at least 1 - eps.")] = 0.01,
+    filetype: FileType = "parquet",
+    embedding_field: Annotated[str, typer.Option(help="The column of embeddings.")] = "embeddings",
+    text_field: TextField = "text",
+    id_field: Annotated[str, typer.Option(help="The column that names a document.")] = "id",
+    which_to_keep: Annotated[str, typer.Option(help="hard, easy or random.")] = "hard",
+    dry_run: DryRun = False,
+    fresh: Fresh = False,
+    alarm_share: AlarmShare = 0.5,
+    workers: Workers = None,
+    memory_limit: MemoryLimit = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Remove documents whose embeddings are nearly the same."""
+    from gristmill.workflows.deduplication.semantic_dedup import SemanticDeduplicationWorkflow
+
+    workflow = SemanticDeduplicationWorkflow(
+        input_path,
+        output,
+        clusters,
+        id_field=id_field,
+        embedding_field=embedding_field,
+        input_filetype=filetype,
+        which_to_keep=which_to_keep,  # type: ignore[arg-type]  # checked by the workflow
+        eps=eps,
+        clear_output=fresh,
+        perform_removal=not dry_run,
+        text_field=text_field,
+        alarm_share=alarm_share,
+    )
+    _run(workflow, workers, memory_limit, alarm_share, as_json=as_json)
+
+
 def _run(
     workflow: "WorkflowBase", workers: int | None, memory_limit: str | None, alarm_share: float, *, as_json: bool
 ) -> None:

@@ -16,7 +16,20 @@ from typing import Annotated
 
 import typer
 
-from gristmill.cli import dedup, doctor, plan, recipes, replay, rethreshold, run, score, simulate, stages, status
+from gristmill.cli import (
+    decontaminate,
+    dedup,
+    doctor,
+    plan,
+    recipes,
+    replay,
+    rethreshold,
+    run,
+    score,
+    simulate,
+    stages,
+    status,
+)
 from gristmill.cli.options import Debug
 from gristmill.errors import ConfigError, GristmillError, Interrupted, MissingDependency, TooManyQuarantined
 
@@ -37,6 +50,7 @@ app.command("run")(run.run)
 app.command("plan")(plan.plan)
 app.command("status")(status.status)
 app.add_typer(dedup.app, name="dedup")
+app.command("decontaminate")(decontaminate.decontaminate)
 app.command("replay")(replay.replay)
 app.command("stages")(stages.stages)
 app.add_typer(recipes.app, name="recipes")

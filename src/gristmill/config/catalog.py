@@ -15,6 +15,7 @@ STAGE_MODULES = (
     "gristmill.stages.exchange",
     "gristmill.stages.text.io.reader",
     "gristmill.stages.text.io.writer",
+    "gristmill.stages.text.decontamination",
     "gristmill.stages.text.filters",
     "gristmill.stages.text.modifiers",
     "gristmill.stages.text.modules",

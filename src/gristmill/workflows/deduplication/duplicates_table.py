@@ -9,11 +9,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from gristmill.kernels.arrow_arrays import from_numbers
-from gristmill.stages.deduplication.document_numbers import OF_INDEX, SOURCE_SHIFT
+from gristmill.stages.deduplication.document_numbers import OF_INDEX, SOURCE_SHIFT, source_of
 from gristmill.tasks.text_columns import from_texts
 from gristmill.workflows.deduplication.dedup_input import DedupInput
 
 FILE_NAME = "duplicates.parquet"
+CHUNK_ROWS = 100_000
+INDEX_SOURCE = OF_INDEX >> int(SOURCE_SHIFT)
 
 
 @dataclass
@@ -43,22 +45,23 @@ class Duplicates:
         return pa.Table.from_arrays(list(columns.values()), names=list(columns))
 
     @staticmethod
-    def _labels(source: DedupInput, numbers: NDArray[np.uint64]) -> pa.Array:
-        return from_texts([source.numbers.label(number) for number in numbers.tolist()])
+    def _labels(source: DedupInput, numbers: NDArray[np.uint64]) -> pa.ChunkedArray:
+        """Made some at a time: as Python strings all of them would take ten times their size."""
+        parts = np.split(numbers, range(CHUNK_ROWS, len(numbers), CHUNK_ROWS))
+        return pa.chunked_array([from_texts([source.numbers.label(n) for n in part.tolist()]) for part in parts])
+
+
+def no_duplicates() -> Duplicates:
+    """Return an empty list."""
+    return Duplicates(np.zeros(0, np.uint64), np.zeros(0, np.uint64), np.zeros(0), np.zeros(0, np.int32))
 
 
 def _files(source: DedupInput, numbers: NDArray[np.uint64], index_files: Sequence[str]) -> pa.Array:
-    names: dict[int, str] = {}
-    texts = []
-    for number in numbers.tolist():
-        place = number >> int(SOURCE_SHIFT)
-        if number >= OF_INDEX:
-            place, name = -1, index_files[0] if index_files else "index"
-            names[place] = name
-        elif place not in names:
-            names[place] = source.file_of(place)
-        texts.append(names[place])
-    return from_texts(texts)
+    """The files documents are in: each name once, and a number a document."""
+    places, numbered = np.unique(source_of(numbers), return_inverse=True)
+    index = index_files[0] if index_files else "index"
+    names = [source.file_of(int(place)) if place < INDEX_SOURCE else index for place in places]
+    return pa.DictionaryArray.from_arrays(from_numbers(numbered.astype(np.int32)), from_texts(names))
 
 
 def write_duplicates(table: pa.Table, directory: str | Path) -> str:

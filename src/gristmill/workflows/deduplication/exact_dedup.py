@@ -22,7 +22,7 @@ from gristmill.stages.deduplication.keep_policy import KeepPolicy
 from gristmill.stages.exchange import Exchange
 from gristmill.stages.text.io.writer import ArrowWriter
 from gristmill.workflows.deduplication.dedup_input import DedupInput, given_input
-from gristmill.workflows.deduplication.duplicates_table import Duplicates
+from gristmill.workflows.deduplication.duplicates_table import Duplicates, no_duplicates
 from gristmill.workflows.deduplication.findings import write_findings
 from gristmill.workflows.deduplication.ignored_options import warn_ignored
 from gristmill.workflows.deduplication.removal import remove_documents, start_over
@@ -137,8 +137,7 @@ class ExactDeduplicationWorkflow(WorkflowBase):
         columns = ["doc", "kept_doc", *(["id", "kept_id"] if self.id_field else [])]
         rows = read_rows(done.output_files, columns)
         if not rows.num_rows:
-            nothing = np.zeros(0, np.uint64)
-            return Duplicates(nothing, nothing, np.zeros(0), np.zeros(0, np.int32))
+            return no_duplicates()
         doc = to_numbers(rows.column("doc"), np.uint64)
         order = np.argsort(doc)
         rows = rows.take(from_numbers(order)).combine_chunks()

@@ -10,9 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from gristmill.errors import ConfigError
 from gristmill.kernels.dedup.banding import Banding
 from gristmill.stages.deduplication.fuzzy.candidates import Candidates
 from gristmill.workflows.deduplication.row_files import read_column
+
+MAX_DOCUMENTS = 2**31  # positions are 32 bits wide
 
 
 @dataclass(frozen=True)
@@ -50,15 +53,13 @@ def cluster(files: Sequence[str], index_files: Sequence[str], banding: Banding, 
     everything = [*index_files, *files]
     num_indexed = len(read_column(index_files, "doc", np.uint64))
     doc = np.array(read_column(everything, "doc", np.uint64))  # a copy: what is read may be mapped
+    if len(doc) >= MAX_DOCUMENTS:
+        raise ConfigError(f"fuzzy deduplication: expected fewer than {MAX_DOCUMENTS:,} documents; got {len(doc):,}")
     doc[:num_indexed] = np.arange(num_indexed, dtype=np.uint64) | np.uint64(1 << 63)
-    low, high = (read_column(everything, name, np.uint64) for name in ("low", "high"))
-    # What decides, most important last: ties by content hash, then by id, then by order.
     later = np.arange(len(doc)) >= num_indexed
-    worth = -np.arange(len(doc), dtype=np.float64) if by_order else read_column(everything, "worth", np.float64)
-    tie = read_column(everything, "tie", np.uint64)
-    leader = _leaders(low, high, [tie, -worth, later])
+    leader = _leaders(everything, later, by_order=by_order)
     size = read_column(everything, "size", np.int32)
-    members = np.flatnonzero((leader == np.arange(len(doc))) & (size > 0)).astype(np.int32)
+    members = np.flatnonzero((leader == np.arange(len(doc), dtype=np.int32)) & (size > 0)).astype(np.int32)
     parent = np.arange(len(members), dtype=np.int32)
     largest = 1
     for band in range(banding.num_bands):
@@ -67,17 +68,30 @@ def cluster(files: Sequence[str], index_files: Sequence[str], banding: Banding, 
     flatten(parent)
     together = _useful(parent, later[members])
     positions, component = members[together], parent[together].astype(np.int64)
-    order = np.lexsort((tie[positions], high[positions], low[positions], -worth[positions], later[positions]))
+    order = np.lexsort(_preference(everything, later, positions, by_order=by_order))
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order)) - int((~later[positions]).sum())
     return Clusters(doc, leader, positions, component, rank, size[positions], num_indexed, largest)
 
 
-def _leaders(
-    low: NDArray[np.uint64], high: NDArray[np.uint64], preference: Sequence[NDArray[np.generic]]
-) -> NDArray[np.int32]:
+def _preference(
+    files: Sequence[str], later: NDArray[np.bool_], positions: NDArray[np.int32], *, by_order: bool
+) -> tuple[NDArray[np.generic], ...]:
+    """What decides who is better, for `lexsort`: most important last, so index, worth, content hash, id, order."""
+    if by_order:
+        return (later[positions],)  # sorting is stable: the earlier one comes first
+    tie, high, low = (read_column(files, name, np.uint64)[positions] for name in ("tie", "high", "low"))
+    return tie, high, low, -read_column(files, "worth", np.float64)[positions], later[positions]
+
+
+def _leaders(files: Sequence[str], later: NDArray[np.bool_], *, by_order: bool) -> NDArray[np.int32]:
     """The position of the best document with the same hash; its own for a document without one."""
-    order = np.lexsort((*preference, high, low))
+    low, high = (read_column(files, name, np.uint64) for name in ("low", "high"))
+    if by_order:
+        order = np.lexsort((later, high, low))
+    else:
+        worth = read_column(files, "worth", np.float64)
+        order = np.lexsort((read_column(files, "tie", np.uint64), -worth, later, high, low))
     leader = np.arange(len(low), dtype=np.int32)
     if not len(order):
         return leader

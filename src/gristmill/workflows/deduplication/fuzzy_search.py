@@ -144,14 +144,14 @@ class FuzzySearch:
         best = clusters.best()
         lose = (best != clusters.positions) & (clusters.positions >= clusters.num_indexed)
         unknown = np.full(int(lose.sum()), np.nan)
-        arrays = [
+        arrays: list[NDArray[np.number]] = [
             clusters.doc[clusters.positions[lose]],
             clusters.doc[best[lose]],
             unknown,
             np.zeros(len(unknown), np.int32),
             np.full(len(unknown), LOST),
         ]
-        return pa.Table.from_arrays([pa.array(array) for array in arrays], names=_no_losers().column_names)
+        return pa.Table.from_arrays([from_numbers(array) for array in arrays], names=_no_losers().column_names)
 
     def _with_followers(self, clusters: Clusters, lost: pa.Table) -> Duplicates:
         """Add the documents that are the same as others: they lose to their leader, or to what that lost to."""

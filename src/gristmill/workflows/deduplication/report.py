@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 
 from gristmill.engine import ledger
@@ -32,23 +33,23 @@ def make_report(
     near_misses: Sequence[tuple[int, int, float]] = (),
 ) -> dict[str, object]:
     """Return the report as one JSON object."""
-    rows = table.to_pylist()
     read = _read_by_file(source, ledger_path)
-    lost = Counter(row["source"] for row in rows)
+    files = table.column("source").combine_chunks().value_counts() if len(duplicates) else ()
+    lost = Counter({str(entry["values"]): int(entry["counts"].as_py()) for entry in files})
     sources = {
         file: {"documents": count, "removed": lost[file], "share": round(lost[file] / count, 4)}
         for file, count in sorted(read.items())
         if count
     }
-    closest = sorted(range(len(rows)), key=lambda i: (rows[i]["similarity"], i))[:EXAMPLES_SHOWN]
+    closest = np.argsort(duplicates.similarity, kind="stable")[:EXAMPLES_SHOWN].tolist()
     pairs = [(int(duplicates.doc[i]), int(duplicates.kept_doc[i]), float(duplicates.similarity[i])) for i in closest]
     return {
         "documents": sum(read.values()),
-        "removed": len(rows),
-        "cluster_sizes": _histogram(rows),
+        "removed": len(duplicates),
+        "cluster_sizes": _histogram(duplicates),
         "sources": sources,
         "alarms": [file for file, own in sources.items() if own["share"] > alarm_share],
-        "largest_clusters": _largest(source, duplicates, rows, text_field),
+        "largest_clusters": _largest(source, duplicates, table, text_field),
         "just_above": _examples(source, [p for p in pairs if p[2] < 1], text_field),
         "just_below": _examples(source, near_misses[:EXAMPLES_SHOWN], text_field),
     }
@@ -84,14 +85,15 @@ def _read_by_file(source: DedupInput, ledger_path: Path) -> Counter[str]:
     """How many documents each file had, from the ledger of the first pipeline."""
     read: Counter[str] = Counter()
     if ledger_path.exists():
-        for root, entry in ledger.replay(ledger_path.open(encoding="utf-8").readlines()).items():
+        for root, entry in ledger.replay(ledger_path.read_text(encoding="utf-8").splitlines(keepends=True)).items():
             read[source.file_of(root)] += sum(counts.read for _, counts in entry.counts)
     return read
 
 
-def _histogram(rows: Sequence[Mapping[str, object]]) -> dict[str, int]:
+def _histogram(duplicates: Duplicates) -> dict[str, int]:
     """Cluster sizes in powers of two: "2", "3-4", "5-8", …"""
-    sizes = Counter(Counter(row["kept_id"] for row in rows).values())
+    removed_of_each = np.unique(duplicates.kept_doc, return_counts=True)[1]
+    sizes = Counter(removed_of_each.tolist())
     bins: dict[int, int] = {}
     for removed, count in sizes.items():
         exponent = removed.bit_length()  # a cluster has one more document than were removed
@@ -104,23 +106,21 @@ def _bin(exponent: int) -> str:
     return str(high) if low == high else f"{low}-{high}"
 
 
-def _largest(
-    source: DedupInput, duplicates: Duplicates, rows: Sequence[Mapping[str, object]], text_field: str
-) -> list[dict[str, object]]:
-    counts = Counter(duplicates.kept_doc.tolist())
-    largest = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:LARGEST_SHOWN]
-    # The least similar of each: the most interesting to compare.
+def _largest(source: DedupInput, duplicates: Duplicates, table: pa.Table, text_field: str) -> list[dict[str, object]]:
+    kept_docs, counts = np.unique(duplicates.kept_doc, return_counts=True)
+    order = np.lexsort((kept_docs, -counts))[:LARGEST_SHOWN]
+    largest = [(int(kept_docs[i]), int(counts[i])) for i in order]
     examples: dict[int, int] = {}
-    for i, kept in enumerate(duplicates.kept_doc.tolist()):
-        if kept not in examples or duplicates.similarity[i] < duplicates.similarity[examples[kept]]:
-            examples[kept] = i
+    for kept, _ in largest:  # the least similar of each: the most interesting to compare
+        members = np.flatnonzero(duplicates.kept_doc == np.uint64(kept))
+        examples[kept] = int(members[np.argmin(duplicates.similarity[members])])
     wanted = [number for kept, _ in largest for number in (kept, int(duplicates.doc[examples[kept]]))]
     texts = source.texts(wanted, text_field)
     return [
         {
             "size": count + 1,
-            "kept_id": rows[examples[kept]]["kept_id"],
-            "compared_id": rows[examples[kept]]["id"],
+            "kept_id": table.column("kept_id")[examples[kept]].as_py(),
+            "compared_id": table.column("id")[examples[kept]].as_py(),
             "text": texts.get(kept, "")[:SHOWN_CHARS],
             "differences": differences(texts.get(kept, ""), texts.get(int(duplicates.doc[examples[kept]]), "")),
         }

@@ -1,0 +1,107 @@
+"""Deduplication against the peers, on the same data, in the same run, with the truth known.
+
+    make bench-dedup                                       (makes the peers' environments first)
+    python -m benchmarks.dedup.run_all [--documents 20000] [--rounds 1] [--record]
+
+The corpus has copies and near-duplicates whose similarity is known. Sides take turns. Printed for each: seconds (the
+peers' without their start-up, ours with it), peak memory of the process tree, and against the truth what was found.
+"""
+
+import argparse
+import json
+import shutil
+import statistics
+import sys
+from pathlib import Path
+
+from benchmarks.dedup.corpus import make_corpus
+from benchmarks.process_tree import measure
+from benchmarks.record import ROOT, header, record
+
+HERE = ROOT / "benchmarks" / "dedup"
+DATA = ROOT / "benchmarks" / "data" / "dedup"
+OUT = ROOT / "benchmarks" / "out" / "dedup"
+VENVS = ROOT / "benchmarks" / "out" / "venvs"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--documents", type=int, default=20_000)
+    parser.add_argument("--words", type=int, default=400)
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--venvs", type=Path, default=VENVS)
+    parser.add_argument("--record", action="store_true")
+    options = parser.parse_args()
+    began = header()
+    source = DATA / f"{options.documents}x{options.words}"
+    if not source.exists():
+        make_corpus(source, options.documents, options.words, 8)
+    truth = json.loads(source.with_suffix(".truth.json").read_text())
+    rows = {name: _run(command, source, options.rounds, truth) for name, command in _sides(options.venvs).items()}
+    for name, row in rows.items():
+        print(f"{name:<22} {row}", flush=True)
+    ratios = {
+        "exact: datatrove / gristmill": rows["datatrove exact"]["seconds"] / rows["gristmill exact"]["seconds"],
+        "exact: polars / gristmill": rows["polars exact"]["seconds"] / rows["gristmill exact"]["seconds"],
+        "14x8: datatrove / gristmill": rows["datatrove fuzzy"]["seconds"] / rows["gristmill fuzzy-14x8"]["seconds"],
+    }
+    for name, ratio in ratios.items():
+        print(f"{name:<32} {ratio:8.2f}")
+    record("dedup", began, {"rows": rows, "ratios": {name: round(ratio, 2) for name, ratio in ratios.items()}})
+
+
+def _sides(venvs: Path) -> dict[str, list[str]]:
+    ours = [sys.executable, "-m", "benchmarks.dedup.with_gristmill"]
+    datatrove = [str(venvs / "datatrove" / "bin" / "python"), str(HERE / "with_datatrove.py")]
+    frames = [str(venvs / "frames" / "bin" / "python"), str(HERE / "with_frames.py")]
+    return {
+        **{f"gristmill {kind}": [*ours, kind] for kind in ("hashing", "exact", "fuzzy", "fuzzy-14x8")},
+        "rensa hashing": [*frames, "rensa"],
+        "polars exact": [*frames, "polars"],
+        "duckdb exact": [*frames, "duckdb"],
+        "datatrove exact": [*datatrove, "exact"],
+        "datatrove fuzzy": [*datatrove, "fuzzy"],
+    }
+
+
+def _run(command: list[str], source: Path, rounds: int, truth: dict[str, list[list[float]]]) -> dict[str, float]:
+    seconds, peaks, told = [], [], {}
+    for _ in range(rounds):
+        shutil.rmtree(OUT / "run", ignore_errors=True)
+        (OUT / "run").mkdir(parents=True)
+        report = OUT / "report.json"
+        use = measure([*command, str(source), str(OUT / "run"), str(report)])
+        told = json.loads(report.read_text())
+        seconds.append(told["run_s"])
+        peaks.append(use.peak_bytes)
+    row = {"seconds": round(statistics.median(seconds), 2), "peak_mb": max(peaks) // 10**6}
+    row |= {key: round(value) for key, value in told.items() if key.startswith("docs_per_s")}
+    return row | (_against_truth(set(told["kept"]), truth) if told["kept"] else {})
+
+
+def _against_truth(kept: set[str], truth: dict[str, list[list[float]]]) -> dict[str, float]:
+    """Shares of pairs that lost a document, by similarity; and documents removed that are nobody's duplicate."""
+
+    def found(pairs: list[list[float]]) -> float:
+        lost = sum(not kept.issuperset({str(int(pair[0])), str(int(pair[1]))}) for pair in pairs)
+        return round(lost / max(1, len(pairs)), 4)
+
+    # A document in several pairs may go for the sake of one of them: below the threshold only lonely pairs tell.
+    times: dict[int, int] = {}
+    for pair in [*truth["copies"], *truth["pairs"]]:
+        for end in pair[:2]:
+            times[int(end)] = times.get(int(end), 0) + 1
+    lonely = [pair for pair in truth["pairs"] if times[int(pair[0])] == times[int(pair[1])] == 1]
+    partnered = {str(end) for end in times}
+    everything = {str(number) for number in range(int(truth["documents"]))}  # type: ignore[call-overload]
+    return {
+        "kept": len(kept),
+        "copies_found": found(truth["copies"]),
+        "found_at_0.82_and_above": found([pair for pair in truth["pairs"] if pair[2] >= 0.82]),
+        "removed_below_0.78": found([pair for pair in lonely if pair[2] < 0.78]),
+        "removed_without_partner": len(everything - kept - partnered),
+    }
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,39 @@
+"""`gristmill decontaminate`: remove documents that hold parts of benchmarks, and say which."""
+
+import json
+from typing import Annotated
+
+import typer
+
+from gristmill.cli.options import Debug, MemoryLimit, Workers
+
+
+def decontaminate(
+    input_path: Annotated[str, typer.Option("--input", "-i", metavar="PATH", help="Documents.")],
+    output: Annotated[str, typer.Option("--output", "-o", metavar="DIR", help="Where results go.")],
+    benchmarks: Annotated[str, typer.Option(metavar="PATH", help="Benchmark files: .jsonl or .txt.")],
+    filetype: Annotated[str, typer.Option("--type", help="jsonl or parquet.")] = "jsonl",
+    text_field: Annotated[str, typer.Option(help="The column that is compared.")] = "text",
+    ngram_words: Annotated[int, typer.Option(help="How many words in a row.")] = 13,
+    min_hits: Annotated[int, typer.Option(help="How many of them.")] = 1,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Start over instead of continuing.")] = False,
+    workers: Workers = None,
+    memory_limit: MemoryLimit = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON, last line of stdout.")] = False,
+    debug: Debug = False,
+) -> None:
+    """Remove documents that share words in a row with a benchmark."""
+    from gristmill.backends.local import LocalExecutor
+    from gristmill.workflows.deduplication.decontamination import DecontaminationWorkflow
+
+    workflow = DecontaminationWorkflow(
+        output, input_path, benchmarks, filetype, text_field, ngram_words=ngram_words, min_hits=min_hits, fresh=fresh
+    )
+    result = workflow.run(LocalExecutor(num_workers=workers, memory_limit=memory_limit))
+    found = result.metadata
+    typer.echo(f"{found['num_documents']:,} documents, {found['num_contaminated']:,} contaminated", err=True)
+    for benchmark, number in dict(found["by_benchmark"]).items():  # type: ignore[call-overload]  # a dict of ours
+        typer.echo(f"  {number:>10,}  {benchmark}", err=True)
+    typer.echo(f"\nreport       {found['report_path']}", err=True)
+    if as_json:
+        typer.echo(json.dumps(found, ensure_ascii=False))

@@ -1,0 +1,1 @@
+"""Semantic duplicates: documents whose embeddings are close. Users find the workflow here."""

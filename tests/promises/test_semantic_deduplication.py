@@ -1,0 +1,106 @@
+"""Semantic deduplication removes what is close to a kept document, and nothing else."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from gristmill.backends.local import LocalExecutor
+from gristmill.errors import ConfigError
+from gristmill.kernels.kmeans import assign, find_similar, fit, normalize
+from gristmill.stages.deduplication.semantic.workflow import SemanticDeduplicationWorkflow
+
+HERE = LocalExecutor(num_workers=0)
+DIMENSIONS = 16
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    """Twelve directions far apart; of every third document there is a copy that is a little off."""
+    rng = np.random.default_rng(0)
+    directions = np.linalg.qr(rng.normal(size=(DIMENSIONS, DIMENSIONS)))[0][:12]
+    rows = []
+    for number in range(120):
+        vector = directions[number % 12] + rng.normal(size=DIMENSIONS) * 0.15
+        rows.append((f"{number:03d}", vector))
+        if number % 3 == 0:
+            rows.append((f"{number:03d}-copy", vector * 3 + rng.normal(size=DIMENSIONS) * 0.003))
+    (tmp_path / "in").mkdir()
+    for part in range(3):
+        own = rows[part::3]
+        vectors = pa.array([vector.tolist() for _, vector in own], pa.list_(pa.float32()))
+        table = pa.table({"id": [key for key, _ in own], "text": [key for key, _ in own], "embeddings": vectors})
+        pq.write_table(table, tmp_path / "in" / f"{part}.parquet")
+    return tmp_path / "in"
+
+
+def deduplicate(corpus, out, **options):
+    options = {"n_clusters": 12, "eps": 0.01, **options}
+    return SemanticDeduplicationWorkflow(str(corpus), str(out), **options).run(executor=HERE)
+
+
+def test_of_each_close_pair_one_is_removed(corpus, tmp_path):
+    result = deduplicate(corpus, tmp_path / "out")
+    rows = pq.read_table(tmp_path / "out" / "duplicates.parquet").to_pylist()
+
+    assert result.metadata["num_duplicates"] == 40
+    assert result.metadata["num_kept"] == 120
+    assert all(row["id"].removesuffix("-copy") == row["kept_id"].removesuffix("-copy") for row in rows)
+    assert all(0.99 <= row["similarity"] <= 1.0001 for row in rows)
+    kept = pq.read_table(tmp_path / "out" / "deduplicated").column("id").to_pylist()
+    assert len({key.removesuffix("-copy") for key in kept}) == len(kept) == 120
+
+
+def test_a_wider_eps_removes_more(corpus, tmp_path):
+    close = deduplicate(corpus, tmp_path / "close").metadata["num_duplicates"]
+    assert deduplicate(corpus, tmp_path / "wide", eps=0.3).metadata["num_duplicates"] > close
+
+
+def test_the_choice_of_whom_to_keep_decides_who_stays(corpus, tmp_path):
+    deduplicate(corpus, tmp_path / "hard", which_to_keep="hard")
+    deduplicate(corpus, tmp_path / "easy", which_to_keep="easy")
+    hard, easy = (pq.read_table(tmp_path / name / "duplicates.parquet").column("id") for name in ("hard", "easy"))
+    assert hard.to_pylist() != easy.to_pylist()
+
+
+def test_the_same_call_gives_the_same_result(corpus, tmp_path):
+    for name in ("a", "b"):
+        deduplicate(corpus, tmp_path / name)
+    tables = [pq.read_table(tmp_path / name / "duplicates.parquet") for name in ("a", "b")]
+    assert tables[0].equals(tables[1])
+
+
+@pytest.mark.parametrize("block", [1, 3, 64])
+def test_blocks_do_not_change_who_loses_to_whom(block):
+    vectors = normalize(np.random.default_rng(1).normal(size=(50, 3)).astype(np.float32))
+    lost_to, cosine = find_similar(vectors, 0.9, block=block)
+    kept = []
+    for i, vector in enumerate(vectors):
+        similar = [(float(vector @ vectors[j]), -j) for j in kept]
+        best = max(similar, default=(-1.0, 0))
+        if best[0] >= 0.9:
+            assert cosine[i] == pytest.approx(best[0], abs=1e-6)
+            assert lost_to[i] == -best[1]
+        else:
+            assert lost_to[i] == -1
+            kept.append(i)
+    assert 0 < len(kept) < 50
+
+
+def test_k_means_finds_separate_groups():
+    centres = normalize(np.eye(4, dtype=np.float32))
+    noise = np.random.default_rng(2).normal(size=(200, 4)).astype(np.float32) * 0.05
+    vectors = normalize(centres[np.arange(200) % 4] + noise)
+    nearest, _ = assign(vectors, fit(vectors, 4, seed=0, max_iter=50, tol=1e-4))
+    assert {len(set(nearest[group::4].tolist())) for group in range(4)} == {1}
+    assert len(set(nearest[:4].tolist())) == 4
+
+
+def test_fewer_different_vectors_than_clusters_is_no_problem():
+    assert len(fit(np.ones((5, 2), np.float32) / 2**0.5, 3, seed=0, max_iter=5, tol=1e-4)) == 1
+
+
+@pytest.mark.parametrize("options", [{"eps": None}, {"which_to_keep": "best"}, {"distance_metric": "l2"}])
+def test_a_mistake_is_named_before_anything_runs(tmp_path, options):
+    with pytest.raises(ConfigError, match=next(iter(options))):
+        deduplicate(tmp_path, tmp_path / "out", **options)
