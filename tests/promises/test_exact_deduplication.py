@@ -144,9 +144,13 @@ def test_parquet_in_is_parquet_out(tmp_path):
     assert [(row["id"], row["kept_id"]) for row in rows] == [("x:2", "x:0")]
 
 
-def test_without_removal_only_the_list_is_written(corpus, tmp_path):
+def test_without_removal_only_the_list_and_the_report_are_written(corpus, tmp_path):
     deduplicate(corpus[0], tmp_path / "out", perform_removal=False)
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [".gristmill", "duplicates.parquet"]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        ".gristmill",
+        "duplicates.parquet",
+        "report.json",
+    ]
 
 
 def test_the_same_call_again_changes_nothing_and_another_is_refused(corpus, tmp_path):
@@ -178,3 +182,28 @@ def test_an_option_that_means_nothing_here_is_accepted_with_a_warning(corpus, tm
 def test_a_mistake_is_named_before_anything_runs(corpus, tmp_path, options, message):
     with pytest.raises(ConfigError, match=message):
         deduplicate(corpus[0], tmp_path / "out", **options)
+
+
+@pytest.mark.parametrize("id_field", ["id", None])
+def test_the_second_dataset_loses_to_the_index_what_it_would_lose_to_the_first(corpus, tmp_path, id_field):
+    files = sorted(corpus[0].iterdir())
+    for part, own in (("a", files[:3]), ("b", files[3:])):
+        for file in own:
+            write_documents(tmp_path / part / file.name, [json.loads(line) for line in file.read_text().splitlines()])
+    options = {"index": str(tmp_path / "index"), "id_field": id_field}
+    deduplicate(tmp_path / "a", tmp_path / "out_a", **options)
+    deduplicate(tmp_path / "b", tmp_path / "out_b", **options)
+    deduplicate(tmp_path / "b", tmp_path / "out_b", **options)  # again: it does not find itself
+
+    of_b = {document["id"] for document in read_documents(tmp_path / "b")}
+    assert survivors(tmp_path / "out_b") == [key for key in corpus[1] if key in of_b]
+    if id_field:
+        rows = pq.read_table(tmp_path / "out_b" / "duplicates.parquet").to_pylist()
+        assert {row["kept_id"] for row in rows} <= set(corpus[1])
+        assert any(row["kept_source"] == "index" for row in rows)
+
+
+def test_an_index_of_another_kind_is_refused(corpus, tmp_path):
+    deduplicate(corpus[0], tmp_path / "a", index=str(tmp_path / "index"))
+    with pytest.raises(ConfigError, match="normalize False; got normalize True"):
+        deduplicate(corpus[0], tmp_path / "b", index=str(tmp_path / "index"), normalize=True)

@@ -19,6 +19,9 @@ FileType = Annotated[str, typer.Option("--type", help="jsonl or parquet.")]
 TextField = Annotated[str, typer.Option(help="The column that is compared.")]
 IdField = Annotated[str | None, typer.Option(help="The column that names a document.")]
 KeepOption = Annotated[str, typer.Option(help="first, longest, newest:COLUMN, highest:COLUMN or source:COLUMN=a,b.")]
+IndexOption = Annotated[
+    list[str] | None, typer.Option("--index", metavar="DIR", help="Remove what is in this index; add to the first.")
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only list the duplicates.")]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Start over instead of continuing.")]
 AlarmShare = Annotated[float, typer.Option(help="Name files that lose more than this share.")]
@@ -33,6 +36,7 @@ def exact(
     text_field: TextField = "text",
     id_field: IdField = None,
     keep: KeepOption = "first",
+    index: IndexOption = None,
     normalize: Annotated[bool, typer.Option("--normalize", help="Ignore case, accents, punctuation.")] = False,
     dry_run: DryRun = False,
     fresh: Fresh = False,
@@ -45,6 +49,7 @@ def exact(
     """Remove documents whose text, or any other column, is the same."""
     from gristmill.workflows.deduplication.exact_dedup import ExactDeduplicationWorkflow
 
+    own, consulted = _indexes(index, dry_run=dry_run)
     workflow = ExactDeduplicationWorkflow(
         output,
         input_path,
@@ -54,6 +59,8 @@ def exact(
         perform_removal=not dry_run,
         keep=keep,
         normalize=normalize,
+        index=own,
+        consult=consulted,
         alarm_share=alarm_share,
         fresh=fresh,
     )
@@ -73,9 +80,7 @@ def fuzzy(
     bands: Annotated[int | None, typer.Option(help="Number of bands. Default: enough for the threshold.")] = None,
     rows: Annotated[int | None, typer.Option(help="Hashes in a band. Default: 5.")] = None,
     verify: Annotated[bool, typer.Option(help="Compare before removing.")] = True,
-    index: Annotated[
-        list[str] | None, typer.Option(metavar="DIR", help="Remove what is in this index; add to the first.")
-    ] = None,
+    index: IndexOption = None,
     dry_run: DryRun = False,
     fresh: Fresh = False,
     alarm_share: AlarmShare = 0.5,
@@ -87,8 +92,7 @@ def fuzzy(
     """Remove documents that are nearly the same; every removal is verified."""
     from gristmill.workflows.deduplication.fuzzy_dedup import FuzzyDeduplicationWorkflow
 
-    consulted = list(index or [])
-    own = consulted.pop(0) if consulted and not dry_run else None
+    own, consulted = _indexes(index, dry_run=dry_run)
     workflow = FuzzyDeduplicationWorkflow(
         None,
         output,
@@ -148,6 +152,12 @@ def semantic(
         alarm_share=alarm_share,
     )
     _run(workflow, workers, memory_limit, alarm_share, as_json=as_json)
+
+
+def _indexes(given: list[str] | None, *, dry_run: bool) -> tuple[str | None, list[str]]:
+    """The index to add to and those to consult only; a dry run adds to none."""
+    paths = list(given or [])
+    return (None, paths) if dry_run or not paths else (paths[0], paths[1:])
 
 
 def _run(

@@ -5,28 +5,33 @@ read, hash ─▶ exchange by hash ─▶ who loses to whom ─▶ duplicates.pa
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 
 from gristmill.backends.base import BaseExecutor, Observer
-from gristmill.engine.plan import AnyTask
+from gristmill.engine.plan import AnyStage, AnyTask
 from gristmill.errors import ConfigError
 from gristmill.kernels.arrow_arrays import from_numbers, to_numbers
 from gristmill.pipeline import Pipeline
 from gristmill.pipeline.workflow import WorkflowBase, WorkflowRunResult
+from gristmill.stages.deduplication.document_numbers import OF_INDEX
 from gristmill.stages.deduplication.exact.find_duplicates import FindDuplicates
 from gristmill.stages.deduplication.exact.hash_documents import HashDocuments
+from gristmill.stages.deduplication.exact.hash_index import write_index
 from gristmill.stages.deduplication.keep_policy import KeepPolicy
 from gristmill.stages.exchange import Exchange
 from gristmill.stages.text.io.writer import ArrowWriter
+from gristmill.tasks.text_columns import from_texts
+from gristmill.workflows.deduplication.dataset_index import DatasetIndex
 from gristmill.workflows.deduplication.dedup_input import DedupInput, given_input
 from gristmill.workflows.deduplication.duplicates_table import Duplicates, no_duplicates
 from gristmill.workflows.deduplication.findings import write_findings
 from gristmill.workflows.deduplication.ignored_options import warn_ignored
 from gristmill.workflows.deduplication.removal import remove_documents, start_over
-from gristmill.workflows.deduplication.row_files import read_rows
+from gristmill.workflows.deduplication.row_files import read_column, read_rows, take_texts
 
 ROW_BYTES = 48  # of a document on its way through the exchange
 PARTITION_ROWS = 2_000_000
@@ -39,7 +44,8 @@ class ExactDeduplicationWorkflow(WorkflowBase):
     Below `output_path` it writes `deduplicated/` (with `perform_removal`) and `duplicates.parquet`. `text_field` may be
     any column, a URL for instance. With `normalize`, texts that differ in case, accents, punctuation or white space
     only are the same. Documents without text are kept. The report names files that lose more than `alarm_share`. The
-    same call continues a run that was killed.
+    same call continues a run that was killed. `index` adds this dataset to an index and removes what is in it already;
+    `consult` names further ones.
     """
 
     output_path: str
@@ -63,6 +69,8 @@ class ExactDeduplicationWorkflow(WorkflowBase):
     keep: str = "first"
     normalize: bool = False
     alarm_share: float = 0.5
+    index: str | None = None
+    consult: Sequence[str] = field(default_factory=tuple)
     fresh: bool = False
 
     def __post_init__(self) -> None:
@@ -70,6 +78,8 @@ class ExactDeduplicationWorkflow(WorkflowBase):
         self._keep = KeepPolicy.parse(self.keep, who="ExactDeduplicationWorkflow")
         if not self.assign_id and self.id_field is None:
             raise ConfigError("ExactDeduplicationWorkflow: expected id_field where assign_id is False; got None")
+        if self.index is not None and not self.perform_removal:
+            raise ConfigError("ExactDeduplicationWorkflow: expected perform_removal with index, which takes what stays")
         defaults = {"rmm_pool_size": "auto", "spill_memory_limit": "auto", "env_vars": None, "use_async_memory": True}
         warn_ignored("ExactDeduplicationWorkflow", self, {**defaults, "identification_batchsize": 1})
 
@@ -86,7 +96,10 @@ class ExactDeduplicationWorkflow(WorkflowBase):
         run_dir = Path(self.output_path) / ".gristmill" / "exact"
         if self.fresh:
             start_over(run_dir, self.output_path)
-        duplicates = self._identify(source, run_dir, executor, observer)
+        settings = {"kind": "exact", "normalize": self.normalize, "text_field": self.text_field}
+        index = DatasetIndex(settings, self.index, self.consult, self.output_path)
+        index_files = index.files(run_dir)
+        duplicates = self._identify(source, run_dir, index_files, executor, observer)
         result = WorkflowRunResult("exact_deduplication")
         findings = write_findings(
             source,
@@ -109,6 +122,7 @@ class ExactDeduplicationWorkflow(WorkflowBase):
             )
             result.add_pipeline_tasks("removal", removed)
             result.extend_metadata({"num_kept": removed.written, "quarantined": removed.quarantined})
+            index.add(f"{self.output_path}/deduplicated", source.filetype, self._for_index, executor)
         result.add_metadata("total_time", time.monotonic() - started)
         return result
 
@@ -118,18 +132,33 @@ class ExactDeduplicationWorkflow(WorkflowBase):
         options = self.input_filetype, self.input_blocksize, self.input_file_extensions, self.read_kwargs
         return DedupInput(who, path, *options)
 
+    def _hashing(self, source: DedupInput, *, for_index: bool = False) -> HashDocuments:
+        chosen = self.text_field, self.id_field, self._keep, self.normalize
+        return HashDocuments(source.numbers, *chosen, for_index=for_index)
+
+    def _for_index(self, source: DedupInput) -> AnyStage:
+        return self._hashing(source, for_index=True)  # type: ignore[return-value]  # stages are invariant
+
     def _identify(
-        self, source: DedupInput, run_dir: Path, executor: BaseExecutor | None, observer: Observer | None
+        self,
+        source: DedupInput,
+        run_dir: Path,
+        index_files: Sequence[str],
+        executor: BaseExecutor | None,
+        observer: Observer | None,
     ) -> Duplicates:
-        hashing = HashDocuments(source.numbers, self.text_field, self.id_field, self._keep, self.normalize)
+        hashing = self._hashing(source)
         hashing.compile()
+        index = run_dir / "index"
+        if index_files and not index.exists():
+            write_index(index, *(read_column(index_files, name, np.uint64) for name in ("low", "high")))
         # A document of 1 KB on average: the input's size decides, never the machine.
         partitions = self.total_nparts or max(1, source.num_bytes // (PARTITION_ROWS * 1024) + 1)
         stages = [
             source.reader(hashing.inputs()[1]),
             hashing,
             Exchange(["low", "high"], partitions),
-            FindDuplicates(),
+            FindDuplicates(index=str(index) if index_files else None),
             ArrowWriter(str(run_dir / "duplicates")),
         ]
         pipeline = Pipeline("find_exact_duplicates", stages=stages)  # type: ignore[arg-type]  # stages are invariant
@@ -138,15 +167,25 @@ class ExactDeduplicationWorkflow(WorkflowBase):
         rows = read_rows(done.output_files, columns)
         if not rows.num_rows:
             return no_duplicates()
-        doc = to_numbers(rows.column("doc"), np.uint64)
-        order = np.argsort(doc)
-        rows = rows.take(from_numbers(order)).combine_chunks()
-        found = Duplicates(
-            doc[order],
-            to_numbers(rows.column("kept_doc"), np.uint64),
-            np.ones(len(doc)),
-            np.zeros(len(doc), np.int32),
-        )
+        rows = rows.take(from_numbers(np.argsort(to_numbers(rows.column("doc"), np.uint64)))).combine_chunks()
+        doc, kept = (to_numbers(rows.column(name), np.uint64) for name in ("doc", "kept_doc"))
+        found = Duplicates(doc, kept, np.ones(len(doc)), np.zeros(len(doc), np.int32))
         if self.id_field:
             found.ids, found.kept_ids = rows.column("id").combine_chunks(), rows.column("kept_id").combine_chunks()
+        if index_files:
+            found.kept_ids = _with_index_ids(source, found, index_files)
         return found
+
+
+def _with_index_ids(source: DedupInput, found: Duplicates, index_files: Sequence[str]) -> pa.Array:
+    """The ids of the documents that stay, those of an index from its files."""
+    numbers = found.kept_doc.tolist()
+    if found.kept_ids is None:
+        texts = [source.numbers.label(number) if number < OF_INDEX else "" for number in numbers]
+    else:
+        texts = found.kept_ids.to_pylist()
+    of_index = np.flatnonzero(found.kept_doc >= np.uint64(OF_INDEX))
+    positions = (found.kept_doc[of_index] & ~np.uint64(OF_INDEX)).astype(np.int64)
+    for place, text in zip(of_index.tolist(), take_texts(index_files, "id", positions), strict=True):
+        texts[place] = text
+    return from_texts(texts)

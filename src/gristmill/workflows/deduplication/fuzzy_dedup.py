@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gristmill.backends.base import BaseExecutor, Observer
-from gristmill.engine.plan import AnyTask
+from gristmill.engine.plan import AnyStage, AnyTask
 from gristmill.errors import ConfigError
 from gristmill.kernels.dedup.banding import DEFAULT_ROWS, Banding, choose_bands
 from gristmill.pipeline.workflow import WorkflowBase, WorkflowRunResult
 from gristmill.stages.deduplication.fuzzy.shingling import Shingling
 from gristmill.stages.deduplication.keep_policy import KeepPolicy
+from gristmill.workflows.deduplication.dataset_index import DatasetIndex
 from gristmill.workflows.deduplication.dedup_input import DedupInput, given_input
 from gristmill.workflows.deduplication.findings import write_findings
-from gristmill.workflows.deduplication.fuzzy_index import FuzzyIndex
 from gristmill.workflows.deduplication.fuzzy_search import FuzzySearch, FuzzySettings
 from gristmill.workflows.deduplication.ignored_options import warn_ignored
 from gristmill.workflows.deduplication.removal import remove_documents, start_over
@@ -118,7 +118,7 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
         run_dir = Path(self.cache_path or f"{self.output_path}/.gristmill") / "fuzzy"
         if self.fresh:
             start_over(run_dir, self.output_path)
-        index = FuzzyIndex(self._settings, self.index, self.consult, self.output_path)
+        index = DatasetIndex(self._settings.for_index(), self.index, self.consult, self.output_path)
         search = FuzzySearch(source, self._settings, run_dir, index.files(run_dir), executor, observer)
         found = search.run()
         result = WorkflowRunResult("fuzzy_deduplication")
@@ -143,7 +143,7 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
             print("\n".join(found.warnings), file=sys.stderr)
         if self.perform_removal:
             self._remove(source, run_dir, found.duplicates.doc, result, executor, observer)
-            index.add(f"{self.output_path}/deduplicated", source.filetype, executor)
+            index.add(f"{self.output_path}/deduplicated", source.filetype, self._for_index, executor)
         result.add_metadata("total_time", time.monotonic() - started)
         return result
 
@@ -163,6 +163,9 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
         )
         result.add_pipeline_tasks("removal", done)
         result.extend_metadata({"num_kept": done.written, "quarantined": done.quarantined})
+
+    def _for_index(self, source: DedupInput) -> AnyStage:
+        return self._settings.sketching(source, for_index=True)  # type: ignore[return-value]  # stages are invariant
 
     def _source(self, initial_tasks: Sequence[AnyTask] | None) -> DedupInput:
         who = type(self).__name__

@@ -59,6 +59,21 @@ class FuzzySettings:
     seed: int = 42
     verify: bool = True
 
+    def for_index(self) -> dict[str, object]:
+        """What has to agree for documents to be comparable."""
+        return {
+            "kind": "fuzzy",
+            "shingle": str(self.shingling),
+            "num_bands": self.banding.num_bands,
+            "minhashes_per_band": self.banding.rows,
+            "seed": self.seed,
+        }
+
+    def sketching(self, source: DedupInput, *, for_index: bool = False) -> SketchDocuments:
+        """Return the stage that reduces documents to what they are compared by."""
+        chosen = self.shingling, self.banding, self.text_field, self.id_field, self.keep, self.seed
+        return SketchDocuments(source.numbers, *chosen, for_index=for_index)
+
 
 @dataclass(frozen=True)
 class Found:
@@ -93,9 +108,7 @@ class FuzzySearch:
         """Sketch, cluster, verify; return who loses to whom."""
         s = self.settings
         s.shingling.compile(s.banding)
-        sketching = SketchDocuments(
-            self.source.numbers, s.shingling, s.banding, s.text_field, s.id_field, s.keep, s.seed
-        )
+        sketching = s.sketching(self.source)
         sketched = self._pipeline("sketch", [self.source.reader(sketching.inputs()[1]), sketching])
         files = sketched.output_files
         clusters = cluster(files, self.index_files, s.banding, by_order=s.keep.kind == "first")

@@ -8,6 +8,8 @@ import pyarrow as pa
 
 from gristmill.kernels.arrow_arrays import from_numbers, to_numbers
 from gristmill.stages.base import ProcessingStage
+from gristmill.stages.deduplication.document_numbers import OF_INDEX
+from gristmill.stages.deduplication.exact.hash_index import find_in_index
 from gristmill.tasks import DocumentBatch
 
 
@@ -16,11 +18,13 @@ class FindDuplicates(ProcessingStage[DocumentBatch, DocumentBatch]):
     """Of each group with equal `low` and `high` keep one; return the others as `doc` with `kept_doc`.
 
     A group of fewer than `min_count` stays whole. `id`, and `part` for pieces of documents, come along if there.
+    With `index`, a directory of `write_index`, what is in it already loses to it.
     """
 
     rows_are_independent: ClassVar[bool] = False
 
     min_count: int = 2
+    index: str | None = None
     name: str = field(default="find_duplicates", kw_only=True)
 
     def inputs(self) -> tuple[list[str], list[str]]:
@@ -36,17 +40,22 @@ class FindDuplicates(ProcessingStage[DocumentBatch, DocumentBatch]):
         has_parts = "part" in table.column_names
         part = to_numbers(table.column("part"), np.int32) if has_parts else np.zeros(len(doc), np.int32)
         order = np.lexsort((part, doc, tie, -worth, high, low))
-        if not len(order):
-            return DocumentBatch(task.dataset_name, table)
         same = (low[order[1:]] == low[order[:-1]]) & (high[order[1:]] == high[order[:-1]])
-        starts = np.flatnonzero(np.concatenate([[True], ~same]))
+        starts = np.flatnonzero(np.concatenate([[True], ~same])) if len(order) else np.zeros(0, np.int64)
         sizes = np.diff(np.append(starts, len(order)))
-        kept = order[np.repeat(starts, sizes)]
-        removed = np.concatenate([[False], same]) & (np.repeat(sizes, sizes) >= self.min_count)
-        losers, winners = order[removed], kept[removed]
+        kept = np.empty(len(order), np.int64)  # by row
+        kept[order] = order[np.repeat(starts, sizes)]
+        many = np.empty(len(order), np.int64)
+        many[order] = np.repeat(sizes, sizes)
+        indexed = np.full(len(order), -1, np.int64) if self.index is None else find_in_index(self.index, low, high)
+        removed = ((kept != np.arange(len(order))) & (many >= self.min_count)) | (indexed >= 0)
+        losers = np.flatnonzero(removed)
+        winners = kept[losers]
         in_order = np.lexsort((part[losers], doc[losers]))
         losers, winners = losers[in_order], winners[in_order]
-        columns = {"doc": from_numbers(doc[losers]), "kept_doc": from_numbers(doc[winners])}
+        of_index = indexed[losers].astype(np.uint64) | np.uint64(OF_INDEX)
+        kept_doc = np.where(indexed[losers] >= 0, of_index, doc[winners])
+        columns = {"doc": from_numbers(doc[losers]), "kept_doc": from_numbers(kept_doc)}
         for column in [name for name in ("id", "part") if name in table.column_names]:
             columns[column] = table.column(column).take(from_numbers(losers))
             columns[f"kept_{column}"] = table.column(column).take(from_numbers(winners))

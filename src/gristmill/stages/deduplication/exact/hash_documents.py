@@ -14,7 +14,7 @@ from gristmill.stages.base import ProcessingStage
 from gristmill.stages.deduplication.document_numbers import DocumentNumbers
 from gristmill.stages.deduplication.keep_policy import KeepPolicy
 from gristmill.tasks import DocumentBatch
-from gristmill.tasks.text_columns import end_to_end
+from gristmill.tasks.text_columns import end_to_end, from_texts
 
 EMPTY_REASON = "nothing_to_compare"
 
@@ -24,7 +24,7 @@ class HashDocuments(ProcessingStage[DocumentBatch, DocumentBatch]):
     """Reduce documents to `low`, `high` (the hash), `doc` (the number), `worth`, `tie` and, with `id_field`, `id`.
 
     With `normalize`, texts that differ in case, accents, punctuation and white space only hash alike. A document whose
-    column is null or empty equals no other: it does not come out.
+    column is null or empty equals no other: it does not come out. With `for_index` every row has an `id`.
     """
 
     rows_are_independent: ClassVar[bool] = False  # a document's number is its position
@@ -34,6 +34,7 @@ class HashDocuments(ProcessingStage[DocumentBatch, DocumentBatch]):
     id_field: str | None = None
     keep: KeepPolicy = field(default_factory=KeepPolicy)
     normalize: bool = False
+    for_index: bool = False
     name: str = field(default="hash_documents", kw_only=True)
 
     def inputs(self) -> tuple[list[str], list[str]]:
@@ -64,6 +65,9 @@ class HashDocuments(ProcessingStage[DocumentBatch, DocumentBatch]):
         }
         if ids is not None:
             columns["id"] = ids.cast(pa.string())
+        elif self.for_index:
+            numbers = self.numbers.of_batch(task.task_id, task.num_items).tolist()
+            columns["id"] = from_texts([self.numbers.label(number) for number in numbers])
         rows = DocumentBatch(task.dataset_name, pa.Table.from_arrays(list(columns.values()), names=list(columns)))
         nothing = self._has_nothing(column, offsets, hashes)
         self.context.drop(task, from_bools(nothing), reason=EMPTY_REASON)

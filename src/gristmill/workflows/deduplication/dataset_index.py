@@ -1,11 +1,11 @@
-"""`FuzzyIndex`: the documents of earlier datasets, so that a new one is deduplicated against them.
+"""`DatasetIndex`: the documents of earlier datasets, so that a new one is deduplicated against them.
 
-<index>/header.json            how documents were shingled and banded; another setting is refused
-<index>/<dataset>/rows/*.arrow of each document that stayed: id, keys, shingles
+<index>/header.json            how documents were compared; another setting is refused
+<index>/<dataset>/rows/*.arrow of each document that stayed: id and what it is compared by
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,39 +14,28 @@ import xxhash
 from gristmill.backends.base import BaseExecutor
 from gristmill.errors import ConfigError
 from gristmill.pipeline import Pipeline
-from gristmill.stages.deduplication.fuzzy.sketch_documents import SketchDocuments
 from gristmill.stages.text.io.writer import ArrowWriter
 from gristmill.workflows.deduplication.dedup_input import DedupInput
 
 if TYPE_CHECKING:
     from gristmill.engine.plan import AnyStage
-    from gristmill.workflows.deduplication.fuzzy_search import FuzzySettings
 
 FORMAT = 1
 
 
-class FuzzyIndex:
-    """An index to consult and add to, and others to consult only."""
+class DatasetIndex:
+    """An index to consult and add to, and others to consult only. `settings` must be those they were made with."""
 
-    def __init__(self, settings: "FuzzySettings", own: str | None, others: Sequence[str], dataset: str) -> None:
-        self.settings = settings
+    def __init__(
+        self, settings: Mapping[str, object], own: str | None, others: Sequence[str], dataset: str | Path
+    ) -> None:
+        self.header = {"format": FORMAT, **settings}
         self.own = None if own is None else Path(own)
         self.paths = [*([self.own] if self.own else []), *map(Path, others)]
         # The same call again must not find its own documents.
         self.dataset = xxhash.xxh3_64_hexdigest(str(Path(dataset).resolve()).encode())
         for path in self.paths:
             self._check(path, must_exist=path != self.own)
-
-    def _header(self) -> dict[str, object]:
-        s = self.settings
-        return {
-            "format": FORMAT,
-            "kind": "fuzzy",
-            "shingle": str(s.shingling),
-            "num_bands": s.banding.num_bands,
-            "minhashes_per_band": s.banding.rows,
-            "seed": s.seed,
-        }
 
     def _check(self, path: Path, *, must_exist: bool) -> None:
         try:
@@ -55,7 +44,7 @@ class FuzzyIndex:
             if must_exist:
                 raise ConfigError(f"index {path}: expected an index (with header.json in it); there is none") from None
             return
-        expected = self._header()
+        expected = self.header
         different = [key for key in expected if header.get(key) != expected[key]]
         if different:
             then = ", ".join(f"{key} {header.get(key)!r}" for key in different)
@@ -77,21 +66,24 @@ class FuzzyIndex:
         noted.write_text(json.dumps(found))
         return found
 
-    def add(self, documents: str, filetype: str, executor: BaseExecutor | None) -> None:
-        """Take in the documents of a deduplicated dataset."""
+    def add(
+        self,
+        documents: str,
+        filetype: str,
+        reducing: Callable[[DedupInput], "AnyStage"],
+        executor: BaseExecutor | None,
+    ) -> None:
+        """Take in the documents of a deduplicated dataset, reduced by the stage `reducing` returns."""
         if self.own is None or not any(Path(documents).glob(f"*.{filetype}*")):
             return
-        s = self.settings
         source = DedupInput("index", documents, filetype)
-        sketching = SketchDocuments(
-            source.numbers, s.shingling, s.banding, s.text_field, s.id_field, s.keep, s.seed, for_index=True
-        )
+        stage = reducing(source)
         part = self.own / self.dataset
-        stages = [source.reader(sketching.inputs()[1]), sketching, ArrowWriter(str(part / "rows"))]
+        stages = [source.reader(stage.inputs()[1]), stage, ArrowWriter(str(part / "rows"))]
         line: list[AnyStage] = list(stages)  # type: ignore[arg-type]  # stages are invariant in their tasks
         Pipeline("add_to_index", stages=line).run(executor, checkpoint_path=part / "run")
         header = self.own / "header.json"
         if not header.exists():
             temporary = header.with_name(".header.json.tmp")
-            temporary.write_text(json.dumps(self._header(), indent=1))
+            temporary.write_text(json.dumps(self.header, indent=1))
             temporary.replace(header)
