@@ -42,7 +42,7 @@ class SchedulerMachine(RuleBasedStateMachine):
         lifetime=st.sampled_from((None, 0.3)),
         twice=st.booleans(),
     )
-    def start(self, shapes, sources, seed, memory, barrier, lifetime, twice):
+    def start(self, shapes, sources, seed, memory, barrier=False, lifetime=None, twice=False):
         groups = tuple(
             group(i, batch_size=size, resources=shape, may_run_twice=twice) for i, (size, shape) in enumerate(shapes)
         )

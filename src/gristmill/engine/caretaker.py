@@ -86,9 +86,12 @@ class Caretaker:
         worn = self._first_worn()
         if worn is None:
             return
-        self._last_recycle = s.now
-        # Where its GPU is all there is, the old one has to go first.
-        if not s.fleet.start(s.groups[worn.group], replaces=worn.id):
+        group = s.groups[worn.group]
+        if s.fleet.start(group, replaces=worn.id):
+            self._last_recycle = s.now
+        elif all(worker.state is WorkerState.READY for worker in group.workers.values()):
+            # Where its GPU is all there is, the old one has to go first. While others come or go there will be room.
+            self._last_recycle = s.now
             s.fleet.drain(worn)
 
     def _first_worn(self) -> WorkerRecord | None:

@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -117,9 +118,8 @@ class Fleet:
                     if worker.state is WorkerState.READY:
                         self.drain(worker)
         demands = [self._demand(index, active) for index in active]
-        workers = [worker for index in active for worker in _staying(s.groups[index])]
-        busy_first = sorted(workers, key=lambda worker: not worker.assigned)  # who is idle is the first to go
-        present = [Placed(w.group, w.node, w.gpus) for w in busy_first]
+        workers = _busy_first(worker for index in active for worker in _staying(s.groups[index]))
+        present = [Placed(w.group, w.node, w.gpus) for w in workers]
         plan = self._plan(demands, active, present)
         if plan is None:
             self._take_turns(active)
@@ -224,7 +224,7 @@ class Fleet:
         """Drain the workers the plan does not keep; none that has hardly begun."""
         places = Counter(kept)
         for group in self.scheduler.groups:
-            for worker in _staying(group):
+            for worker in _busy_first(_staying(group)):
                 place = Placed(worker.group, worker.node, worker.gpus)
                 if places[place]:
                     places[place] -= 1
@@ -263,3 +263,8 @@ class Fleet:
 
 def _staying(group: GroupRecord) -> list[WorkerRecord]:
     return [worker for worker in group.workers.values() if worker.state is not WorkerState.DRAINING]
+
+
+def _busy_first(workers: Iterable[WorkerRecord]) -> list[WorkerRecord]:
+    """Who keeps a place if not all can: of those in like places the idle are the first to go."""
+    return sorted(workers, key=lambda worker: not worker.assigned)
