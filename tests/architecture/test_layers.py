@@ -48,6 +48,7 @@ ENGINE_SEES_OF_STAGES = {"gristmill.stages.base", "gristmill.stages.resources"}
 SHIMS = {f"stages/deduplication/{method}/workflow.py" for method in ("exact", "fuzzy", "semantic")} | {
     f"stages/text/deduplication/{name}.py" for name in ("removal_workflow", "semantic")
 }
+SHIMS |= {"stages/deduplication/semantic/__init__.py"}
 
 # Library → the folders that may import it at the top of a module. Elsewhere it is imported where it is used,
 # so that `import gristmill` and the start of a worker stay light and an optional library stays optional.

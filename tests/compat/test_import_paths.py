@@ -37,6 +37,15 @@ NAMES = {
     "gristmill.stages.text.modifiers.unicode": ["UnicodeReformatter"],
     "gristmill.stages.text.modifiers.fasttext": ["FastTextLabelModifier"],
     "gristmill.stages.text.modifiers.pii": ["PiiModifier"],
+    "gristmill.pipeline.workflow": ["WorkflowBase", "WorkflowRunResult"],
+    "gristmill.stages.deduplication.exact.workflow": ["ExactDeduplicationWorkflow"],
+    "gristmill.stages.deduplication.fuzzy.workflow": ["FuzzyDeduplicationWorkflow"],
+    "gristmill.stages.deduplication.semantic": ["SemanticDeduplicationWorkflow", "RankingStrategy"],
+    "gristmill.stages.text.deduplication.removal_workflow": ["TextDuplicatesRemovalWorkflow"],
+    "gristmill.stages.deduplication.id_generator": [
+        *("create_id_generator_actor", "kill_id_generator_actor", "write_id_generator_to_disk"),
+        "CURATOR_DEDUP_ID_STR",
+    ],
     "gristmill.stages.text.modules": ["AddId", "DocumentSplitter", "DocumentJoiner"],
     "gristmill.stages.text.filters.heuristic.repetition": ["RepeatedLinesFilter", "RepeatedParagraphsFilter"],
 }

@@ -8,7 +8,7 @@ import pytest
 from gristmill.backends.local import LocalExecutor
 from gristmill.errors import ConfigError
 from gristmill.kernels.kmeans import assign, find_similar, fit, normalize
-from gristmill.stages.deduplication.semantic.workflow import SemanticDeduplicationWorkflow
+from gristmill.stages.deduplication.semantic import RankingStrategy, SemanticDeduplicationWorkflow
 
 HERE = LocalExecutor(num_workers=0)
 DIMENSIONS = 16
@@ -29,7 +29,9 @@ def corpus(tmp_path):
     for part in range(3):
         own = rows[part::3]
         vectors = pa.array([vector.tolist() for _, vector in own], pa.list_(pa.float32()))
-        table = pa.table({"id": [key for key, _ in own], "text": [key for key, _ in own], "embeddings": vectors})
+        keys = [key for key, _ in own]
+        is_copy = [float(key.endswith("copy")) for key in keys]
+        table = pa.table({"id": keys, "text": keys, "embeddings": vectors, "is_copy": is_copy})
         pq.write_table(table, tmp_path / "in" / f"{part}.parquet")
     return tmp_path / "in"
 
@@ -61,6 +63,14 @@ def test_the_choice_of_whom_to_keep_decides_who_stays(corpus, tmp_path):
     deduplicate(corpus, tmp_path / "easy", which_to_keep="easy")
     hard, easy = (pq.read_table(tmp_path / name / "duplicates.parquet").column("id") for name in ("hard", "easy"))
     assert hard.to_pylist() != easy.to_pylist()
+
+
+@pytest.mark.parametrize(("ascending", "copies_lost"), [(True, 40), (False, 0)])
+def test_columns_can_decide_who_stays(corpus, tmp_path, ascending, copies_lost):
+    ranking = RankingStrategy.metadata_based(["is_copy"], ascending=ascending)
+    deduplicate(corpus, tmp_path / "out", ranking_strategy=ranking)
+    lost = pq.read_table(tmp_path / "out" / "duplicates.parquet").column("id").to_pylist()
+    assert sum(key.endswith("copy") for key in lost) == copies_lost
 
 
 def test_the_same_call_gives_the_same_result(corpus, tmp_path):

@@ -19,12 +19,13 @@ from gristmill.kernels.arrow_arrays import from_numbers, to_numbers
 from gristmill.kernels.kmeans import fit
 from gristmill.pipeline import Pipeline
 from gristmill.pipeline.workflow import WorkflowBase, WorkflowRunResult
-from gristmill.stages.deduplication.semantic.extract_embeddings import ExtractEmbeddings, to_matrix
-from gristmill.stages.deduplication.semantic.find_semantic_duplicates import (
+from gristmill.stages.deduplication.embeddings.extract_embeddings import ExtractEmbeddings, to_matrix
+from gristmill.stages.deduplication.embeddings.find_semantic_duplicates import (
     AssignClusters,
     FindSemanticDuplicates,
     Which,
 )
+from gristmill.stages.deduplication.embeddings.ranking_strategy import RankingStrategy
 from gristmill.stages.exchange import Exchange
 from gristmill.stages.text.io.reader import ArrowReader
 from gristmill.stages.text.io.writer import ArrowWriter
@@ -68,7 +69,7 @@ class SemanticDeduplicationWorkflow(WorkflowBase):
     fit_data_fraction: float | None = None
     distance_metric: str = "cosine"
     which_to_keep: Which = "hard"
-    ranking_strategy: object = None
+    ranking_strategy: RankingStrategy | None = None
     pairwise_batch_size: int = 1024
     eps: float | None = None
     _duplicates_num_row_groups_hint: int | None = None
@@ -94,7 +95,7 @@ class SemanticDeduplicationWorkflow(WorkflowBase):
         if self.n_clusters < 1:
             raise ConfigError(f"{who}: expected n_clusters ≥ 1; got {self.n_clusters!r}")
         defaults = {"init": "k-means||", "n_init": 1, "oversampling_factor": 2.0, "max_samples_per_batch": 32768}
-        warn_ignored(who, self, {**defaults, "ranking_strategy": None, "cache_kwargs": None})
+        warn_ignored(who, self, {**defaults, "cache_kwargs": None, "metadata_fields": None})
 
     def run(
         self,
@@ -136,7 +137,9 @@ class SemanticDeduplicationWorkflow(WorkflowBase):
     def _search(
         self, source: DedupInput, run_dir: Path, executor: BaseExecutor | None, observer: Observer | None
     ) -> Duplicates:
-        extracting = ExtractEmbeddings(source.numbers, self.embedding_field, self.id_field)
+        ranking = self.ranking_strategy
+        columns = () if ranking is None else tuple(ranking.metadata_cols)
+        extracting = ExtractEmbeddings(source.numbers, self.embedding_field, self.id_field, columns)
         stages = [source.reader(extracting.inputs()[1]), extracting, ArrowWriter(str(run_dir / "embeddings"))]
         extract = Pipeline("extract_embeddings", stages=stages)  # type: ignore[arg-type]  # stages are invariant
         files = extract.run(executor, checkpoint_path=run_dir / "extract-run", observer=observer).output_files
@@ -145,7 +148,7 @@ class SemanticDeduplicationWorkflow(WorkflowBase):
             return no_duplicates()
         if not centroids.exists():
             self._fit(files, centroids)
-        finding = FindSemanticDuplicates(self.eps or 0.0, self.which_to_keep, self.pairwise_batch_size)
+        finding = FindSemanticDuplicates(self.eps or 0.0, self.which_to_keep, self.pairwise_batch_size, ranking)
         stages = [
             ArrowReader(str(run_dir / "embeddings")),
             AssignClusters(str(centroids)),

@@ -5,12 +5,14 @@ from typing import ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from gristmill.kernels.arrow_arrays import from_numbers, to_numbers
 from gristmill.kernels.kmeans import assign, find_similar
 from gristmill.kernels.row_hash import mix
 from gristmill.stages.base import ProcessingStage
-from gristmill.stages.deduplication.semantic.extract_embeddings import to_matrix
+from gristmill.stages.deduplication.embeddings.extract_embeddings import to_matrix
+from gristmill.stages.deduplication.embeddings.ranking_strategy import RankingStrategy
 from gristmill.stages.worker_info import WorkerMetadata
 from gristmill.tasks import DocumentBatch
 
@@ -44,7 +46,8 @@ class AssignClusters(ProcessingStage[DocumentBatch, DocumentBatch]):
 class FindSemanticDuplicates(ProcessingStage[DocumentBatch, DocumentBatch]):
     """Return rows of `doc`, `kept_doc` and `similarity` for documents whose cosine to a kept one is at least 1 - eps.
 
-    Kept first are those far from the centroid ("hard"), near to it ("easy"), or any ("random"); ties go by id.
+    With `ranking` its columns decide who is kept. Otherwise kept first are those far from the centroid ("hard"), near
+    to it ("easy"), or any ("random"). Ties go by id.
     """
 
     rows_are_independent: ClassVar[bool] = False
@@ -52,6 +55,7 @@ class FindSemanticDuplicates(ProcessingStage[DocumentBatch, DocumentBatch]):
     eps: float
     which_to_keep: Which = "hard"
     block: int = 1024
+    ranking: RankingStrategy | None = None
     name: str = field(default="find_semantic_duplicates", kw_only=True)
 
     def inputs(self) -> tuple[list[str], list[str]]:
@@ -63,7 +67,8 @@ class FindSemanticDuplicates(ProcessingStage[DocumentBatch, DocumentBatch]):
         cluster = to_numbers(table.column("cluster"), np.int64)
         centrality = to_numbers(table.column("centrality"), np.float64)
         first = {"hard": centrality, "easy": -centrality, "random": mix(tie ^ doc).astype(np.float64)}
-        order = np.lexsort((doc, tie, first[self.which_to_keep], cluster))
+        preference = [first[self.which_to_keep]] if self.ranking is None else self._ranked(table, self.ranking)
+        order = np.lexsort((doc, tie, *preference, cluster))
         vectors = to_matrix(table.column("vector"), who=self.name)
         losers, winners, similarity = [], [], []
         for rows in np.split(order, np.flatnonzero(np.diff(cluster[order])) + 1):
@@ -79,3 +84,12 @@ class FindSemanticDuplicates(ProcessingStage[DocumentBatch, DocumentBatch]):
             arrays += [table.column(name).take(from_numbers(rows)) for rows in (lost, kept)]
             names += [name, f"kept_{name}"]
         return DocumentBatch(task.dataset_name, pa.Table.from_arrays(arrays, names=names))
+
+    @staticmethod
+    def _ranked(table: pa.Table, ranking: RankingStrategy) -> list[NDArray[np.float64]]:
+        """The columns that decide, most important last, as `lexsort` wants them; a null is the worst."""
+        keys = []
+        for name, ascending in reversed(ranking.directions):
+            values = table.column(f"by_{name}").to_numpy()
+            keys.append(np.nan_to_num(values if ascending else -values, nan=np.inf))
+        return keys

@@ -1,5 +1,6 @@
 """`ExtractEmbeddings`: of each document its number, id and embedding at length one."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -20,17 +21,22 @@ NO_EMBEDDING = "no_embedding"
 
 @dataclass(eq=False)
 class ExtractEmbeddings(ProcessingStage[DocumentBatch, DocumentBatch]):
-    """Reduce documents to `doc`, `id`, `tie` and `vector`. One whose embedding is null has no duplicates."""
+    """Reduce documents to `doc`, `id`, `tie`, `vector` and a `by_` column for each metadata field.
+
+    A document whose embedding is null has no duplicates.
+    """
 
     rows_are_independent: ClassVar[bool] = False  # a document's number is its position
 
     numbers: DocumentNumbers
     embedding_field: str = "embeddings"
     id_field: str | None = "id"
+    metadata_fields: Sequence[str] = ()
     name: str = field(default="extract_embeddings", kw_only=True)
 
     def inputs(self) -> tuple[list[str], list[str]]:
-        return ["data"], [self.embedding_field, *([self.id_field] if self.id_field else [])]
+        columns = [self.embedding_field, *([self.id_field] if self.id_field else []), *self.metadata_fields]
+        return ["data"], list(dict.fromkeys(columns))
 
     def process(self, task: DocumentBatch) -> DocumentBatch:
         column = task.column(self.embedding_field)
@@ -46,6 +52,8 @@ class ExtractEmbeddings(ProcessingStage[DocumentBatch, DocumentBatch]):
         if self.id_field is not None:
             ids = task.column(self.id_field).filter(from_bools(there))
             columns |= {"id": ids.cast(pa.string()), "tie": from_numbers(hash_column(ids))}
+        for name in self.metadata_fields:
+            columns[f"by_{name}"] = task.column(name).filter(from_bools(there)).cast(pa.float64())
         self.context.drop(task, from_bools(~there), reason=NO_EMBEDDING)
         return DocumentBatch(task.dataset_name, pa.Table.from_arrays(list(columns.values()), names=list(columns)))
 

@@ -1,0 +1,1 @@
+"""Duplicates by meaning: embeddings, clusters, and who is too close to whom."""
