@@ -1,19 +1,17 @@
 """`ArrowReader`: Arrow IPC files and streams."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from gristmill.errors import GristmillError, ReadError
-from gristmill.stages.base import ProcessingStage
-from gristmill.stages.file_partitioning import FilePartitioningStage
-from gristmill.stages.text.io.kwargs import part_options, storage_options
+from gristmill.errors import ReadError
+from gristmill.stages.text.io.kwargs import part_options
 from gristmill.stages.text.io.reader.file_reader import _FileReader
+from gristmill.stages.text.io.reader.reading_stage import _ReadingStage
 from gristmill.stages.text.io.reader.whole_files import read_tables
 from gristmill.storage.file_system import StorageOptions
 from gristmill.storage.open_read import read_all
-from gristmill.tasks import DocumentBatch, FileGroupTask, Task
+from gristmill.tasks import DocumentBatch, FileGroupTask
 
 _FILE_MAGIC = b"ARROW1"
 
@@ -25,34 +23,18 @@ class ArrowReader(_FileReader):
     file_extensions: list[str] = field(default_factory=lambda: [".arrow", ".arrows", ".feather", ".ipc"])
     name: str = "arrow_reader"
 
-    def _reading(self, partitioning: FilePartitioningStage) -> ProcessingStage[Task[object], Task[object]]:
-        stage = ArrowReaderStage(self.fields, self.read_kwargs, name=self.name)
-        stage._partitioning = partitioning
-        return stage  # type: ignore[return-value]
+    def _reading(self) -> _ReadingStage:
+        return ArrowReaderStage(self.fields, self.read_kwargs, name=self.name)
 
 
 @dataclass(eq=False)
-class ArrowReaderStage(ProcessingStage[FileGroupTask, DocumentBatch]):
+class ArrowReaderStage(_ReadingStage):
     """Read whole Arrow files."""
 
-    fields: list[str] | None = None
-    read_kwargs: Mapping[str, object] | None = None
     name: str = field(default="arrow_reader", kw_only=True)
 
-    _partitioning: FilePartitioningStage | None = field(default=None, init=False, repr=False)
-
-    def outputs(self) -> tuple[list[str], list[str]]:
-        return ["data"], list(self.fields or [])
-
-    def columns(self) -> list[str] | None:
-        """The fields asked for, or the columns of the first file."""
-        if self.fields is not None or self._partitioning is None:
-            return None if self.fields is None else list(self.fields)
-        try:
-            path = self._partitioning.first_file()
-            return list(_read(path, storage_options(self.read_kwargs)).column_names)
-        except GristmillError:
-            return None
+    def _columns_of(self, path: str, options: StorageOptions | None) -> list[str]:
+        return list(_read(path, options).column_names)
 
     def process(self, task: FileGroupTask) -> DocumentBatch:
         options = part_options(task.reader_config, self.read_kwargs)

@@ -4,23 +4,21 @@ CSV has no types, so none are guessed: `00123` stays what it is. An empty field 
 number of fields than the header goes to quarantine.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 import pyarrow as pa
 
-from gristmill.errors import ConfigError, GristmillError, ReadError
-from gristmill.stages.base import ProcessingStage
+from gristmill.errors import ConfigError, ReadError
 from gristmill.stages.context import Quarantined
-from gristmill.stages.file_partitioning import FilePartitioningStage
-from gristmill.stages.text.io.kwargs import part_options, storage_options
+from gristmill.stages.text.io.kwargs import part_options
 from gristmill.stages.text.io.reader.file_reader import _FileReader
 from gristmill.stages.text.io.reader.line_blocks import BOM
+from gristmill.stages.text.io.reader.reading_stage import _ReadingStage
 from gristmill.stages.text.io.reader.whole_files import read_tables
 from gristmill.storage.file_system import StorageOptions
 from gristmill.storage.open_read import read_all, read_start
-from gristmill.tasks import DocumentBatch, FileGroupTask, Task
+from gristmill.tasks import DocumentBatch, FileGroupTask
 
 _SAMPLE_BYTES = 1_000_000
 
@@ -45,35 +43,18 @@ class CsvReader(_FileReader):
             if not isinstance(value, str) or len(value) != 1:
                 raise ConfigError(f"{self.name}: expected {key} to be one character; got {value!r}")
 
-    def _reading(self, partitioning: FilePartitioningStage) -> ProcessingStage[Task[object], Task[object]]:
-        stage = CsvReaderStage(self.fields, self.read_kwargs, name=self.name)
-        stage._partitioning = partitioning
-        return stage  # type: ignore[return-value]
+    def _reading(self) -> _ReadingStage:
+        return CsvReaderStage(self.fields, self.read_kwargs, name=self.name)
 
 
 @dataclass(eq=False)
-class CsvReaderStage(ProcessingStage[FileGroupTask, DocumentBatch]):
+class CsvReaderStage(_ReadingStage):
     """Read whole CSV files."""
 
-    fields: list[str] | None = None
-    read_kwargs: Mapping[str, object] | None = None
     name: str = field(default="csv_reader", kw_only=True)
 
-    _partitioning: FilePartitioningStage | None = field(default=None, init=False, repr=False)
-
-    def outputs(self) -> tuple[list[str], list[str]]:
-        return ["data"], list(self.fields or [])
-
-    def columns(self) -> list[str] | None:
-        """The fields asked for, or the header of the first file."""
-        if self.fields is not None or self._partitioning is None:
-            return None if self.fields is None else list(self.fields)
-        try:
-            path = self._partitioning.first_file()
-            start = read_start(path, _SAMPLE_BYTES, storage_options=storage_options(self.read_kwargs))
-            return self._header(start, path) or None
-        except GristmillError:
-            return None
+    def _columns_of(self, path: str, options: StorageOptions | None) -> list[str]:
+        return self._header(read_start(path, _SAMPLE_BYTES, storage_options=options), path)
 
     def process(self, task: FileGroupTask) -> DocumentBatch:
         options = part_options(task.reader_config, self.read_kwargs)

@@ -8,6 +8,7 @@ from gristmill.errors import ConfigError
 from gristmill.stages.base import CompositeStage, ProcessingStage
 from gristmill.stages.file_partitioning import DEFAULT_BLOCK_BYTES, FilePartitioningStage, Split
 from gristmill.stages.text.io.kwargs import check_kwargs, storage_options
+from gristmill.stages.text.io.reader.reading_stage import _ReadingStage
 from gristmill.storage.sizes import parse_size
 from gristmill.tasks import DocumentBatch, EmptyTask, Task
 
@@ -36,8 +37,8 @@ class _FileReader(CompositeStage[EmptyTask, DocumentBatch]):
             raise ConfigError(f"{self.name}: expected task_type 'document'; got {self.task_type!r}")
         if self._generate_ids or self._assign_ids:
             raise ConfigError(
-                f"{self.name}: expected _generate_ids and _assign_ids to be False; "
-                "the id generator they need comes with deduplication"
+                f"{self.name}: expected _generate_ids and _assign_ids to be False; got {self._generate_ids!r} and "
+                f"{self._assign_ids!r}. The stage AddId gives ids, and deduplication numbers documents itself"
             )
         self._partitioning()  # what is wrong with the parameters is said here, not when the pipeline runs
 
@@ -55,9 +56,10 @@ class _FileReader(CompositeStage[EmptyTask, DocumentBatch]):
             split=self.split,
         )
 
-    def _reading(self, partitioning: FilePartitioningStage) -> ProcessingStage[Task[object], Task[object]]:
+    def _reading(self) -> _ReadingStage:
         raise NotImplementedError
 
     def decompose(self) -> list[ProcessingStage[Task[object], Task[object]]]:
-        partitioning = self._partitioning()
-        return [partitioning, self._reading(partitioning)]  # type: ignore[list-item]  # stages are invariant in their tasks
+        reading = self._reading()
+        reading._partitioning = self._partitioning()
+        return [reading._partitioning, reading]  # type: ignore[list-item]  # stages are invariant in their tasks

@@ -4,25 +4,25 @@ Lines are found and checked here; fields are parsed when a stage first asks for 
 that is no JSON object goes to quarantine with its file and line number; it never ends a run.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import ClassVar, NamedTuple
 
 import pyarrow as pa
 
-from gristmill.errors import GristmillError, ReadError
-from gristmill.stages.base import ProcessingStage
+from gristmill.errors import ReadError
 from gristmill.stages.context import Quarantined
-from gristmill.stages.file_partitioning import COMPRESSION_RATIO, DEFAULT_BLOCK_BYTES, FilePartitioningStage, Split
-from gristmill.stages.text.io.kwargs import part_options, storage_options
+from gristmill.stages.file_partitioning import COMPRESSION_RATIO, DEFAULT_BLOCK_BYTES, Split
+from gristmill.stages.text.io.kwargs import part_options
 from gristmill.stages.text.io.reader.file_reader import _FileReader
 from gristmill.stages.text.io.reader.json_checks import check_lines
 from gristmill.stages.text.io.reader.line_blocks import BOM, Block, line_bounds, read_owned_lines, stream_blocks
+from gristmill.stages.text.io.reader.reading_stage import _ReadingStage
 from gristmill.storage.file_system import StorageOptions
 from gristmill.storage.open_read import file_size, read_start
 from gristmill.storage.paths import is_compressed
-from gristmill.tasks import DocumentBatch, FileGroupTask, FileSlice, Task
+from gristmill.tasks import DocumentBatch, FileGroupTask, FileSlice
 from gristmill.tasks.json_lines import JsonLines
 
 _SAMPLE_BYTES = 1_000_000
@@ -44,43 +44,26 @@ class JsonlReader(_FileReader):
     file_extensions: list[str] = field(default_factory=lambda: [".jsonl", ".json"])
     name: str = "jsonl_reader"
 
-    def _reading(self, partitioning: FilePartitioningStage) -> ProcessingStage[Task[object], Task[object]]:
-        stage = JsonlReaderStage(self.fields, self.read_kwargs, block_bytes=self.block_bytes, name=self.name)
-        stage._partitioning = partitioning
-        return stage  # type: ignore[return-value]
+    def _reading(self) -> _ReadingStage:
+        return JsonlReaderStage(self.fields, self.read_kwargs, block_bytes=self.block_bytes, name=self.name)
 
 
 @dataclass(eq=False)
-class JsonlReaderStage(ProcessingStage[FileGroupTask, DocumentBatch]):
+class JsonlReaderStage(_ReadingStage):
     """Read the lines of files, or of parts of files."""
 
-    fields: list[str] | None = None
-    read_kwargs: Mapping[str, object] | None = None
     block_bytes: int = field(default=DEFAULT_BLOCK_BYTES, kw_only=True)
     name: str = field(default="jsonl_reader", kw_only=True)
 
-    _partitioning: FilePartitioningStage | None = field(default=None, init=False, repr=False)
-
-    def outputs(self) -> tuple[list[str], list[str]]:
-        return ["data"], list(self.fields or [])
-
-    def columns(self) -> list[str] | None:
-        """The fields asked for, or those of the first documents of the first file."""
-        if self.fields is not None:
-            return list(self.fields)
-        if self._partitioning is None:
-            return None
-        try:
-            path = self._partitioning.first_file()
-            block = read_start(path, _SAMPLE_BYTES, storage_options=storage_options(self.read_kwargs))
-        except GristmillError:
-            return None
+    def _columns_of(self, path: str, options: StorageOptions | None) -> list[str]:
+        """The fields of the first documents."""
+        block = read_start(path, _SAMPLE_BYTES, storage_options=options)
         if len(block) < _SAMPLE_BYTES and not block.endswith(b"\n"):
             block += b"\n"  # all of the file; a longer one is cut after its last whole line
         block = block.removeprefix(BOM)
         bounds = line_bounds(block)[: _SAMPLE_LINES + 1]
         lines, _ = check_lines(block[: bounds[-1]], bounds)
-        return lines.all_names() or None
+        return list(lines.all_names())
 
     def streams(self, task: FileGroupTask) -> bool:
         """Whether one of the files is more than a block and can only be read from its beginning."""

@@ -1,20 +1,19 @@
 """`ParquetReader`: Parquet files, split by row groups. Types and schema metadata are kept as they are."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 
-from gristmill.errors import GristmillError, ReadError
-from gristmill.stages.base import ProcessingStage
-from gristmill.stages.file_partitioning import FilePartitioningStage, Split
-from gristmill.stages.text.io.kwargs import part_options, storage_options
+from gristmill.errors import ReadError
+from gristmill.stages.file_partitioning import Split
+from gristmill.stages.text.io.kwargs import part_options
 from gristmill.stages.text.io.reader.file_reader import _FileReader
+from gristmill.stages.text.io.reader.reading_stage import _ReadingStage
 from gristmill.stages.text.io.reader.whole_files import read_tables
 from gristmill.storage.file_system import StorageOptions
 from gristmill.storage.open_read import open_stream
-from gristmill.tasks import DocumentBatch, FileGroupTask, FileSlice, Task
+from gristmill.tasks import DocumentBatch, FileGroupTask, FileSlice
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -33,37 +32,19 @@ class ParquetReader(_FileReader):
     file_extensions: list[str] = field(default_factory=lambda: [".parquet"])
     name: str = "parquet_reader"
 
-    def _reading(self, partitioning: FilePartitioningStage) -> ProcessingStage[Task[object], Task[object]]:
-        stage = ParquetReaderStage(self.fields, self.read_kwargs, name=self.name)
-        stage._partitioning = partitioning
-        return stage  # type: ignore[return-value]
+    def _reading(self) -> _ReadingStage:
+        return ParquetReaderStage(self.fields, self.read_kwargs, name=self.name)
 
 
 @dataclass(eq=False)
-class ParquetReaderStage(ProcessingStage[FileGroupTask, DocumentBatch]):
+class ParquetReaderStage(_ReadingStage):
     """Read files, or row groups of files."""
 
-    fields: list[str] | None = None
-    read_kwargs: Mapping[str, object] | None = None
     name: str = field(default="parquet_reader", kw_only=True)
 
-    _partitioning: FilePartitioningStage | None = field(default=None, init=False, repr=False)
-
-    def outputs(self) -> tuple[list[str], list[str]]:
-        return ["data"], list(self.fields or [])
-
-    def columns(self) -> list[str] | None:
-        """The fields asked for, or the columns of the first file."""
-        if self.fields is not None:
-            return list(self.fields)
-        if self._partitioning is None:
-            return None
-        try:
-            path = self._partitioning.first_file()
-            with _Opened(path, storage_options(self.read_kwargs)) as file:
-                return list(file.schema_arrow.names)
-        except GristmillError:
-            return None
+    def _columns_of(self, path: str, options: StorageOptions | None) -> list[str]:
+        with _Opened(path, options) as file:
+            return list(file.schema_arrow.names)
 
     def process(self, task: FileGroupTask) -> DocumentBatch:
         options = part_options(task.reader_config, self.read_kwargs)

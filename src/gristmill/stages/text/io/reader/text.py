@@ -1,22 +1,22 @@
 """`TextReader`: plain text, one document per file or per line. Text that is not UTF-8 goes to quarantine."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import pyarrow as pa
 
 from gristmill.errors import ConfigError, nearest
-from gristmill.stages.base import ProcessingStage
 from gristmill.stages.context import Quarantined
 from gristmill.stages.file_partitioning import FilePartitioningStage
 from gristmill.stages.text.io.kwargs import part_options
 from gristmill.stages.text.io.reader.file_reader import _FileReader
 from gristmill.stages.text.io.reader.line_blocks import BOM, read_owned_lines
+from gristmill.stages.text.io.reader.reading_stage import _ReadingStage
 from gristmill.stages.text.io.reader.whole_files import project
 from gristmill.storage.file_system import StorageOptions
 from gristmill.storage.open_read import read_all
-from gristmill.tasks import DocumentBatch, FileGroupTask, FileSlice, Task
+from gristmill.tasks import DocumentBatch, FileGroupTask, FileSlice
 
 DocumentPer = Literal["file", "line"]
 
@@ -45,16 +45,14 @@ class TextReader(_FileReader):
     def _partitioning(self) -> FilePartitioningStage:
         return replace(super()._partitioning(), split="lines" if self.document_per == "line" else "none")
 
-    def _reading(self, partitioning: FilePartitioningStage) -> ProcessingStage[Task[object], Task[object]]:
-        return TextReaderStage(self.fields, self.read_kwargs, document_per=self.document_per, name=self.name)  # type: ignore[return-value]
+    def _reading(self) -> _ReadingStage:
+        return TextReaderStage(self.fields, self.read_kwargs, document_per=self.document_per, name=self.name)
 
 
 @dataclass(eq=False)
-class TextReaderStage(ProcessingStage[FileGroupTask, DocumentBatch]):
+class TextReaderStage(_ReadingStage):
     """Read text files, or parts of them."""
 
-    fields: list[str] | None = None
-    read_kwargs: Mapping[str, object] | None = None
     document_per: DocumentPer = field(default="file", kw_only=True)
     name: str = field(default="text_reader", kw_only=True)
 

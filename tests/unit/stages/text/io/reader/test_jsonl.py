@@ -212,8 +212,8 @@ def test_urls_are_read_in_parts_like_files():
     ("options", "message"),
     [
         ({"read_kwargs": {"storage_option": {}}}, "got 'storage_option'; did you mean 'storage_options'?"),
-        ({"_generate_ids": True}, "comes with deduplication"),
-        ({"_assign_ids": True}, "comes with deduplication"),
+        ({"_generate_ids": True}, "The stage AddId gives ids"),
+        ({"_assign_ids": True}, "The stage AddId gives ids"),
         ({"task_type": "image"}, "expected task_type 'document'; got 'image'"),
         ({"blocksize": "1 parsec"}, "blocksize: expected a number of bytes"),
     ],
