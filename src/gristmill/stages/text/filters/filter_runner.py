@@ -83,12 +83,9 @@ class FilterRunner:
 
     def _is_worth(self, sieve: Sieve, field: str) -> bool:
         """Whether compiled code pays: it is loaded already, or there has been more than a little text."""
-        texts = sieve.texts(field)
-        if texts is None:
-            return False
         if self._small_bytes > 0:
-            self._small_bytes -= texts.num_bytes
-        return self._small_bytes <= 0
+            self._small_bytes -= sieve.text_bytes(field)
+        return self._small_bytes <= 0 and sieve.texts(field) is not None
 
     def _report(
         self,

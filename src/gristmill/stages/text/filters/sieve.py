@@ -11,6 +11,7 @@ from gristmill.stages.context import StageContext
 from gristmill.stages.text.statistics.measure import Pass, run_pass
 from gristmill.stages.text.statistics.statistic import Statistic
 from gristmill.stages.text.statistics.text_column import TextColumn
+from gristmill.stages.text.statistics.texts_of_lines import texts_of_lines
 from gristmill.tasks import DocumentBatch
 from gristmill.tasks.row_filtering import filter_column
 
@@ -25,6 +26,7 @@ class Sieve:
         self._batch = batch
         self._passes = passes
         self._added: dict[str, tuple[Rows, pa.Array]] = {}  # values and the rows they belong to
+        self._nulls: dict[str, NDArray[np.bool_]] = {}
         self._texts: dict[str, TextColumn | None] = {}
         self._counts: dict[tuple[str, Statistic], NDArray[np.int64]] = {}
 
@@ -39,6 +41,8 @@ class Sieve:
         """Return true for the rows that are left and have no value."""
         if name in self._added:
             return is_null(self.column(name))
+        if name in self._nulls:
+            return self._nulls[name][self.rows]
         return is_null(self._batch.column(name))[self.rows]
 
     def texts(self, name: str) -> TextColumn | None:
@@ -46,8 +50,26 @@ class Sieve:
         if name in self._added:
             return None
         if name not in self._texts:
-            self._texts[name] = TextColumn.of(self._batch.column(name))
+            self._texts[name] = self._unparsed_texts(name) or TextColumn.of(self._batch.column(name))
         return self._texts[name]
+
+    def text_bytes(self, name: str) -> int:
+        """Return about how many bytes of text there are, without parsing what is not parsed."""
+        if name not in self._batch.parsed_columns() and self._batch.lines is not None:
+            return self._batch.lines.nbytes
+        texts = self.texts(name)
+        return 0 if texts is None else texts.num_bytes
+
+    def _unparsed_texts(self, name: str) -> TextColumn | None:
+        """Texts straight from JSON lines, while nobody has asked for them as a column."""
+        lines = self._batch.lines
+        if lines is None or name in self._batch.parsed_columns() or not lines.is_live(name):
+            return None
+        found = texts_of_lines(lines, name)
+        if found is None:
+            return None
+        self._nulls[name] = found.is_null
+        return found.texts
 
     def counts(self, name: str, wanted: Iterable[Statistic]) -> dict[Statistic, NDArray[np.int64]]:
         """Return statistics of the rows that are left, counting what nobody has asked for yet."""
@@ -68,6 +90,7 @@ class Sieve:
         for name, values in columns:
             self._added[name] = (self.rows, values)
             self._texts.pop(name, None)
+            self._nulls.pop(name, None)
 
     def report(
         self,

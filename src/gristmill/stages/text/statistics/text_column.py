@@ -10,7 +10,7 @@ from gristmill.kernels.arrow_arrays import is_null
 
 _OFFSETS = {pa.string(): np.int32, pa.large_string(): np.int64}
 _NO_BYTES = np.zeros(1, np.uint8)
-_ROOM_BEFORE = 64
+ROOM_BEFORE = 64  # kernels load as many bytes that end where a text ends
 
 
 @dataclass(frozen=True)
@@ -53,11 +53,9 @@ class TextColumn:
     ) -> "TextColumn":
         """Kernels load 64 bytes that end where a text ends: see to it that there are as many."""
         first = stops[stops > starts][:1]
-        if not len(first) or first[0] >= _ROOM_BEFORE:
+        if not len(first) or first[0] >= ROOM_BEFORE:
             return cls(data, starts, stops)
-        return cls(
-            np.concatenate([np.zeros(_ROOM_BEFORE, np.uint8), data]), starts + _ROOM_BEFORE, stops + _ROOM_BEFORE
-        )
+        return cls(np.concatenate([np.zeros(ROOM_BEFORE, np.uint8), data]), starts + ROOM_BEFORE, stops + ROOM_BEFORE)
 
     def __len__(self) -> int:
         return len(self.starts)

@@ -1,0 +1,52 @@
+"""`texts_of_lines`: one field of JSON lines as texts for kernels, without making an Arrow column of it.
+
+Who only counts needs no column, and a column of a batch that loses rows would be copied again.
+"""
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from gristmill.stages.compiled_kernel import CompiledKernel
+from gristmill.stages.text.statistics.text_column import ROOM_BEFORE, TextColumn
+from gristmill.tasks.json_lines import JsonLines
+
+_ROOM_BEHIND = 8
+_unescape_strings = CompiledKernel("text.json_strings", "unescape_strings")
+
+
+@dataclass(frozen=True)
+class FieldTexts:
+    """The texts, and which of them are missing or null."""
+
+    texts: TextColumn
+    is_null: NDArray[np.bool_]
+
+
+def texts_of_lines(lines: JsonLines, name: str) -> FieldTexts | None:
+    """Return the texts of a field; None where it is not always a string or null, or holds half a surrogate pair."""
+    values = lines.texts(name)
+    if not values:
+        return None
+    base = np.zeros(1, np.uint8)  # texts are anywhere in memory: their places are counted from here
+    origin = base.ctypes.data
+    starts = np.fromiter((origin if v is None else pa.py_buffer(v).address for v in values), np.int64, len(values))
+    starts -= origin
+    stops = starts + np.fromiter((0 if v is None else len(v) for v in values), np.int64, len(values))
+    out = np.empty(ROOM_BEFORE + int((stops - starts).sum()) + _ROOM_BEHIND, np.uint8)
+    bounds = np.empty(len(values) + 1, np.int64)
+    nulls = np.empty(len(values), np.uint8)
+    is_text = _unescape_strings(*(base, starts, stops, len(values)), *(_meanings(), out, ROOM_BEFORE, bounds, nulls))
+    if not is_text:
+        return None
+    return FieldTexts(TextColumn(out, bounds[:-1].copy(), bounds[1:].copy()), nulls != 0)
+
+
+@cache
+def _meanings() -> NDArray[np.uint8]:
+    meanings = np.zeros(256, np.uint8)
+    meanings[list(b'"\\/bfnrt')] = list(b'"\\/\b\f\n\r\t')
+    return meanings
