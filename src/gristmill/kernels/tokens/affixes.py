@@ -24,7 +24,7 @@ from gristmill.kernels.tokens.code_points import (
     WORD,
 )
 from gristmill.kernels.tokens.english_tables import BASE, EnglishTables
-from gristmill.kernels.tokens.jit import as_int, jit
+from gristmill.kernels.tokens.jit import as_int, inline, jit
 
 Bytes = NDArray[np.uint8]
 Classes = NDArray[np.uint32]
@@ -38,7 +38,7 @@ _LONGEST_LABEL = 64
 _LONGEST_TOP_LEVEL = 63
 
 
-@jit
+@inline
 def width_at(data: Bytes, at: int) -> int:
     """Bytes of the character that starts at `at`."""
     lead = data[at]
@@ -49,7 +49,7 @@ def width_at(data: Bytes, at: int) -> int:
     return 3 if lead < 0xF0 else 4
 
 
-@jit
+@inline
 def point_at(data: Bytes, at: int) -> int:
     """The code point of the character that starts at `at`."""
     lead = np.int64(data[at])
@@ -63,7 +63,7 @@ def point_at(data: Bytes, at: int) -> int:
     return high | (np.int64(data[at + 2]) & 0x3F) << 6 | (np.int64(data[at + 3]) & 0x3F)
 
 
-@jit
+@inline
 def start_before(data: Bytes, at: int) -> int:
     """Where the character that ends at `at` starts."""
     at -= 1
@@ -72,13 +72,13 @@ def start_before(data: Bytes, at: int) -> int:
     return at
 
 
-@jit
+@inline
 def is_digit(byte: int) -> bool:
     """Whether a byte is one of the digits 0 to 9."""
     return 48 <= byte <= 57
 
 
-@jit
+@inline
 def hash_span(data: Bytes, low: int, high: int, salt: Keys) -> np.uint64:
     """The hash of bytes [low, high), as `english_tables.hash_bytes` defines it."""
     total = np.uint64(0)
@@ -89,7 +89,7 @@ def hash_span(data: Bytes, low: int, high: int, salt: Keys) -> np.uint64:
     return total if total else np.uint64(1)
 
 
-@jit
+@inline
 def find_key(keys: Keys, key: np.uint64) -> int:
     """The slot of a key in a hash table, or -1."""
     mask = np.uint64(len(keys) - 1)

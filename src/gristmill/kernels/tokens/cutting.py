@@ -22,7 +22,7 @@ from gristmill.kernels.tokens.affixes import (
 )
 from gristmill.kernels.tokens.code_points import INNER, SPACE
 from gristmill.kernels.tokens.english_tables import BASE, EnglishTables
-from gristmill.kernels.tokens.jit import as_int, jit
+from gristmill.kernels.tokens.jit import as_int, inline, jit
 
 Spans = NDArray[np.int32]  # [:, 3] start, end, marks
 
@@ -33,19 +33,19 @@ _LONGEST_EXCEPTION = 29  # bytes
 _DOLLAR, _FULL_STOP = 36, 46
 
 
-@jit
+@inline
 def token_start(spans: Spans, token: int) -> int:
     """Where a token starts. One type of integer everywhere: each other one would compile all callees again."""
     return as_int(spans[token, 0])
 
 
-@jit
+@inline
 def token_end(spans: Spans, token: int) -> int:
     """Where a token ends."""
     return as_int(spans[token, 1])
 
 
-@jit
+@inline
 def put_token(spans: Spans, keys: Keys, count: int, start: int, end: int, key: np.uint64) -> int:
     """Write one token; return how many there are."""
     spans[count, 0], spans[count, 1], spans[count, 2] = start, end, 0
@@ -64,7 +64,7 @@ def put_parts(data: Bytes, spans: Spans, keys: Keys, count: int, start: int, par
     return count
 
 
-@jit
+@inline
 def find_exception(key: np.uint64, length: int, tables: EnglishTables) -> int:
     """The first part of the exception of this hash and length, or -1."""
     if length > _LONGEST_EXCEPTION or length <= 0:
@@ -73,7 +73,7 @@ def find_exception(key: np.uint64, length: int, tables: EnglishTables) -> int:
     return as_int(tables.exception_slots[slot]) if slot >= 0 else -1
 
 
-@jit
+@inline
 def exception_at(data: Bytes, low: int, high: int, tables: EnglishTables) -> int:
     """The first part of the exception that bytes [low, high) are, or -1."""
     if high - low > _LONGEST_EXCEPTION or low >= high:
@@ -112,21 +112,21 @@ def cut_text(data: Bytes, spans: Spans, keys: Keys, tables: EnglishTables) -> in
     return count
 
 
-@jit
+@inline
 def _after_space(data: Bytes, at: int, classes: Classes) -> int:
     while at < len(data) and classes[point_at(data, at)] & SPACE:
         at += width_at(data, at)
     return at
 
 
-@jit
+@inline
 def _after_chunk(data: Bytes, at: int, classes: Classes) -> int:
     while at < len(data) and not classes[point_at(data, at)] & SPACE:
         at += width_at(data, at)
     return at
 
 
-@jit
+@inline
 def _letters(data: Bytes, at: int, salt: Keys) -> tuple[int, np.uint64, np.uint64]:
     """Where the ASCII letters from `at` end, their hash, and the power that belongs to the next byte."""
     key = np.uint64(0)
@@ -138,7 +138,7 @@ def _letters(data: Bytes, at: int, salt: Keys) -> tuple[int, np.uint64, np.uint6
     return at, key, power
 
 
-@jit
+@inline
 def _put_word(
     data: Bytes, start: int, end: int, key: np.uint64, spans: Spans, keys: Keys, count: int, tables: EnglishTables
 ) -> int:

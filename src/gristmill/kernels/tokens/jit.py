@@ -14,7 +14,12 @@ def jit(function: F) -> F:
     return cast("F", njit(cache=True, nogil=True, error_model="numpy")(function))
 
 
-@jit
+def inline(function: F) -> F:
+    """Compile into every caller: a call that hands tables over costs more than what most of these functions do."""
+    return cast("F", njit(nogil=True, error_model="numpy", forceinline=True)(function))
+
+
+@inline
 def as_int(value: np.integer[np.typing.NBitBase]) -> int:
     """Return any integer as the one type used everywhere: for each other one, callees would be compiled again."""
     return np.int64(value)  # what an int is in compiled code
