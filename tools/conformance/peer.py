@@ -41,13 +41,15 @@ def main() -> None:
 
 
 def judge(each: object, text: str) -> list[str | None] | None:
-    """Return [reason] or [None, text it leaves]; None where the filter divides by zero."""
+    """Return [reason], [None] or [None, another text]; None where the filter divides by zero."""
     document = Document(text=text, id="")
     try:
         answer = each.filter(document)  # type: ignore[attr-defined]
     except ZeroDivisionError:
         return None
-    return [None, document.text] if answer is True else [answer[1]]
+    if answer is not True:
+        return [answer[1]]
+    return [None] if document.text == text else [None, document.text]
 
 
 if __name__ == "__main__":
