@@ -4,7 +4,17 @@ import pytest
 
 from gristmill.config.shipped import find_recipe, shipped_recipes
 from gristmill.stages.text.filters import ScoreFilter
-from gristmill.stages.text.rules import ApplyRules, C4Quality, FineWebQuality, GopherQuality, GopherRepetition
+from gristmill.stages.text.rules import (
+    ApplyRules,
+    C4Quality,
+    DclmGopherQuality,
+    DclmGopherRepetition,
+    DolmaGopher,
+    FineWebQuality,
+    GopherQuality,
+    GopherRepetition,
+    RefinedWebLines,
+)
 
 FINEWEB = [GopherRepetition(), GopherQuality(), C4Quality(filter_no_terminal_punct=False)]
 EXPECTED = {
@@ -12,6 +22,9 @@ EXPECTED = {
     "c4": [C4Quality()],
     "fineweb": [*FINEWEB, FineWebQuality()],
     "fineweb-paper": [*FINEWEB, FineWebQuality(char_duplicates_ratio=0.1)],
+    "gopher-dolma": [DolmaGopher()],
+    "gopher-dclm": [DclmGopherQuality(), DclmGopherRepetition()],
+    "refinedweb": [DclmGopherQuality(), DclmGopherRepetition(), RefinedWebLines()],
 }
 
 

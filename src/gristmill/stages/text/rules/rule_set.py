@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from gristmill.stages.text.names import snake_case
 from gristmill.stages.text.rules.texts import Texts
+from gristmill.tasks.text_columns import from_texts
 
 Measures = Mapping[str, float]
 Column = NDArray[np.float64]
@@ -87,7 +89,10 @@ class RuleSet:
 
     def rewrite(self, texts: Texts, wanted: NDArray[np.bool_]) -> Texts:
         """Return the texts the documents that are `wanted` go on with; the others may be anything."""
-        return texts
+        if type(self).rewrite_document is RuleSet.rewrite_document:
+            return texts
+        left = [self.rewrite_document(texts.text(row)) if wanted[row] else "" for row in range(len(texts))]
+        return Texts.from_column(pa.chunked_array([from_texts(left)])).with_missing(texts.missing)
 
     def judge_document(self, text: str) -> Verdict:
         """Apply the rules to one text."""

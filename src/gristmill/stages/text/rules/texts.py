@@ -39,6 +39,10 @@ class Texts:
     def __len__(self) -> int:
         return len(self.missing)
 
+    def with_missing(self, missing: NDArray[np.bool_]) -> "Texts":
+        """Return the same texts, of which others count as missing."""
+        return Texts(self.data, self.offsets, missing)
+
     def text(self, row: int) -> str:
         """Return one text as Python has it."""
         return self.data[self.offsets[row] : self.offsets[row + 1]].tobytes().decode()

@@ -1,0 +1,74 @@
+"""RefinedWeb's corrections of lines as DCLM applies them (Penedo et al., 2023, https://arxiv.org/abs/2306.01116).
+
+Lines that are shouted, numbers, counters or single words go, and a few phrases are cut out of short lines; a document
+that loses too many words goes as a whole. The steps follow each other over the whole text, which is stripped between
+them. Filters on URLs and on the language are not part of this set.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from gristmill.stages.text.rules.gopher_datatrove import share
+from gristmill.stages.text.rules.gopher_dclm import counted_words
+from gristmill.stages.text.rules.rule_set import Measures, Rule, RuleSet
+
+_MANY_NEWLINES = re.compile(r"\n{3,}")
+_COUNTED = "likes|shares|comments|retweets|reposts|quotes|bookmarks|upvotes|downvotes|downloads|views|followers"
+_COUNTER = re.compile(rf"^\W*\d(?:,|\.|\d)*(?:k|m|b)?\s+(?:{_COUNTED})\W*$")
+# As the tool has them, where a full stop stands for any character.
+_PHRASES = (
+    re.compile(r"\s?(?:items in cart)", re.IGNORECASE),
+    re.compile(r"\s?(?:read more...)$", re.IGNORECASE),
+    re.compile(r"^(?:sign-in)\s?", re.IGNORECASE),
+)
+
+
+@dataclass
+class RefinedWebLines(RuleSet):
+    """Drop lines of menus and counters, and documents that lose more than `max_removed_ratio` of their words.
+
+    Words are counted between white space if they begin with a letter or digit.
+    """
+
+    max_uppercase_ratio: float = 0.5
+    max_numeric_ratio: float = 0.999999
+    min_words_per_line: int = 2
+    max_words_with_phrase: int = 10
+    max_removed_ratio: float = 0.05
+
+    def rules(self) -> list[Rule]:
+        return [
+            Rule("empty", "words_left", low=1),
+            Rule("word_removal_ratio_filter", "share_of_words_removed", high=self.max_removed_ratio),
+        ]
+
+    def measure_document(self, text: str) -> Measures:
+        before, left = len(counted_words(text)), len(counted_words(self.rewrite_document(text)))
+        return {"words_left": left, "share_of_words_removed": share(before - left, before)}
+
+    def rewrite_document(self, text: str) -> str:
+        text = _MANY_NEWLINES.sub("\n\n", text)
+        text = _keep_lines(text, lambda line: _share_of(str.isupper, line) <= self.max_uppercase_ratio).strip()
+        text = _keep_lines(text, lambda line: _share_of(str.isdigit, line) <= self.max_numeric_ratio).strip()
+        text = _keep_lines(text, lambda line: not _COUNTER.search(line.lower())).strip()
+        text = _keep_lines(text, lambda line: not line or len(line.split()) >= self.min_words_per_line)
+        for phrase in _PHRASES:
+            cut = [self._cut(line, phrase) for line in text.split("\n")]
+            text = "\n".join(line for line in cut if line is not None).strip()
+        return text
+
+    def _cut(self, line: str, phrase: re.Pattern[str]) -> str | None:
+        """Take a phrase out of a short line; a line that was nothing else goes."""
+        if len(line.split()) > self.max_words_with_phrase:
+            return line
+        left = phrase.sub("", line)
+        return None if line and not left.strip() else left
+
+
+def _keep_lines(text: str, keep: Callable[[str], bool]) -> str:
+    return "\n".join(filter(keep, text.split("\n")))
+
+
+def _share_of(kind: Callable[[str], bool], line: str) -> float:
+    return share(sum(map(kind, line)), len(line))
