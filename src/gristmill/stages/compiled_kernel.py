@@ -46,8 +46,8 @@ def _address(array: NDArray[np.generic]) -> int:
 
 @cache
 def _load(module: str, function: str, signature: tuple[str, ...]) -> Compiled:
-    sources = [_source_digest(package) for package in (KERNELS, TEXT_KERNELS, module.rpartition(".")[0])]
-    key = "\n".join([module, function, *signature, target_name(), *sources])
+    sources = [_source_digest(package) for package in (TEXT_KERNELS, module.rpartition(".")[0])]
+    key = "\n".join([module, function, *signature, target_name(), *ObjectCode._fields, *sources])
 
     def make() -> bytes:
         made = compile_function(getattr(importlib.import_module(module), function), signature)
