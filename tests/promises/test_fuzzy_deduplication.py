@@ -191,6 +191,7 @@ def test_an_index_made_with_other_settings_is_refused(finished, tmp_path):
     [
         ({"jaccard_threshold": 80}, r"expected jaccard_threshold in \(0, 1\]; got 80"),
         ({"shingle": "words:5"}, "expected shingle to read 'word:5' or 'char:24'; got 'words:5'"),
+        ({"num_bands": 0}, "expected num_bands ≥ 1; got 0"),
         ({"index": "x", "perform_removal": False}, "expected perform_removal with index"),
     ],
 )

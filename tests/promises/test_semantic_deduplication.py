@@ -53,6 +53,13 @@ def test_of_each_close_pair_one_is_removed(corpus, tmp_path):
     assert len({key.removesuffix("-copy") for key in kept}) == len(kept) == 120
 
 
+def test_a_dataset_of_embeddings_alone_needs_no_text(corpus, tmp_path):
+    (tmp_path / "bare").mkdir()
+    for file in corpus.iterdir():
+        pq.write_table(pq.read_table(file).drop_columns(["text"]), tmp_path / "bare" / file.name)
+    assert deduplicate(tmp_path / "bare", tmp_path / "out").metadata["num_duplicates"] == 40
+
+
 def test_a_wider_eps_removes_more(corpus, tmp_path):
     close = deduplicate(corpus, tmp_path / "close").metadata["num_duplicates"]
     assert deduplicate(corpus, tmp_path / "wide", eps=0.3).metadata["num_duplicates"] > close

@@ -70,7 +70,7 @@ class DedupInput:
         return self._partitions[source].data[0]
 
     def texts(self, numbers: Sequence[int], text_field: str) -> dict[int, str]:
-        """Return the texts of a few documents by number; those of an index are not here."""
+        """Return the texts of a few documents by number; those of an index, or without such a column, are not here."""
         wanted: dict[int, list[int]] = {}
         for number in numbers:
             if number < OF_INDEX:
@@ -79,6 +79,8 @@ class DedupInput:
         for place, own in wanted.items():
             task = self._partitions[place]
             for batch in self._batches(task):
+                if not batch.has_column(text_field):
+                    continue
                 here = self.numbers.of_batch(batch.task_id, batch.num_items)
                 rows = {number: number - int(here[0]) for number in own if len(here) and here[0] <= number <= here[-1]}
                 column = batch.column(text_field)

@@ -99,6 +99,10 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
         warn_ignored(who, self, {**defaults, "lsh_num_output_partitions": None})
 
     def _banding(self) -> Banding:
+        for name in ("num_bands", "minhashes_per_band"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ConfigError(f"{type(self).__name__}: expected {name} ≥ 1; got {value!r}")
         if self.num_bands is None:
             return choose_bands(self.jaccard_threshold, rows=self.minhashes_per_band or DEFAULT_ROWS)
         return Banding(self.num_bands, self.minhashes_per_band or DEFAULT_ROWS)
