@@ -1,8 +1,8 @@
 """Ask datatrove what it makes of texts. Run by the Python of datatrove's own environment, never imported.
 
-Reads a JSON string from each line of standard input; writes for each the words, the number of sentences and, for every
-filter that gives an answer, the reason it drops the text for (null if it keeps it) and the text it leaves if it is
-another one.
+Reads {"text": ..., "verdicts": true or false} from each line of standard input; writes for each the words, the number
+of sentences and, if verdicts are asked for, of every filter that gives an answer the reason it drops the text for (null
+if it keeps it) and the text it leaves if it is another one.
 """
 
 import json
@@ -30,8 +30,9 @@ def main() -> None:
         "FineWebQuality of the paper": FineWebQualityFilter(char_duplicates_ratio=0.1),
     }
     for line in sys.stdin.buffer:
-        text = json.loads(line)
-        verdicts = {name: judge(each, text) for name, each in filters.items()}
+        asked = json.loads(line)
+        text = asked["text"]
+        verdicts = {name: judge(each, text) for name, each in filters.items() if asked["verdicts"]}
         answer = {
             "words": split_into_words(text),
             "sentences": len(split_into_sentences(text)),

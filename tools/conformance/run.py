@@ -123,9 +123,9 @@ def every_character() -> Iterator[str]:
         yield " ".join(f"{c}a b{c} A{c}B 1{c}2 3{c} x.{c}Y" for c in map(chr, points[start : start + 64]))
 
 
-def ask_peer(python: str, texts: list[str]) -> list[dict[str, object]]:
+def ask_peer(python: str, texts: list[str], *, verdicts: bool) -> list[dict[str, object]]:
     """Return what the peer answers for every text."""
-    asked = "".join(json.dumps(text) + "\n" for text in texts)
+    asked = "".join(json.dumps({"text": text, "verdicts": verdicts}) + "\n" for text in texts)
     script = Path(__file__).with_name("peer.py")
     done = subprocess.run(
         [python, str(script)], input=asked, stdout=subprocess.PIPE, text=True, encoding="utf-8", check=True
@@ -158,8 +158,10 @@ def main() -> int:
     options = parser.parse_args()
     made = list(made_texts())
     read = [json.loads(line)["text"] for path in options.files for line in path.read_bytes().splitlines()]
-    texts = [*made, *read] if options.few else [*made, *chance_texts(1000), *every_character(), *read]
-    answers = ask_peer(options.peer, texts)
+    words_only = [] if options.few else [*chance_texts(1000), *every_character()]
+    texts = [*made, *read, *words_only]
+    answers = ask_peer(options.peer, [*made, *read], verdicts=True)
+    answers += ask_peer(options.peer, words_only, verdicts=False)
     if options.record:
         rows = [{"text": text, **answer} for text, answer in zip(made, answers, strict=False)]
         for row in rows:

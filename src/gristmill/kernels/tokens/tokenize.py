@@ -30,14 +30,25 @@ class Tokens(NamedTuple):
     flags: NDArray[np.uint8]  # [T] HAS_LETTER, IS_SYMBOL, ...
 
 
-def tokenize(data: NDArray[np.uint8], offsets: NDArray[np.int64], *, with_space: bool = False) -> Tokens:
-    """Cut texts into tokens; white space between them is a token only `with_space`."""
-    return Tokens(*_tokenize(data, offsets, with_space, english_tables()))
+def tokenize(
+    data: NDArray[np.uint8],
+    offsets: NDArray[np.int64],
+    wanted: NDArray[np.bool_] | None = None,
+    *,
+    with_space: bool = False,
+) -> Tokens:
+    """Cut texts into tokens; white space between them is a token only `with_space`, a text not `wanted` has none."""
+    chosen = np.ones(len(offsets) - 1, np.bool_) if wanted is None else wanted
+    return Tokens(*_tokenize(data, offsets, chosen, with_space, english_tables()))
 
 
 @jit
 def _tokenize(
-    data: Bytes, offsets: NDArray[np.int64], with_space: bool, tables: EnglishTables
+    data: Bytes,
+    offsets: NDArray[np.int64],
+    wanted: NDArray[np.bool_],
+    with_space: bool,
+    tables: EnglishTables,
 ) -> tuple[NDArray[np.int64], Keys, NDArray[np.int32], NDArray[np.int32], Bytes]:
     total = 0
     capacity = max(1024, len(data) // 5)
@@ -48,6 +59,9 @@ def _tokenize(
     token_offsets = np.zeros(len(offsets), np.int64)
     room, keys = np.empty((1024, 3), np.int32), np.empty(1024, np.uint64)
     for number in range(len(offsets) - 1):
+        if not wanted[number]:
+            token_offsets[number + 1] = total
+            continue
         text = data[offsets[number] : offsets[number + 1]]
         count = cut_text(text, room, keys, tables)
         while count < 0:

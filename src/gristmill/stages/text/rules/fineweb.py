@@ -64,7 +64,7 @@ class FineWebQuality(RuleSet):
             ("filled_shapes", length), lambda: pieces.filled_shapes(texts.data, texts.offsets, short_length=length)
         )
         if name == "newlines_per_word":
-            known[name] = shares(shapes.newlines, np.diff(texts.tokens.offsets))
+            known[name] = shares(shapes.newlines, np.diff(texts.tokens(wanted).offsets))
             return known[name]
         ended = shares(shapes.ended, shapes.lines)
         repeats = pieces.repeated_pieces(texts.data, texts.offsets, pieces.FILLED_LINES)

@@ -105,7 +105,7 @@ class GopherQuality(RuleSet):
     def measure(self, name: str, texts: Texts, wanted: NDArray[np.bool_], known: dict[str, Column]) -> Column:
         from gristmill.kernels.tokens.word_counts import count_words
 
-        counts = count_words(texts.tokens, self.stop_words)
+        counts = count_words(texts.tokens(wanted), self.stop_words)
         shapes = texts.line_shapes
         with np.errstate(invalid="ignore"):
             length = counts.word_chars / counts.words  # NaN without words
@@ -181,10 +181,10 @@ class GopherRepetition(RuleSet):
                 known[f"share_of_characters_in_repeated_{noun}"] = shares(repeats.chars, chars)
         for n, _ in self.top_n_grams:
             if name == f"share_of_top_{n}_gram":
-                known[name] = shares(ngrams.top_ngram_chars(texts.tokens, n, wanted), chars)
+                known[name] = shares(ngrams.top_ngram_chars(texts.tokens(wanted), n, wanted), chars)
         if "duplicated" in name:
             sizes = np.array([n for n, _ in self.dup_n_grams], np.int64)
-            found = ngrams.duplicate_ngram_chars(texts.tokens, sizes, wanted)
+            found = ngrams.duplicate_ngram_chars(texts.tokens(wanted), sizes, wanted)
             known |= {f"share_of_duplicated_{n}_grams": shares(found[:, k], chars) for k, n in enumerate(sizes)}
         return known[name]
 

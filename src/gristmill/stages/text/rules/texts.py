@@ -65,12 +65,11 @@ class Texts:
             self._remembered[what] = make()
         return cast("T", self._remembered[what])
 
-    @cached_property
-    def tokens(self) -> "Tokens":
-        """The English tokens."""
+    def tokens(self, wanted: NDArray[np.bool_]) -> "Tokens":
+        """The English tokens of the texts that are wanted: no more of them than when this was asked first."""
         from gristmill.kernels.tokens.tokenize import tokenize
 
-        return tokenize(self.data, self.offsets)
+        return self.remember("tokens", lambda: tokenize(self.data, self.offsets, wanted))
 
     @cached_property
     def line_shapes(self) -> "LineShapes":
