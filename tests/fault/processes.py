@@ -73,8 +73,8 @@ def pause(seconds):
     select.select([], [], [], seconds)
 
 
-def finish(program, *, expected=0):
+def finish(program, *, expected=0, deadline_s=DEADLINE_S):
     """Wait for a program's end; return what it printed."""
-    out, err = program.communicate(timeout=DEADLINE_S)
+    out, err = program.communicate(timeout=deadline_s)
     assert program.returncode == expected, f"exit code {program.returncode}\n{err}\n{out}"
     return out, err

@@ -8,6 +8,8 @@ from tests.near_duplicates import make_corpus
 
 pytestmark = [pytest.mark.fault, pytest.mark.slow]
 
+DEADLINE_S = 200  # seven sets of workers are started, each of which loads the kernels
+
 # A file of each phase: once it is there, the program is killed.
 PHASES = [
     ("exact", "exact/identify/segment-1/ledger.jsonl"),
@@ -39,10 +41,12 @@ def test_a_killed_deduplication_continues(scene, corpus, undisturbed, kind, phas
     command = ("-m", "tests.fault.deduplicate", kind, corpus, scene.work / "out")
     program = scene.start(*command)
     mark = scene.work / "out" / ".gristmill" / phase
-    reached = wait_until(lambda: mark.exists() and mark.stat().st_size > 0, what=str(mark), program=program)
+    reached = wait_until(
+        lambda: mark.exists() and mark.stat().st_size > 0, what=str(mark), program=program, deadline_s=DEADLINE_S
+    )
     program.kill()
     program.communicate()
-    finish(scene.start(*command))
+    finish(scene.start(*command), deadline_s=DEADLINE_S)
 
     assert reached
     assert contents(scene.work / "out") == undisturbed[kind]

@@ -33,6 +33,7 @@ from gristmill.stages.deduplication.keep_policy import KeepPolicy
 from gristmill.stages.exchange import Exchange
 from gristmill.stages.text.io.writer import ArrowWriter
 from gristmill.tasks.text_columns import from_texts
+from gristmill.workflows.deduplication.compile_kernels import compile_kernels
 from gristmill.workflows.deduplication.dedup_input import DedupInput
 from gristmill.workflows.deduplication.duplicates_table import Duplicates
 from gristmill.workflows.deduplication.fuzzy_clusters import Clusters, cluster
@@ -107,7 +108,7 @@ class FuzzySearch:
     def run(self) -> Found:
         """Sketch, cluster, verify; return who loses to whom."""
         s = self.settings
-        s.shingling.compile(s.banding)
+        compile_kernels()
         sketching = s.sketching(self.source)
         sketched = self._pipeline("sketch", [self.source.reader(sketching.inputs()[1]), sketching])
         files = sketched.output_files
@@ -141,7 +142,6 @@ class FuzzySearch:
         index_rows = write_index_rows(clusters, self.index_files, s.banding, self.run_dir / "index-rows.arrow")
         size = int(clusters.sizes.sum()) * 4 + len(clusters.sizes) * 8 * s.banding.num_bands
         verifying = VerifyCandidates(s.threshold, index_rows)
-        verifying.compile()
         stages = [
             self.source.reader([s.text_field]),
             ShingleCandidates(self.source.numbers, s.shingling, s.banding, str(directory), s.text_field, s.seed),
