@@ -113,6 +113,8 @@ class FuzzySearch:
         sketched = self._pipeline("sketch", [self.source.reader(sketching.inputs()[1]), sketching])
         files = sketched.output_files
         clusters = cluster(files, self.index_files, s.banding, by_order=s.keep.kind == "first")
+        # Arrow keeps what it has freed, and the next pipeline's memory limit counts what the driver holds.
+        pa.default_memory_pool().release_unused()
         lost = self._verify(clusters) if s.verify else self._believe(clusters)
         duplicates = self._with_followers(clusters, lost)
         if s.id_field is not None:
