@@ -282,7 +282,9 @@ class Scheduler:
         if task.trial.pause_s > 0:
             heapq.heappush(group.delayed, (self.now + task.trial.pause_s, task.id, task))
         else:
-            group.queue.appendleft(task)
+            # First come, first served, also among those that come back from several workers; few are older than they.
+            queue, came = group.queue, task.queued_at
+            queue.insert(next((n for n, other in enumerate(queue) if other.queued_at >= came), len(queue)), task)
 
     def _assigned(self, worker_id: int, task_id: int) -> tuple[WorkerRecord, TaskRecord] | None:
         """The worker and the task, if this worker still has this task; else the news is late and means nothing."""

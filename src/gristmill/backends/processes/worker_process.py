@@ -86,6 +86,7 @@ class WorkerProcess:
         self._results: list[tuple[object, ...]] = []
         self._fds: list[int] = []
         self._sent_at = 0.0
+        self._listened_at = 0.0
         self._rss_at = 0.0
         self._rss_bytes = 0
 
@@ -107,9 +108,11 @@ class WorkerProcess:
                     self.channel.send([("drained",)])
                     return
                 self._take(self.channel.receive())
+                self._listened_at = time.perf_counter()
                 continue
-            if time.perf_counter() - self._sent_at > HOLD_S:
+            if time.perf_counter() - self._listened_at > HOLD_S:
                 self._take(self.channel.poll())  # what has waited behind a long call may have been given to others
+                self._listened_at = time.perf_counter()
                 if not self.calls:
                     continue
             self._run_call(self.calls.popleft())

@@ -5,7 +5,9 @@ long, those behind it are stuck while others are idle. They are taken back: the 
 Should it begin one at that very moment, both do it, and the first result counts.
 """
 
-RECALL_S = 0.02  # a wait shorter than a few messages is not worth one
+# Not worth a message if shorter. And on a busy machine a worker with quick tasks that waits for a core for a few
+# hundredths of a second looks like one with a long task: it would do what is taken back before it hears of it.
+RECALL_S = 0.1
 
 
 def is_worth_it(waiting: int, *, mean_service_s: float | None, running_s: float) -> bool:
