@@ -16,7 +16,7 @@ from gristmill.tasks import DocumentBatch
 NAP_S = 0.05
 
 
-class Nap(ProcessingStage[DocumentBatch, DocumentBatch]):
+class Doze(ProcessingStage[DocumentBatch, DocumentBatch]):
     name = "nap"
     fusible = False
 
@@ -31,7 +31,7 @@ def tasks(number):
 
 @pytest.mark.slow
 def test_the_shares_of_a_real_run_add_up_and_its_bound_holds():
-    stages = [Nap(), Nap().with_(name="doze", resources=Resources(cpus=0, gpus=0.5))]
+    stages = [Doze(), Doze().with_(name="doze", resources=Resources(cpus=0, gpus=0.5))]
     result = Pipeline("naps", stages=stages).run(LocalExecutor(num_workers=2, gpus=1), initial_tasks=tasks(40))
 
     found = result.efficiency
@@ -42,7 +42,7 @@ def test_the_shares_of_a_real_run_add_up_and_its_bound_holds():
 
 @pytest.mark.slow
 def test_a_run_keeps_what_it_measured(tmp_path):
-    stages = [Nap().with_(num_workers=2), JsonlWriter(str(tmp_path))]
+    stages = [Doze().with_(num_workers=2), JsonlWriter(str(tmp_path))]
     result = Pipeline("naps", stages=stages).run(LocalExecutor(num_workers=2), initial_tasks=tasks(20))
     report = json.loads((tmp_path / ".gristmill" / "report.json").read_text())
     measured = json.loads((tmp_path / ".gristmill" / "measured.json").read_text())

@@ -96,13 +96,13 @@ def test_defaults_of_variables_give_way_to_values():
 def test_a_stage_of_the_users_own_module_is_found_in_the_working_directory(tmp_path, monkeypatch):
     (tmp_path / "my_own_stages.py").write_text(
         "from gristmill.stages.base import ProcessingStage\n"
-        "class Shout(ProcessingStage):\n"
+        "class Bellow(ProcessingStage):\n"
         "    def __init__(self, mark='!'):\n        self.mark = mark\n"
         "    def process(self, task):\n        return task\n"
     )
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
-    [stage] = build("- my_own_stages.Shout: {mark: '?'}")
+    [stage] = build("- my_own_stages.Bellow: {mark: '?'}")
 
     assert stage.mark == "?"
 

@@ -34,10 +34,10 @@ def segmenter(request):
 
 
 @pytest.mark.parametrize("make", WORDY)
-@pytest.mark.parametrize("lang", ["zh", "ja"])
-def test_a_filter_for_a_segmented_language_scores_one_document_at_a_time(make, lang):
+@pytest.mark.parametrize("segmenter", ["zh", "ja"], indirect=True)
+def test_a_filter_for_a_segmented_language_scores_one_document_at_a_time(make, segmenter):
     assert has_column_form(make())
-    assert not has_column_form(make(lang=lang))
+    assert not has_column_form(make(lang=segmenter))
 
 
 @pytest.mark.slow
