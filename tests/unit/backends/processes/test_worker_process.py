@@ -2,10 +2,11 @@
 
 import mmap
 import socket
+import time
 
 from gristmill.backends.processes.channel import BufferedChannel, Channel
 from gristmill.backends.processes.wire import pack, to_wire
-from gristmill.backends.processes.worker_process import CRUMB, WorkerProcess
+from gristmill.backends.processes.worker_process import CRUMB, HOLD_S, WorkerProcess
 from gristmill.backends.worker import RunSettings
 from gristmill.engine.commands import Assignment, Care
 from gristmill.engine.plan import Group
@@ -19,6 +20,20 @@ class Pass(ProcessingStage[FileGroupTask, FileGroupTask]):
         return task
 
 
+class LongWhileRecalled(ProcessingStage[FileGroupTask, FileGroupTask]):
+    """Takes longer than results are held back; meanwhile the driver takes back task 2."""
+
+    driver: BufferedChannel
+
+    def process(self, task):
+        self.driver.send([("recall", (2,))])
+        self.driver.flush()
+        began = time.perf_counter()
+        while time.perf_counter() - began < 2 * HOLD_S:
+            pass
+        return task
+
+
 def call(*numbers):
     parcel = pack(FileGroupTask("demo", ["a.jsonl"]))
     return (
@@ -27,11 +42,13 @@ def call(*numbers):
     )
 
 
-def results(*messages):
+def results(*messages, stage=None):
     """Run a worker through messages that are all there when it starts; return the tasks it finished."""
     ours, theirs = socket.socketpair()
     driver = BufferedChannel(ours)
-    group = Group(0, (Pass(),), ("pass",), 0, Resources(), 2, None, None)
+    stage = stage or Pass()
+    stage.driver = driver
+    group = Group(0, (stage,), ("pass",), 0, Resources(), 2, None, None)
     crumbs = mmap.mmap(-1, CRUMB.size)
     process = WorkerProcess(Channel(theirs), group, RunSettings("", None, ""), crumbs, last=True)
     driver.send([*messages, ("drain", None)])
@@ -53,3 +70,7 @@ def test_a_task_that_was_taken_back_is_skipped():
 
 def test_a_recall_that_comes_too_late_is_of_no_consequence():
     assert results(("recall", (1,)), call(1)) == [1]
+
+
+def test_a_task_that_was_taken_back_during_a_long_call_is_not_begun():
+    assert results(call(1), call(2), call(3), stage=LongWhileRecalled()) == [1, 3]
