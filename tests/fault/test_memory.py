@@ -62,8 +62,9 @@ def observe(scene, source):
 
 
 def assert_flat(small, large, block):
-    """A run that held on to what it has read would be greater by all 30 blocks; buffers filled less by the shorter run
-    differ by far less than half of that. How flat it is on long runs is for `python -m benchmarks.large_file` to say."""
+    """A run that held on to what it has read would be greater by all blocks added; buffers that the shorter run has filled
+    less differ by far less than half of that. How flat memory is on long runs, benchmarks/large_file.py says.
+    """
     assert large < LIMIT_MB * 1_000_000
     assert large - small < (LARGE_BLOCKS - SMALL_BLOCKS) * len(block) / 2
 
@@ -87,7 +88,9 @@ def test_three_times_the_file_takes_no_more_memory_and_stays_within_the_limit(sc
 def test_a_single_gzip_file_streams_through_several_processes_in_flat_memory(scene, block):
     """Stored, not deflated: the file is as large as its content, so it is known to be large before it is read."""
     small, _, _ = observe(scene, repeat(scene.work / "small.jsonl.gz", block, SMALL_BLOCKS, gzip_of(level=0)))
-    large, workers, counts = observe(scene, repeat(scene.work / "large.jsonl.gz", block, LARGE_BLOCKS, gzip_of(level=0)))
+    large, workers, counts = observe(
+        scene, repeat(scene.work / "large.jsonl.gz", block, LARGE_BLOCKS, gzip_of(level=0))
+    )
 
     assert counts[0] == LARGE_BLOCKS * 4800
     assert_flat(small, large, block)
