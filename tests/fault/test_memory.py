@@ -62,8 +62,8 @@ def observe(scene, source):
 
 
 def assert_flat(small, large, block):
-    """A run that held on to what it has read would be greater by all blocks added; buffers that the shorter run has filled
-    less differ by far less than half of that. How flat memory is on long runs, benchmarks/large_file.py says.
+    """A run that held on to what it has read would be greater by all that was added; its buffers differ by far
+    less than half of that. How flat memory is on long runs, benchmarks/large_file.py says.
     """
     assert large < LIMIT_MB * 1_000_000
     assert large - small < (LARGE_BLOCKS - SMALL_BLOCKS) * len(block) / 2
