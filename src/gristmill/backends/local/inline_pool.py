@@ -53,7 +53,8 @@ class InlinePool:
             runner.teardown()
         self._runners.clear()
 
-    def start(self, number: int, group: int, gpus: tuple[int, ...]) -> None:
+    def start(self, number: int, group: int, node: int, gpus: tuple[int, ...]) -> None:
+        del node  # there is only this one
         plan = self.groups[group]
         runner = GroupRunner(plan, last=group + 1 == len(self.groups), settings=self.settings)
         started = time.perf_counter()

@@ -104,7 +104,8 @@ class ProcessPool:
         self._selector.close()
         self.server.close()
 
-    def start(self, number: int, group: int, gpus: tuple[int, ...]) -> None:
+    def start(self, number: int, group: int, node: int, gpus: tuple[int, ...]) -> None:
+        del node  # there is only this one
         ours, theirs = socket.socketpair()
         crumb_fd = shared_memory.create(CRUMB.size, lambda view: CRUMB.pack_into(view, 0, -1, -1, 0, 0))
         mapped = memoryview(shared_memory.map_read_only(os.dup(crumb_fd), CRUMB.size))

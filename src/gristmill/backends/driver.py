@@ -1,16 +1,19 @@
-"""The driver of a local run: feeds the scheduler what happens and does what it says. It decides nothing.
+"""The driver of a run: feeds the scheduler what happens and does what it says. It decides nothing.
 
-sockets, clock ─▶ events ─▶ scheduler.handle ─▶ commands ─▶ processes, ledger, renames
+pool, clock ─▶ events ─▶ scheduler.handle ─▶ commands ─▶ pool, ledger, renames
+
+What a worker is, and how it is talked to, is the pool's: processes of this machine, actors of a cluster, or neither.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from gristmill.backends.books import Books
+from gristmill.backends.commits import COMMIT_S, Commits
 from gristmill.backends.garbage import seldom_collecting
-from gristmill.backends.local.pool import Pool
 from gristmill.backends.measured import MeasuredRun, measure
+from gristmill.backends.pool import Pool
 from gristmill.backends.run_directory import RunDirectory
 from gristmill.backends.snapshots import SnapshotMaker
 from gristmill.engine import commands as c
@@ -19,13 +22,11 @@ from gristmill.engine.ledger import CommitRecord
 from gristmill.engine.plan import Plan
 from gristmill.engine.scheduler import Scheduler
 from gristmill.metrics.snapshot import RunSnapshot
-from gristmill.storage.atomic_write import publish
 
 if TYPE_CHECKING:  # named only, for whoever sets it
     from gristmill.backends.event_recorder import EventRecorder
 
 TICK_S = 0.1
-COMMIT_S = 0.05  # ledger lines of this long are forced to disk together
 SNAPSHOT_S = 0.25
 STATUS_S = 1.0
 
@@ -42,7 +43,7 @@ class Driver:
         directory: RunDirectory | None,
         observer: Callable[[RunSnapshot], None] | None,
         *,
-        node: e.NodeJoined,
+        nodes: Sequence[e.NodeJoined],
         memory_limit: int,
         logging_interval: float,
     ) -> None:
@@ -52,15 +53,14 @@ class Driver:
         self.books = books
         self.directory = directory
         self.observer = observer
-        self.node = node
+        self.nodes = tuple(nodes)
         self.snapshots = SnapshotMaker(plan, scheduler, books, memory_limit)
         self.recorder: EventRecorder | None = None
         self.finish: c.Finish | None = None
         self.messages: list[str] = []
         self._events: list[e.Event] = []
         self._source = iter([i for i in range(len(plan.sources)) if i not in books.records])
-        self._uncommitted: list[tuple[int, CommitRecord]] = []
-        self._last_commit = 0.0
+        self._commits = Commits(books, directory)
         self._last_snapshot = 0.0
         self._last_status = 0.0
         self._last_log = time.monotonic()
@@ -86,7 +86,7 @@ class Driver:
             return self._run(must_stop)
 
     def _run(self, must_stop: Callable[[], bool]) -> c.Finish:
-        self._handle(e.Ticked(time.monotonic()), self.node)
+        self._handle(e.Ticked(time.monotonic()), *self.nodes)
         while self.finish is None:
             events = self.pool.poll(self._timeout())
             events += self._take_events()
@@ -117,7 +117,7 @@ class Driver:
         if self._events:
             return 0.0
         wait = TICK_S
-        if self._uncommitted:
+        if self._commits:
             wait = COMMIT_S
         wakeup = self.scheduler.next_wakeup()
         return wait if wakeup is None else max(0.0, min(wait, wakeup - time.monotonic()))
@@ -125,7 +125,7 @@ class Driver:
     # Commands
 
     def _start_worker(self, command: c.StartWorker) -> None:
-        self.pool.start(command.worker, command.group, command.gpus)
+        self.pool.start(command.worker, command.group, command.node, command.gpus)
 
     def _send_task(self, command: c.SendTask) -> None:
         for call in command.calls:
@@ -150,25 +150,12 @@ class Driver:
             self.books.tasks[command.root] = [self.pool.keep(output.payload) for output in command.outputs]
         counts = tuple(zip(self.plan.stage_names, command.counts, strict=True))
         record = CommitRecord(command.root, command.name, command.files, command.side_files, counts, command.lines_read)
-        self._uncommitted.append((command.root, record))
+        self._commits.add(record)
 
     def _force_ledger(self, *, at_once: bool = False) -> None:
-        """Make commits durable, then let their files appear. Ledger lines that wait are written together."""
-        if not self._uncommitted:
-            return
-        now = time.monotonic()
-        if self.directory is not None:
-            # Waiting for company pays only while there is other work to do.
-            if not at_once and now - self._last_commit < COMMIT_S and self.scheduler.tasks:
-                return
-            self.directory.append(record for _, record in self._uncommitted)
-        self._last_commit = now
-        for root, record in self._uncommitted:
-            for file in (*record.files, *record.side_files):
-                publish(file.temporary, file.final)
-            self.books.add(record)
-            self._events.append(e.Committed(root))
-        self._uncommitted.clear()
+        # Waiting for company pays only while there is other work to do.
+        committed = self._commits.force(at_once=at_once or not self.scheduler.tasks)
+        self._events += [e.Committed(root) for root in committed]
 
     def _warn(self, command: c.Warn) -> None:
         self.messages.append(
@@ -203,8 +190,14 @@ class Driver:
     def measured(self) -> MeasuredRun:
         """What this run has found out about its stages."""
         size = self.plan.input_bytes / max(1, len(self.plan.sources))
-        return measure(self.plan.name, self.scheduler, self.node, source_bytes=size)
+        return measure(self.plan.name, self.scheduler, _together(self.nodes), source_bytes=size)
 
     def tell_end(self, state: str) -> None:
         """Give the observer and the status file the last word."""
         self._tell(state=state, at_once=True)
+
+
+def _together(nodes: Sequence[e.NodeJoined]) -> e.NodeJoined:
+    """Several machines as if they were one: what `measured.json` describes."""
+    gpus = tuple(memory_gb for node in nodes for memory_gb in node.gpu_memory_gb)
+    return e.NodeJoined(0, sum(node.cpus for node in nodes), gpus, sum(node.memory_bytes for node in nodes))

@@ -1,0 +1,49 @@
+"""`Commits`: what is done becomes durable, then visible. The same on every executor.
+
+A ledger line is forced to disk before the files it names get their final names (`run_directory.py` says why). Lines
+that wait are forced together, because a disk takes as long for one as for a hundred.
+"""
+
+import time
+
+from gristmill.backends.books import Books
+from gristmill.backends.run_directory import RunDirectory
+from gristmill.engine.ledger import CommitRecord
+from gristmill.storage.atomic_write import publish
+
+COMMIT_S = 0.05  # lines of this long are forced to disk together
+
+
+class Commits:
+    """The way of a finished source partition into the ledger, the books and the output directory."""
+
+    def __init__(self, books: Books, directory: RunDirectory | None) -> None:
+        self.books = books
+        self.directory = directory  # None: a run nobody can continue keeps no ledger
+        self._waiting: list[CommitRecord] = []
+        self._last = 0.0
+
+    def __bool__(self) -> bool:
+        return bool(self._waiting)
+
+    def add(self, record: CommitRecord) -> None:
+        """Take a partition of which everything has been written under temporary names."""
+        self._waiting.append(record)
+
+    def force(self, *, at_once: bool = True) -> list[int]:
+        """Commit and publish what waits, or nothing if there is time to wait for company. Return the partitions."""
+        if not self._waiting:
+            return []
+        now = time.monotonic()
+        if self.directory is not None:
+            if not at_once and now - self._last < COMMIT_S:
+                return []
+            self.directory.append(self._waiting)
+        self._last = now
+        for record in self._waiting:
+            for file in (*record.files, *record.side_files):
+                publish(file.temporary, file.final)
+            self.books.add(record)
+        committed = [record.root for record in self._waiting]
+        self._waiting.clear()
+        return committed

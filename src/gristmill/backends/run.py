@@ -1,0 +1,207 @@
+"""One execution of one plan, on any executor: open the run directory, do what is left, close the books.
+
+What an executor brings is `drive`: from the books of what is committed to how it ended. Everything a user can rely on
+lies around that and is the same everywhere: the lock, resuming, the ledger, what is removed before a run, the balance
+of the books, `max_quarantined`, Ctrl-C. No worker, process or actor is known here.
+"""
+
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gristmill.backends.base import RunOptions
+from gristmill.backends.books import Books, number_lines
+from gristmill.backends.measured import MeasuredRun
+from gristmill.backends.run_directory import RunDirectory
+from gristmill.backends.run_result import RunResult
+from gristmill.backends.stop_signals import StopSignals
+from gristmill.backends.worker import RunSettings
+from gristmill.engine.account import Efficiency
+from gristmill.engine.commands import Finish
+from gristmill.engine.plan import Plan
+from gristmill.errors import ConfigError, EngineBug, Interrupted, RunFailed, TooManyQuarantined
+from gristmill.storage.atomic_write import remove
+from gristmill.storage.file_system import is_url
+
+
+def _nobody_listens(state: str) -> None:
+    del state
+
+
+@dataclass
+class Ending:
+    """How a drive ended. `tell` gives whoever watches the run its last state."""
+
+    finish: Finish
+    messages: list[str] = field(default_factory=list)
+    efficiency: Efficiency | None = None
+    measured: MeasuredRun | None = None
+    tell: Callable[[str], None] = _nobody_listens
+
+
+class Run:
+    """One execution of one plan."""
+
+    def __init__(self, plan: Plan, options: RunOptions, *, ignore_failures: bool = False) -> None:
+        self.plan = plan
+        self.options = options
+        self.max_quarantined = None if ignore_failures else options.max_quarantined
+        self.keeps_directory = True
+        self.session = os.urandom(6).hex()
+        self.started = time.monotonic()
+        self.stop = StopSignals()
+        self.books = Books(plan, {})
+        self.scratch: str | None = None  # a temporary directory, where the run has no other
+        self.directory = RunDirectory(self._run_path(), session=self.session)
+        self.resumable = options.checkpoint_path is not None and not options.fresh
+
+    def _run_path(self) -> Path:
+        if self.options.checkpoint_path is not None:
+            return self.options.checkpoint_path
+        outputs = [path for path in self.plan.output_directories if not is_url(path)]
+        if outputs:
+            return Path(outputs[-1]) / ".gristmill"
+        self.keeps_directory = False
+        self.scratch = tempfile.mkdtemp(prefix="gristmill-")
+        return Path(self.scratch)
+
+    # What a drive may ask
+
+    @property
+    def settings(self) -> RunSettings:
+        """What every worker of this run has to know."""
+        return RunSettings(self.session, self.options.rejects_path, str(self.directory.quarantine))
+
+    @property
+    def durable_directory(self) -> RunDirectory | None:
+        """The run directory, if it outlives the run."""
+        return self.directory if self.keeps_directory else None
+
+    def prepare_outputs(self) -> list[str]:
+        """Make room for this run and do what the writers' modes say; return what to tell the user.
+
+        A drive calls it last, when nothing can be refused any more: a run that does not start removes nothing.
+        """
+        removed = []
+        if not self.resumable:
+            published = self.directory.clear()
+            if self.options.fresh:  # starting over means that nothing of the earlier run is left among the new files
+                removed = published
+                for path in removed:
+                    remove(path)
+            self.directory.resume(self.plan, rejects_path=self.options.rejects_path)
+        self.directory.remove_report()
+        self.directory.claim_staging(self._sinks())
+        self.directory.make_staging()
+        stages = [stage for group in self.plan.groups for stage in group.stages]
+        resuming = bool(self.books.records)
+        removed += [path for stage in stages for path in stage.prepare_output(resuming=resuming)]
+        plural = "s" * (len(removed) != 1)
+        return [f"removed {len(removed)} file{plural} of an earlier run: {removed[:3]}"] if removed else []
+
+    # Beginning
+
+    def execute(self, drive: Callable[["Run"], Ending]) -> RunResult:
+        """Run to the end, or stop cleanly on Ctrl-C and SIGTERM."""
+        with self.stop.handled():
+            try:
+                return self._execute(drive)
+            except KeyboardInterrupt:
+                raise Interrupted(self._interrupted()) from None
+
+    def _execute(self, drive: Callable[["Run"], Ending]) -> RunResult:
+        self.directory.acquire()
+        committed = {}
+        if self.resumable:
+            committed = self.directory.resume(self.plan, rejects_path=self.options.rejects_path)
+            committed = self.directory.finish_publication(committed)
+        self.books = Books(self.plan, committed)
+        # Without a writer the final tasks live in memory only: there is nothing to continue from.
+        if committed and not self.plan.ends_in_writer:
+            raise ConfigError(
+                f"{self.directory.path}: expected a pipeline that ends in a writer; only such a run can be continued"
+            )
+        if committed and len(committed) == len(self.plan.sources):
+            return self._already_finished()
+        return self._close_books(drive(self))
+
+    def _already_finished(self) -> RunResult:
+        result = self.books.result(run_dir=self.directory.path, rejects_path=self.options.rejects_path)
+        result.already_finished = True
+        result.wall_s = time.monotonic() - self.started
+        self.directory.claim_staging(self._sinks())
+        if self.directory.has_report():
+            result.messages.append(f"{self.directory.path}: this run is finished already; nothing was changed")
+        else:  # it was killed after its last commit
+            number_lines(self.books.records.values(), result.quarantine_files)
+            self.directory.write_report(result.to_json())
+            result.messages.append(f"{self.directory.path}: everything was committed already; closed the books")
+        self._check_quarantine_limit(result)
+        return result
+
+    def _sinks(self) -> list[str]:
+        """Every directory this run publishes files in."""
+        rejects = [self.options.rejects_path] if self.options.rejects_path else []
+        return [*self.plan.output_directories, str(self.directory.quarantine), *rejects]
+
+    # Ending
+
+    def _close_books(self, ending: Ending) -> RunResult:
+        books, finish = self.books, ending.finish
+        if finish.outcome == "failed":
+            ending.tell("failed")
+            raise RunFailed(f"{self.plan.name}: {finish.error}")
+        if finish.outcome == "stopped":
+            ending.tell("stopped")
+            raise Interrupted(self._interrupted())
+        run_dir = self.directory.path if self.keeps_directory else None
+        result = books.result(run_dir=run_dir, rejects_path=self.options.rejects_path)
+        result.messages = list(ending.messages)
+        result.efficiency = ending.efficiency
+        result.wall_s = time.monotonic() - self.started
+        if not self.keeps_directory:
+            result.quarantine_files = []  # gone with the temporary directory
+        if finish.outcome == "finished":
+            number_lines(books.records.values(), result.quarantine_files)
+        if not result.balanced:
+            raise EngineBug(f"{self.plan.name}: the books do not balance: {result.to_json()}")
+        if finish.outcome == "finished" and len(books.records) != len(self.plan.sources):
+            raise EngineBug(f"{self.plan.name}: {len(books.records)} of {len(self.plan.sources)} partitions committed")
+        ending.tell("finished" if finish.outcome == "finished" else "stopped")
+        if self.keeps_directory:
+            self.directory.write_report(result.to_json())
+            if ending.measured is not None:
+                self.directory.write_measured(ending.measured)
+        self._check_quarantine_limit(result, stopped=finish.outcome == "quarantine_limit")
+        return result
+
+    def _interrupted(self) -> str:
+        done = f"stopped; {len(self.books.records)} of {len(self.plan.sources)} source partitions are committed"
+        if self.options.checkpoint_path is None:
+            return done + ". Pass checkpoint_path to be able to continue a run."
+        return done + ". Run the same command again to continue."
+
+    def _check_quarantine_limit(self, result: RunResult, *, stopped: bool = False) -> None:
+        limit = self.max_quarantined
+        if limit is None:
+            return
+        allowed = limit * result.read if isinstance(limit, float) else limit
+        # What was under way when a share was exceeded may have brought it down again; the run is incomplete anyway.
+        if stopped or result.quarantined > allowed:
+            error = TooManyQuarantined(
+                f"{self.plan.name}: expected at most {limit} quarantined documents; "
+                f"got {result.quarantined} of {result.read} read. What is good is committed; "
+                f"see {result.run_dir}/quarantine"
+            )
+            error.result = result
+            raise error
+
+    def close(self) -> None:
+        """Leave no temporary file behind, and let the directory go."""
+        self.directory.close()
+        if self.scratch is not None:
+            shutil.rmtree(self.scratch, ignore_errors=True)
