@@ -1,8 +1,10 @@
 """`BaseExecutor`: where a plan runs."""
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from gristmill.backends.run_result import RunResult
 from gristmill.engine.plan import Plan
@@ -27,6 +29,19 @@ class RunOptions:
 
 class BaseExecutor:
     """Runs plans. One executor may run several, one after another."""
+
+    @classmethod
+    def options(cls) -> tuple[str, ...]:
+        """The names of all options it takes."""
+        return tuple(inspect.signature(cls).parameters)
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, object]) -> Self:
+        """Make one from named options; one it does not have is a ConfigError that says which executor has it."""
+        from gristmill.backends.options import check_options
+
+        check_options(cls, options)
+        return cls(**options)
 
     def check(self, plan: Plan) -> None:
         """Raise ConfigError if the plan can never run here (more GPUs than there are, ...)."""

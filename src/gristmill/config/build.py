@@ -8,6 +8,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import cast
 
+from gristmill.backends.base import BaseExecutor
 from gristmill.config.catalog import filters, find_class, find_executor, find_object, modifiers, rule_sets
 from gristmill.config.type_hints import accepts, describe_hint, element_hint, makes, parameter_hints, wants_object
 from gristmill.errors import ConfigError, GristmillError, nearest
@@ -37,7 +38,10 @@ def build_stage(item: object, *, who: str) -> Stage:
 def build_executor(item: object, *, who: str) -> object:
     """Build an executor from the same three forms."""
     name, parameters = split_item(item, who=who)
-    return construct(find_executor(name, who=who), parameters, who=f"{who} {name.rpartition('.')[2]}")
+    cls = find_executor(name, who=who)
+    if issubclass(cls, BaseExecutor) and not parameters.keys() <= inspect.signature(cls).parameters.keys():
+        return cls.from_options(parameters)  # some take options in a dictionary; who has one that is not, it knows
+    return construct(cls, parameters, who=f"{who} {name.rpartition('.')[2]}")
 
 
 def split_item(item: object, *, who: str) -> tuple[str, dict[str, object]]:

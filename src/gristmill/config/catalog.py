@@ -8,6 +8,7 @@ import sys
 from functools import cache
 from pathlib import Path
 
+from gristmill.backends.options import EXECUTORS
 from gristmill.errors import ConfigError, nearest
 
 STAGE_MODULES = (
@@ -30,7 +31,6 @@ FILTER_MODULES = (
 )
 MODIFIER_MODULES = ("gristmill.stages.text.modifiers",)
 RULE_SET_MODULES = ("gristmill.stages.text.rules",)
-EXECUTORS = {"local": "gristmill.backends.local.LocalExecutor"}
 
 
 @cache

@@ -1,0 +1,254 @@
+"""`ExecutorContract`: what every executor promises, as tests.
+
+    class TestMyExecutor(ExecutorContract):
+        @classmethod
+        def make_executor(cls):
+            return MyExecutor()
+
+What is right is said by `LocalExecutor(num_workers=0)`, which runs everything in the test's own process: the executor
+under test has to write the same bytes and give the same account. Only pytest is needed, and no timing is judged.
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from gristmill.backends.base import BaseExecutor
+from gristmill.backends.local import LocalExecutor
+from gristmill.backends.run_result import RunResult
+from gristmill.engine.plan import AnyTask
+from gristmill.errors import ConfigError, TooManyQuarantined
+from gristmill.metrics.snapshot import RunSnapshot
+from gristmill.pipeline import Pipeline
+from gristmill.stages.base import ProcessingStage
+from gristmill.stages.exchange import Exchange
+from gristmill.stages.text.filters import ScoreFilter
+from gristmill.stages.text.filters.heuristic import WordCountFilter
+from gristmill.stages.text.io.reader import JsonlReader
+from gristmill.stages.text.io.writer import JsonlWriter
+from gristmill.stages.worker_info import NodeInfo, WorkerMetadata
+from gristmill.tasks import DocumentBatch
+
+FILES, ROWS = 4, 60
+POISON = 17  # one document in each file
+MIN_WORDS = 3
+
+
+class _SplitsInTwo(ProcessingStage[DocumentBatch, DocumentBatch]):
+    """Not fused with its neighbours, so that tasks have to travel, two for each that comes."""
+
+    name = "splits_in_two"
+    fusible = False
+
+    def process(self, task: DocumentBatch) -> list[DocumentBatch]:
+        half = (task.num_items + 1) // 2
+        return [part for part in (task.slice(0, half), task.slice(half, half)) if part.num_items]
+
+
+class _FailsOnPoison(ProcessingStage[DocumentBatch, DocumentBatch]):
+    """Raises for some documents. `nodes` is a directory in which every machine leaves a note that it was set up."""
+
+    name = "fails_on_poison"
+
+    def __init__(self, nodes: str) -> None:
+        self._nodes = nodes
+
+    def setup_on_node(self, node_info: NodeInfo | None = None, worker_metadata: WorkerMetadata | None = None) -> None:
+        node = node_info.node_id if node_info is not None else "?"
+        with (Path(self._nodes) / node).open("a") as note:
+            note.write("set up\n")
+
+    def process(self, task: DocumentBatch) -> DocumentBatch:
+        bad = [n for n in task.column("n").to_pylist() if n % ROWS == POISON]
+        if bad:
+            raise ValueError(f"cannot do {bad}")
+        return task
+
+
+class _AddsTheSetUp(ProcessingStage[AnyTask, AnyTask]):
+    """Uses what `setup` made, as a stage with a model does."""
+
+    name = "adds_the_set_up"
+
+    def setup(self, worker_metadata: WorkerMetadata | None = None) -> None:
+        self._word = "ready" if worker_metadata is not None else "told nothing"
+
+    def process(self, task: AnyTask) -> AnyTask:
+        task._metadata["word"] = self._word
+        return task
+
+
+@dataclass
+class Curated:
+    """One run of the pipeline most tests look at."""
+
+    result: RunResult
+    out: Path
+    nodes: Path
+    snapshots: list[RunSnapshot]
+
+    def outputs(self) -> dict[str, bytes]:
+        return visible_files(self.out)
+
+    def quarantine(self) -> list[dict[str, object]]:
+        """Quarantined documents in order, without tracebacks: their frames below the stage are the executor's own."""
+        files = sorted((self.out / ".gristmill" / "quarantine").iterdir())
+        entries = [json.loads(line) for file in files for line in file.read_text().splitlines()]
+        return [{key: value for key, value in entry.items() if key != "traceback"} for entry in entries]
+
+
+def visible_files(directory: Path) -> dict[str, bytes]:
+    """The files below a directory that a user sees, by relative name."""
+    paths = [path for path in sorted(directory.rglob("*")) if path.is_file()]
+    named = {path.relative_to(directory): path for path in paths}
+    return {
+        str(name): path.read_bytes() for name, path in named.items() if not any(p.startswith(".") for p in name.parts)
+    }
+
+
+def write_corpus(directory: Path) -> Path:
+    """Documents of 0 to 10 words, one malformed line in every file."""
+    directory.mkdir(parents=True)
+    for file in range(FILES):
+        documents = [{"n": ROWS * file + row, "text": "wörd, " * (row % 11), "site": row % 7} for row in range(ROWS)]
+        lines = [json.dumps(document, ensure_ascii=False) for document in documents]
+        lines.insert(5, '{"n": ')
+        (directory / f"part-{file}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return directory
+
+
+def curation(corpus: Path, out: Path, nodes: Path) -> Pipeline:
+    """Read in pieces, filter, travel, fail on some, write."""
+    nodes.mkdir(parents=True, exist_ok=True)
+    stages: list[object] = [
+        JsonlReader(str(corpus), blocksize="2KB"),
+        ScoreFilter(WordCountFilter(min_words=MIN_WORDS), score_field="words"),  # type: ignore[arg-type]  # its scores are numbers
+        _SplitsInTwo(),
+        _FailsOnPoison(str(nodes)),
+        JsonlWriter(str(out)),
+    ]
+    return Pipeline("curation", stages=stages)  # type: ignore[arg-type]  # stages of documents are stages
+
+
+def curate(executor: BaseExecutor, corpus: Path, where: Path) -> Curated:
+    """Run the pipeline of this contract in a directory of its own."""
+    snapshots: list[RunSnapshot] = []
+    out, nodes = where / "out", where / "nodes"
+    result = curation(corpus, out, nodes).run(executor, rejects_path=out / "rejects", observer=snapshots.append)
+    return Curated(result, out, nodes, snapshots)
+
+
+class ExecutorContract:
+    """Tests any executor has to pass. Define `make_executor`; it is called once for all tests that share a run."""
+
+    @classmethod
+    def make_executor(cls) -> BaseExecutor:
+        """Return the executor under test."""
+        raise NotImplementedError(f"{cls.__name__}: expected make_executor to be defined")
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def corpus(cls, tmp_path_factory: pytest.TempPathFactory) -> Path:
+        return write_corpus(tmp_path_factory.mktemp("contract") / "in")
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def expected(cls, corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Curated:
+        return curate(LocalExecutor(num_workers=0), corpus, tmp_path_factory.mktemp("expected"))
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def curated(cls, corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Curated:
+        return curate(cls.make_executor(), corpus, tmp_path_factory.mktemp("curated"))
+
+    def test_the_outputs_and_rejects_are_byte_for_byte_those_of_one_process(
+        self, curated: Curated, expected: Curated
+    ) -> None:
+        assert curated.outputs() == expected.outputs()
+        assert any(name.startswith("rejects/") for name in curated.outputs())
+
+    def test_every_document_that_was_read_is_accounted_for(self, curated: Curated) -> None:
+        result = curated.result
+
+        assert result.read == FILES * (ROWS + 1)
+        assert result.read == result.written + result.dropped_total + result.quarantined
+
+    def test_the_books_are_those_of_one_process(self, curated: Curated, expected: Curated) -> None:
+        assert counts_of(curated.result) == counts_of(expected.result)
+        assert curated.result.dropped == expected.result.dropped
+
+    def test_a_document_that_breaks_a_stage_is_quarantined_and_no_other(
+        self, curated: Curated, expected: Curated
+    ) -> None:
+        errors = [str(entry["error"]) for entry in curated.quarantine()]
+
+        assert sum("cannot do" in error for error in errors) == FILES
+        assert curated.quarantine() == expected.quarantine()
+
+    def test_a_stage_is_set_up_once_on_every_machine(self, curated: Curated) -> None:
+        notes = {path.name: path.read_text() for path in curated.nodes.iterdir()}
+
+        assert notes
+        assert set(notes.values()) == {"set up\n"}
+
+    def test_whoever_watches_sees_the_run_end_with_its_final_numbers(self, curated: Curated) -> None:
+        last, result = curated.snapshots[-1], curated.result
+
+        assert last.state == "finished"
+        assert (last.read, last.written, last.quarantined) == (result.read, result.written, result.quarantined)
+        assert last.partitions_done == last.partitions_total
+
+    def test_a_finished_run_is_not_done_again(self, corpus: Path, tmp_path: Path) -> None:
+        pipeline = curation(corpus, tmp_path / "out", tmp_path / "nodes")
+        first = pipeline.run(self.make_executor(), checkpoint_path=tmp_path / "run")
+        times = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").glob("*.jsonl")}
+        again = pipeline.run(self.make_executor(), checkpoint_path=tmp_path / "run")
+
+        assert again.already_finished
+        assert not first.already_finished
+        assert counts_of(again) == counts_of(first)
+        assert {path: path.stat().st_mtime_ns for path in (tmp_path / "out").glob("*.jsonl")} == times
+
+    def test_a_run_without_a_writer_returns_its_tasks_in_the_order_of_their_sources(self) -> None:
+        given = [DocumentBatch("given", pa.table({"n": [n] * 3, "text": ["x" * 50] * 3})) for n in range(5)]
+        stages = [_SplitsInTwo(), _AddsTheSetUp()]
+        result = Pipeline("tasks", stages=stages).run(self.make_executor(), initial_tasks=given)  # type: ignore[arg-type]
+
+        assert [_numbers(task) for task in result] == [[n] * k for n in range(5) for k in (2, 1)]
+        assert {task._metadata["word"] for task in result} == {"ready"}
+
+    def test_too_many_quarantined_documents_stop_the_run(self, corpus: Path, tmp_path: Path) -> None:
+        pipeline = curation(corpus, tmp_path / "out", tmp_path / "nodes")
+
+        with pytest.raises(TooManyQuarantined, match="expected at most 1 quarantined documents"):
+            pipeline.run(self.make_executor(), max_quarantined=1)
+
+    def test_rows_meet_at_an_exchange(self, corpus: Path, tmp_path: Path) -> None:
+        for name, executor in (("here", LocalExecutor(num_workers=0)), ("there", self.make_executor())):
+            stages = [JsonlReader(str(corpus)), Exchange("site", 3), JsonlWriter(str(tmp_path / name))]
+            Pipeline("meet", stages=stages).run(executor)  # type: ignore[arg-type]
+
+        assert visible_files(tmp_path / "there") == visible_files(tmp_path / "here")
+        assert visible_files(tmp_path / "there")
+
+    def test_an_unknown_option_is_an_error_that_lists_the_known_ones(self) -> None:
+        executor = type(self.make_executor())
+
+        with pytest.raises(ConfigError, match=f"^{executor.__name__}: expected one of its options .*; got 'n_workrs'"):
+            executor.from_options({"n_workrs": 3})
+
+
+def _numbers(task: AnyTask) -> list[int]:
+    if not isinstance(task, DocumentBatch):
+        raise TypeError(f"expected a DocumentBatch; got {task!r}")
+    return list(task.column("n").to_pylist())
+
+
+def counts_of(result: RunResult) -> dict[str, dict[str, object]]:
+    """The account of every stage in documents; seconds, and bytes in memory, depend on where and how it ran."""
+    counts = {name: own.to_json() for name, own in result.counts.items()}
+    apart = ("process_s", "bytes_in")
+    return {name: {key: value for key, value in own.items() if key not in apart} for name, own in counts.items()}
