@@ -26,7 +26,9 @@ from gristmill.cli import (
     rethreshold,
     run,
     score,
+    shards,
     simulate,
+    slurm,
     stages,
     status,
 )
@@ -55,6 +57,8 @@ app.command("replay")(replay.replay)
 app.command("stages")(stages.stages)
 app.add_typer(recipes.app, name="recipes")
 app.command("doctor")(doctor.doctor)
+app.command("slurm")(slurm.slurm)
+app.command("shards")(shards.shards)
 app.command("simulate")(simulate.simulate)
 app.command("score")(score.score)
 app.command("rethreshold")(rethreshold.rethreshold)

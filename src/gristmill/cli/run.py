@@ -10,6 +10,8 @@ from gristmill.errors import ConfigError, TooManyQuarantined
 
 if TYPE_CHECKING:
     from gristmill.backends.run_result import RunResult
+    from gristmill.config.shard import Shard
+    from gristmill.pipeline import Pipeline
 
 
 def run(
@@ -21,6 +23,9 @@ def run(
     memory_limit: MemoryLimit = None,
     executor: ExecutorName = None,
     sample: Annotated[int | None, typer.Option(metavar="N", min=1, help="Run on the first N documents only.")] = None,
+    shard: Annotated[
+        str | None, typer.Option(metavar="K/N", help="Run part K of N of the input, from 0, in a directory of its own.")
+    ] = None,
     rejects: Annotated[str | None, typer.Option(metavar="DIR", help="Keep dropped documents here.")] = None,
     run_dir: Annotated[
         str | None, typer.Option(metavar="DIR", help="Ledger, state, quarantine. Default: OUTPUT/.gristmill")
@@ -40,17 +45,14 @@ def run(
     found = find_recipe(recipe)  # first, so that a misspelt name is answered before anything heavy is loaded
     from gristmill.cli.choose_executor import choose_executor
     from gristmill.cli.progress import Progress
-    from gristmill.config.sample import check_holds_no_full_run, first_documents
 
+    part = None if shard is None else _parse_shard(shard, output, sample, run_dir)
+    output = output if part is None else part.output(str(output))
     values = recipe_values(inputs or [], output, settings or [])
-    pipeline = found.build(values)
     limit = parse_limit(max_quarantined)
     chosen = choose_executor(found, values, name=executor, workers=workers, memory_limit=memory_limit)
     directory = run_dir or default_run_dir(output)
-    if sample is not None:
-        pipeline = first_documents(pipeline, sample)
-        if directory is not None and not fresh:
-            check_holds_no_full_run(directory)
+    pipeline = _part_of(found.build(values), directory, sample=sample, shard=part, fresh=fresh)
     with Progress(quiet=quiet) as progress:
         try:
             result = pipeline.run(
@@ -69,6 +71,32 @@ def run(
     _tell(result, progress.messages, rejects, as_json=as_json, quiet=quiet)
     if not result.balanced:
         raise typer.Exit(1)
+
+
+def _part_of(
+    pipeline: "Pipeline", directory: str | None, *, sample: int | None, shard: "Shard | None", fresh: bool
+) -> "Pipeline":
+    """The pipeline on all of its input, or on the part of it that was asked for."""
+    if sample is not None:
+        from gristmill.config.sample import check_holds_no_full_run, first_documents
+
+        pipeline = first_documents(pipeline, sample)
+        if directory is not None and not fresh:
+            check_holds_no_full_run(directory)
+    if shard is not None:
+        pipeline, record = shard.take(pipeline)
+        shard.write_down(str(directory), record)
+    return pipeline
+
+
+def _parse_shard(text: str, output: str | None, sample: int | None, run_dir: str | None) -> "Shard":
+    from gristmill.config.shard import Shard
+
+    if output is None or sample is not None or run_dir is not None:
+        raise ConfigError(
+            "--shard: expected --output, and neither --sample nor --run-dir: a shard has its own directory"
+        )
+    return Shard.parse(text)
 
 
 def default_run_dir(output: str | None) -> str | None:

@@ -1,0 +1,82 @@
+"""`add_up`: the books of all shards of a run, or which of them are missing.
+
+A shard counts when its run has ended well: anything else is named, so that it can be started again. Nothing is written.
+"""
+
+import json
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gristmill.config.shard import RECORD
+from gristmill.errors import ConfigError
+
+DIRECTORY = re.compile(r"shard-(\d{5})-of-(\d{5})")
+SUMMED = ("read", "created", "written", "quarantined")
+
+
+@dataclass
+class ShardBooks:
+    """What the finished shards add up to, and the numbers of the others by what is wrong with them."""
+
+    count: int
+    totals: dict[str, int] = field(default_factory=lambda: dict.fromkeys((*SUMMED, "dropped"), 0))
+    unfinished: dict[int, str] = field(default_factory=dict)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every shard has ended, and no document is unaccounted for."""
+        gain = self.totals["read"] + self.totals["created"]
+        loss = self.totals["written"] + self.totals["dropped"] + self.totals["quarantined"]
+        return not self.unfinished and gain == loss
+
+    def to_json(self) -> dict[str, object]:
+        """The books as one JSON object."""
+        return {"shards": self.count, "complete": self.complete, **self.totals, "unfinished": self.unfinished}
+
+
+def add_up(output: str) -> ShardBooks:
+    """Read the run directories below an output directory."""
+    found = [(match, path) for path in Path(output).glob("shard-*") if (match := DIRECTORY.fullmatch(path.name))]
+    counts = {int(match[2]) for match, _ in found}
+    if len(counts) != 1:
+        got = "no shard" if not counts else f"shards of {sorted(counts)}"
+        raise ConfigError(f"shards: expected the output directory of one sharded run; got {got} in {output!r}")
+    books = ShardBooks(counts.pop())
+    runs = {int(match[1]): path / ".gristmill" for match, path in found}
+    inputs: Counter[str] = Counter()
+    for index in range(books.count):
+        state = _state(runs.get(index))
+        if state:
+            books.unfinished[index] = state
+            continue
+        inputs[json.loads((runs[index] / RECORD).read_text())["input"]] += 1
+        _add(books.totals, json.loads((runs[index] / "report.json").read_text()))
+    if len(inputs) > 1:
+        raise ConfigError(
+            f"shards: expected all shards in {output!r} to have seen the same input; it changed between them. "
+            "Start over with an empty output directory"
+        )
+    return books
+
+
+def _state(run_dir: Path | None) -> str:
+    """What is wrong with a shard, or nothing."""
+    if run_dir is None or not (run_dir / RECORD).is_file():
+        return "not started"
+    if (run_dir / "report.json").is_file():
+        return ""
+    try:
+        state = json.loads((run_dir / "status.json").read_text())["state"]
+    except FileNotFoundError:
+        return "started, nothing done yet"
+    return str(state)
+
+
+def _add(totals: dict[str, int], report: dict[str, object]) -> None:
+    for name in SUMMED:
+        totals[name] += int(str(report[name]))
+    dropped = report["dropped"]
+    if isinstance(dropped, dict):
+        totals["dropped"] += sum(sum(reasons.values()) for reasons in dropped.values())
