@@ -214,7 +214,7 @@ class GroupRunner:
         if task is not before:
             task.inherit(before)
             if is_document_batch(task) and is_document_batch(before) and task.lines is None:
-                if before.lines is not None:
+                if before.lines is not None and not self.stages[index].makes_new_documents:
                     from gristmill.tasks.document import relink
 
                     task = relink(before, task)

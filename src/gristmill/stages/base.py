@@ -49,6 +49,8 @@ class ProcessingStage(Generic[X, Y]):
                      split to isolate a bad document
     `adds_only_declared_columns`   True if `outputs()` lists every column the stage may add, so that a misspelt column
                      further down is found before the run
+    `makes_new_documents`    True if what comes out are other documents than those that went in (rows about them, for
+                     instance), so that nobody looks for what they have in common
     `fusible`        False to keep the stage in worker processes of its own
     `deadline_s`     a call that takes longer is ended, and the document that caused it is quarantined
     `expected_s`     seconds a task is expected to take one worker: a guess to share out workers by until it is measured
@@ -64,6 +66,7 @@ class ProcessingStage(Generic[X, Y]):
 
     rows_are_independent: ClassVar[bool] = True
     adds_only_declared_columns: ClassVar[bool] = False
+    makes_new_documents: ClassVar[bool] = False
     fusible: ClassVar[bool] = True
     is_exchange: ClassVar[bool] = False  # what stands behind starts when all before is done: see stages/exchange
     deadline_s: ClassVar[float | None] = None

@@ -3,56 +3,77 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from gristmill.kernels.dedup.compiled import compiled
-from gristmill.kernels.dedup.tokens import longest, shingle, tokenize
+from gristmill.kernels.dedup.tokens import shingle, tokenize
+from gristmill.kernels.text.inline import inline
 
 
-@compiled
+@inline
+def _position(known: NDArray[np.uint64], num_known: int, wanted: np.uint64) -> int:
+    """Return where a value is in a sorted array, or -1."""
+    low, high = 0, num_known
+    while low < high:
+        middle = (low + high) >> 1
+        if known[middle] < wanted:
+            low = middle + 1
+        else:
+            high = middle
+    return low if low < num_known and known[low] == wanted else -1
+
+
 def ngram_hashes(
-    data: NDArray[np.uint8], offsets: NDArray[np.int64], fold: NDArray[np.uint32], n: int
-) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """Return the hashes of every n folded words of D texts, end to end, and int64[D + 1] where they begin.
-
-    A text of fewer than n words has none.
-    """
-    num_docs = len(offsets) - 1
-    bounds = np.zeros(num_docs + 1, np.int64)
-    tokens = np.empty(longest(offsets) + 1, np.uint64)
-    own = np.empty(longest(offsets) + 1, np.uint64)
-    values = np.empty(max(1, offsets[-1] - offsets[0]), np.uint64)
-    for doc in range(num_docs):
-        count = tokenize(data, offsets[doc], offsets[doc + 1], fold, True, tokens)
-        size = shingle(tokens, count, n, own) if count >= n else 0
-        values[bounds[doc] : bounds[doc] + size] = own[:size]
-        bounds[doc + 1] = bounds[doc] + size
-    return values[: bounds[num_docs]].copy(), bounds
-
-
-@compiled
-def overlaps(
     data: NDArray[np.uint8],
-    offsets: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    stops: NDArray[np.int64],
+    documents: int,
     fold: NDArray[np.uint32],
     n: int,
-    known: NDArray[np.uint64],
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Compare texts with `known`, which is sorted.
+    tokens: NDArray[np.uint64],
+    own: NDArray[np.uint64],
+    values: NDArray[np.uint64],
+    bounds: NDArray[np.int64],
+) -> None:
+    """Write the hashes of every n folded words of D texts, end to end. A text of fewer than n words has none.
 
-    returns  first [D]  the position in `known` of the first n-gram met, or -1
-             hits  [D]  how many of the text's n-grams are known
+    tokens, own  room for those of the longest text
+    values       room for those of all texts
+    bounds       [D + 1]  where those of each text begin
     """
-    num_docs = len(offsets) - 1
-    first = np.full(num_docs, -1, np.int64)
-    hits = np.zeros(num_docs, np.int64)
-    tokens = np.empty(longest(offsets) + 1, np.uint64)
-    own = np.empty(longest(offsets) + 1, np.uint64)
-    for doc in range(num_docs):
-        count = tokenize(data, offsets[doc], offsets[doc + 1], fold, True, tokens)
+    bounds[0] = 0
+    for d in range(documents):
+        count = tokenize(data, starts[d], stops[d], fold, 1, tokens)
         size = shingle(tokens, count, n, own) if count >= n else 0
         for i in range(size):
-            place = np.searchsorted(known, own[i])
-            if place < len(known) and known[place] == own[i]:
-                hits[doc] += 1
-                if first[doc] < 0:
-                    first[doc] = place
-    return first, hits
+            values[bounds[d] + i] = own[i]
+        bounds[d + 1] = bounds[d] + size
+
+
+def overlaps(
+    data: NDArray[np.uint8],
+    starts: NDArray[np.int64],
+    stops: NDArray[np.int64],
+    documents: int,
+    fold: NDArray[np.uint32],
+    n: int,
+    tokens: NDArray[np.uint64],
+    own: NDArray[np.uint64],
+    known: NDArray[np.uint64],
+    num_known: int,
+    first: NDArray[np.int64],
+    hits: NDArray[np.int64],
+) -> None:
+    """Compare texts with `known`, which is sorted.
+
+    tokens, own  room for those of the longest text
+    first        [D]  the position in `known` of the first n-gram met, or -1
+    hits         [D]  how many of the text's n-grams are known
+    """
+    for d in range(documents):
+        count = tokenize(data, starts[d], stops[d], fold, 1, tokens)
+        size = shingle(tokens, count, n, own) if count >= n else 0
+        first[d], hits[d] = -1, 0
+        for i in range(size):
+            place = _position(known, num_known, own[i])
+            if place >= 0:
+                hits[d] += 1
+                if first[d] < 0:
+                    first[d] = place

@@ -8,8 +8,8 @@ shingle, of all of them, so it equals nothing but its equals. A text without tok
 import numpy as np
 from numpy.typing import NDArray
 
-from gristmill.kernels.dedup.compiled import compiled
 from gristmill.kernels.dedup.fold_table import ALONE, IGNORED, SEPARATOR
+from gristmill.kernels.text.inline import inline
 
 _ALONE = np.uint64(ALONE)
 _BASE = np.uint64(0x9E3779B97F4A7C15)  # odd, so multiplying by it loses nothing
@@ -19,7 +19,7 @@ _SHORT = np.uint64(0xD6E8FEB86659FD93)
 _SPACE = np.uint64(32)
 
 
-@compiled
+@inline
 def mix64(value: np.uint64) -> np.uint64:
     """The finaliser of splitmix64, as in `row_hash.mix`."""
     value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -27,7 +27,7 @@ def mix64(value: np.uint64) -> np.uint64:
     return value ^ (value >> np.uint64(31))
 
 
-@compiled
+@inline
 def _code_point(data: NDArray[np.uint8], at: int) -> tuple[np.int64, int]:
     """The character that begins at a byte ≥ 0x80, and where the next one begins. Valid UTF-8 is taken for granted."""
     first = np.int64(data[at])
@@ -40,9 +40,9 @@ def _code_point(data: NDArray[np.uint8], at: int) -> tuple[np.int64, int]:
     return high | ((np.int64(data[at + 2]) & 0x3F) << 6) | (np.int64(data[at + 3]) & 0x3F), at + 4
 
 
-@compiled
+@inline
 def tokenize(
-    data: NDArray[np.uint8], start: int, end: int, fold: NDArray[np.uint32], by_word: bool, out: NDArray[np.uint64]
+    data: NDArray[np.uint8], start: int, end: int, fold: NDArray[np.uint32], by_word: int, out: NDArray[np.uint64]
 ) -> int:
     """Write the tokens of data[start:end] to `out`, which has room for end - start; return how many there are."""
     count = 0
@@ -87,7 +87,7 @@ def tokenize(
     return count
 
 
-@compiled
+@inline
 def shingle(tokens: NDArray[np.uint64], count: int, n: int, out: NDArray[np.uint64]) -> int:
     """Write the hash of every n neighbouring tokens to `out`; return how many there are."""
     if count == 0:
@@ -110,33 +110,32 @@ def shingle(tokens: NDArray[np.uint64], count: int, n: int, out: NDArray[np.uint
     return count - n + 1
 
 
-@compiled
-def longest(offsets: NDArray[np.int64]) -> int:
-    """Return the bytes of the longest text: the room tokens and shingles need."""
-    most = 1
-    for i in range(len(offsets) - 1):
-        most = max(most, offsets[i + 1] - offsets[i])
-    return most
-
-
-@compiled
-def hash_tokens(data: NDArray[np.uint8], offsets: NDArray[np.int64], fold: NDArray[np.uint32]) -> NDArray[np.uint64]:
-    """Return uint64[D, 2]: 128 bits of each text's sequence of folded words; zeros for a text without words."""
-    hashes = np.zeros((len(offsets) - 1, 2), np.uint64)
-    tokens = np.empty(longest(offsets), np.uint64)
-    for doc in range(len(offsets) - 1):
-        count = tokenize(data, offsets[doc], offsets[doc + 1], fold, True, tokens)
-        _hash128(tokens, count, hashes[doc])
-    return hashes
-
-
-@compiled
-def _hash128(tokens: NDArray[np.uint64], count: int, out: NDArray[np.uint64]) -> None:
-    if count == 0:
-        return
+@inline
+def hash128(tokens: NDArray[np.uint64], count: int, out: NDArray[np.uint64], at: int) -> None:
+    """Write 128 bits of a sequence of tokens to out[at] and out[at + 1]: zeros if there are none."""
     low, high = np.uint64(count), _SHORT
     for i in range(count):
         low = mix64(low + tokens[i])
         high = (high ^ tokens[i]) * _BASE
         high ^= high >> np.uint64(29)
-    out[0], out[1] = low, mix64(high)
+    out[at] = low if count else np.uint64(0)
+    out[at + 1] = mix64(high) if count else np.uint64(0)
+
+
+def hash_tokens(
+    data: NDArray[np.uint8],
+    starts: NDArray[np.int64],
+    stops: NDArray[np.int64],
+    documents: int,
+    fold: NDArray[np.uint32],
+    tokens: NDArray[np.uint64],
+    hashes: NDArray[np.uint64],
+) -> None:
+    """Hash each text's sequence of folded words.
+
+    tokens  room for those of the longest text
+    hashes  [D, 2]  zeros for a text without words
+    """
+    for d in range(documents):
+        count = tokenize(data, starts[d], stops[d], fold, 1, tokens)
+        hash128(tokens, count, hashes, 2 * d)

@@ -7,11 +7,11 @@ halving).
 import numpy as np
 from numpy.typing import NDArray
 
-from gristmill.kernels.dedup.compiled import compiled
+from gristmill.kernels.text.inline import inline
 
 
-@compiled
-def find(parent: NDArray[np.int32], member: int) -> int:
+@inline
+def _find(parent: NDArray[np.int32], member: int) -> int:
     """Return the least member of the set."""
     while parent[member] != member:
         parent[member] = parent[parent[member]]
@@ -19,17 +19,18 @@ def find(parent: NDArray[np.int32], member: int) -> int:
     return member
 
 
-@compiled
-def join_equal(parent: NDArray[np.int32], keys: NDArray[np.uint64], order: NDArray[np.int64]) -> int:
-    """Join all members with equal keys, where `order` sorts the keys; return the size of the largest such bucket."""
+def join_equal(
+    parent: NDArray[np.int32], keys: NDArray[np.uint64], members: NDArray[np.int32], num_members: int
+) -> int:
+    """Join members whose keys are equal and next to each other; return the size of the largest such bucket."""
     largest = run = 1
-    for i in range(1, len(order)):
-        if keys[order[i]] != keys[order[i - 1]]:
+    for i in range(1, num_members):
+        if keys[i] != keys[i - 1]:
             run = 1
             continue
         run += 1
         largest = max(largest, run)
-        a, b = find(parent, order[i - 1]), find(parent, order[i])
+        a, b = _find(parent, members[i - 1]), _find(parent, members[i])
         if a < b:
             parent[b] = a
         elif b < a:
@@ -37,8 +38,7 @@ def join_equal(parent: NDArray[np.int32], keys: NDArray[np.uint64], order: NDArr
     return largest
 
 
-@compiled
-def flatten(parent: NDArray[np.int32]) -> None:
+def flatten(parent: NDArray[np.int32], num_members: int) -> None:
     """Make every member point at its root."""
-    for member in range(len(parent)):
-        parent[member] = find(parent, member)
+    for member in range(num_members):
+        parent[member] = _find(parent, member)

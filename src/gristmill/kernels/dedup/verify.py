@@ -11,48 +11,85 @@ with. Full buckets are counted, so that a run can say so.
 import numpy as np
 from numpy.typing import NDArray
 
-from gristmill.kernels.dedup.compiled import compiled
 from gristmill.kernels.dedup.shingle_sets import common
+from gristmill.kernels.text.inline import inline
 
 NEAR = 0.8  # of the threshold: what a size alone puts below is not even measured
 
 
-@compiled
+@inline
+def _similarity(shared: int, size: int, other_size: int, containment: int) -> float:
+    """Jaccard similarity, or the share of the first set that is in the second."""
+    return shared / (size if containment else size + other_size - shared)
+
+
+@inline
+def _place(other: int, met: NDArray[np.int32], documents: int) -> int:
+    """Where a document stands among those to compare with, the first the lowest: most bands, then best."""
+    return other - documents * np.int64(met[other])
+
+
+@inline
+def _last_place(
+    found: NDArray[np.int64], num_found: int, met: NDArray[np.int32], num_bands: int, documents: int, most: int
+) -> int:
+    """Return the place of the last document to compare with: no two have the same, so halving finds it."""
+    low, high = -documents * num_bands, documents
+    while num_found > most and low < high:
+        middle = low + (high - low) // 2
+        before = 0
+        for i in range(num_found):
+            before += _place(found[i], met, documents) <= middle
+        if before >= most:
+            high = middle
+        else:
+            low = middle + 1
+    return high
+
+
 def verify(
     buckets: NDArray[np.int64],
-    num_buckets: int,
+    documents: int,
+    num_bands: int,
     values: NDArray[np.uint32],
     bounds: NDArray[np.int64],
-    fixed: NDArray[np.bool_],
-    threshold: float,
+    fixed: NDArray[np.uint8],
+    threshold: NDArray[np.float64],
+    containment: int,
     max_kept: int,
     max_compared: int,
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], NDArray[np.int32], NDArray[np.int64]]:
+    head: NDArray[np.int64],
+    before: NDArray[np.int64],
+    kept_in: NDArray[np.int32],
+    met: NDArray[np.int32],
+    found: NDArray[np.int64],
+    nearest: NDArray[np.int64],
+    lost_to: NDArray[np.int64],
+    similarity: NDArray[np.float64],
+    shared_bands: NDArray[np.int32],
+    full: NDArray[np.int64],
+) -> None:
     """Decide about D documents, given best first.
 
     buckets      [D, B]   the bucket of each document in each band, numbered from 0
     values, bounds        the documents' shingle sets, sorted, end to end
-    fixed        [D]      documents that are kept whatever they are similar to: those of an index
-    returns      nearest  [D] the kept document each one is most similar to, or -1 if it was compared with none
-                 lost_to  [D] the same where that is similar enough, else -1
-                 similarity, shared_bands [D] to and with the nearest
-                 full     [num_buckets] how many kept documents found a bucket full
+    fixed        [D]      1 for documents that are kept whatever they are similar to: those of an index
+    threshold    [1]
+    containment           1 to measure the share of a document that is in the other, 0 for Jaccard similarity
+    head         [number of buckets]  -1: the last document kept in a bucket, as document * B + band
+    before       [D, B]   the one kept there before it, or -1
+    kept_in      [number of buckets]  0
+    met          [D]      0: bands shared with the document at hand
+    found        [D]      room
+    nearest      [D]      the kept document each one is most similar to, or -1 if it was compared with none
+    lost_to      [D]      the same where that is similar enough, else -1
+    similarity, shared_bands [D]  to and with the nearest; 0 before
+    full         [number of buckets]  0: how many kept documents found a bucket full
     """
-    num_docs, num_bands = buckets.shape
-    nearest = np.full(num_docs, -1, np.int64)
-    lost_to = np.full(num_docs, -1, np.int64)
-    similarity = np.zeros(num_docs, np.float64)
-    shared_bands = np.zeros(num_docs, np.int32)
-    head = np.full(num_buckets, -1, np.int64)  # the last document kept in a bucket, as document * B + band
-    before = np.full(num_docs * num_bands, -1, np.int64)
-    kept_in = np.zeros(num_buckets, np.int32)
-    full = np.zeros(num_buckets, np.int64)
-    met = np.zeros(num_docs, np.int32)  # bands shared with the document at hand
-    found = np.empty(num_docs, np.int64)
-    for doc in range(num_docs):
+    for d in range(documents):
         num_found = 0
         for band in range(num_bands):
-            at = head[buckets[doc, band]]
+            at = head[buckets[d * num_bands + band]]
             while at >= 0:
                 other = at // num_bands
                 if met[other] == 0:
@@ -60,49 +97,30 @@ def verify(
                     num_found += 1
                 met[other] += 1
                 at = before[at]
-        _compare(
-            doc, found[:num_found], met, values, bounds, threshold, max_compared, nearest, similarity, shared_bands
-        )
+        nearest[d] = lost_to[d] = -1
+        size = bounds[d + 1] - bounds[d]
+        last = _last_place(found, num_found, met, num_bands, documents, max_compared)
+        for i in range(num_found):
+            other = found[i]
+            if _place(other, met, documents) > last:
+                continue
+            other_size = bounds[other + 1] - bounds[other]
+            if not containment and min(size, other_size) < NEAR * threshold[0] * max(size, other_size):
+                continue
+            shared = common(values, bounds[d], bounds[d + 1], bounds[other], bounds[other + 1])
+            measured = _similarity(shared, size, other_size, containment)
+            if measured > similarity[d] or (measured == similarity[d] and other < nearest[d]):
+                nearest[d], similarity[d], shared_bands[d] = other, measured, met[other]
         for i in range(num_found):
             met[found[i]] = 0
-        if nearest[doc] >= 0 and similarity[doc] >= threshold and not fixed[doc]:
-            lost_to[doc] = nearest[doc]
-        else:
-            for band in range(num_bands):
-                bucket = buckets[doc, band]
-                if kept_in[bucket] >= max_kept:
-                    full[bucket] += 1
-                    continue
-                kept_in[bucket] += 1
-                before[doc * num_bands + band] = head[bucket]
-                head[bucket] = doc * num_bands + band
-    return nearest, lost_to, similarity, shared_bands, full
-
-
-@compiled
-def _compare(
-    doc: int,
-    found: NDArray[np.int64],
-    met: NDArray[np.int32],
-    values: NDArray[np.uint32],
-    bounds: NDArray[np.int64],
-    threshold: float,
-    max_compared: int,
-    nearest: NDArray[np.int64],
-    similarity: NDArray[np.float64],
-    shared_bands: NDArray[np.int32],
-) -> None:
-    """Find the most similar of the documents found; among equals the better one, which has the lower number."""
-    if len(found) > max_compared:
-        # Most bands first, then best first: the same choice whatever the order in which they were found.
-        found = found[np.argsort(met[found] * -np.int64(len(met)) + found)][:max_compared]
-    own = values[bounds[doc] : bounds[doc + 1]]
-    for other in found:
-        theirs = values[bounds[other] : bounds[other + 1]]
-        least, most = min(len(own), len(theirs)), max(len(own), len(theirs))
-        if least < NEAR * threshold * most:
+        if nearest[d] >= 0 and similarity[d] >= threshold[0] and not fixed[d]:
+            lost_to[d] = nearest[d]
             continue
-        shared = common(own, theirs)
-        measured = shared / (len(own) + len(theirs) - shared)
-        if measured > similarity[doc] or (measured == similarity[doc] and other < nearest[doc]):
-            nearest[doc], similarity[doc], shared_bands[doc] = other, measured, met[other]
+        for band in range(num_bands):
+            bucket = buckets[d * num_bands + band]
+            if kept_in[bucket] >= max_kept:
+                full[bucket] += 1
+                continue
+            kept_in[bucket] += 1
+            before[d * num_bands + band] = head[bucket]
+            head[bucket] = d * num_bands + band

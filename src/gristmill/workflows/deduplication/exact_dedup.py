@@ -31,7 +31,7 @@ from gristmill.workflows.deduplication.duplicates_table import Duplicates, no_du
 from gristmill.workflows.deduplication.findings import write_findings
 from gristmill.workflows.deduplication.ignored_options import warn_ignored
 from gristmill.workflows.deduplication.removal import remove_documents, start_over
-from gristmill.workflows.deduplication.row_files import read_column, read_rows, take_texts
+from gristmill.stages.deduplication.row_files import read_column, read_rows, take_texts
 
 ROW_BYTES = 48  # of a document on its way through the exchange
 PARTITION_ROWS = 2_000_000
@@ -148,7 +148,6 @@ class ExactDeduplicationWorkflow(WorkflowBase):
         observer: Observer | None,
     ) -> Duplicates:
         hashing = self._hashing(source)
-        hashing.compile()
         index = run_dir / "index"
         if index_files and not index.exists():
             write_index(index, *(read_column(index_files, name, np.uint64) for name in ("low", "high")))

@@ -18,13 +18,15 @@ from gristmill.backends.run_result import RunResult
 from gristmill.kernels.arrow_arrays import from_numbers
 from gristmill.kernels.dedup.banding import Banding
 from gristmill.pipeline import Pipeline
+from gristmill.stages.deduplication.fuzzy.cluster_sketches import ClusterSketches
+from gristmill.stages.deduplication.fuzzy.clusters import Clusters
 from gristmill.stages.deduplication.fuzzy.shingle_candidates import ShingleCandidates
 from gristmill.stages.deduplication.fuzzy.shingling import Shingling
 from gristmill.stages.deduplication.fuzzy.sketch_documents import SketchDocuments
+from gristmill.stages.deduplication.fuzzy.verification import MAX_KEPT
 from gristmill.stages.deduplication.fuzzy.verify_candidates import (
     CROWDED,
     LOST,
-    MAX_KEPT,
     NEAR,
     NEAR_MISSES,
     VerifyCandidates,
@@ -32,13 +34,12 @@ from gristmill.stages.deduplication.fuzzy.verify_candidates import (
 from gristmill.stages.deduplication.keep_policy import KeepPolicy
 from gristmill.stages.exchange import Exchange
 from gristmill.stages.text.io.writer import ArrowWriter
+from gristmill.tasks import FileGroupTask
 from gristmill.tasks.text_columns import from_texts
-from gristmill.workflows.deduplication.compile_kernels import compile_kernels
 from gristmill.workflows.deduplication.dedup_input import DedupInput
 from gristmill.workflows.deduplication.duplicates_table import Duplicates
-from gristmill.workflows.deduplication.fuzzy_clusters import Clusters, cluster
 from gristmill.workflows.deduplication.index_rows import write_index_rows
-from gristmill.workflows.deduplication.row_files import read_rows, take_texts
+from gristmill.stages.deduplication.row_files import read_rows, take_texts
 
 if TYPE_CHECKING:
     from gristmill.engine.plan import AnyStage
@@ -59,6 +60,7 @@ class FuzzySettings:
     id_field: str | None = None
     seed: int = 42
     verify: bool = True
+    containment: bool = False
 
     def for_index(self) -> dict[str, object]:
         """What has to agree for documents to be comparable."""
@@ -108,18 +110,15 @@ class FuzzySearch:
     def run(self) -> Found:
         """Sketch, cluster, verify; return who loses to whom."""
         s = self.settings
-        compile_kernels()
         sketching = s.sketching(self.source)
         sketched = self._pipeline("sketch", [self.source.reader(sketching.inputs()[1]), sketching])
         files = sketched.output_files
-        clusters = cluster(files, self.index_files, s.banding, by_order=s.keep.kind == "first")
-        # Arrow keeps what it has freed, and the next pipeline's memory limit counts what the driver holds.
-        pa.default_memory_pool().release_unused()
+        clusters = self._cluster(files)
         lost = self._verify(clusters) if s.verify else self._believe(clusters)
         duplicates = self._with_followers(clusters, lost)
         if s.id_field is not None:
             wanted = np.concatenate([duplicates.doc, duplicates.kept_doc])
-            texts = take_texts([*self.index_files, *files], "id", _positions(clusters, wanted))
+            texts = take_texts([*self.index_files, *files], "id", clusters.at(wanted))
             duplicates.ids = from_texts(texts[: len(duplicates)])
             duplicates.kept_ids = from_texts(texts[len(duplicates) :])
         elif self.index_files:
@@ -133,22 +132,29 @@ class FuzzySearch:
         pipeline = Pipeline(f"fuzzy_{name}", stages=line)
         return pipeline.run(self.executor, checkpoint_path=self.run_dir / f"{name}-run", observer=self.observer)
 
+    def _cluster(self, files: Sequence[str]) -> Clusters:
+        directory = self.run_dir / "clusters"
+        if not directory.exists():
+            s = self.settings
+            stage = ClusterSketches(str(directory), s.banding, len(self.index_files), by_order=s.keep.kind == "first")
+            pipeline = Pipeline("fuzzy_cluster", stages=[stage])  # type: ignore[list-item]  # stages are invariant
+            task = FileGroupTask("sketches", [*self.index_files, *files])
+            pipeline.run(self.executor, [task], observer=self.observer)  # type: ignore[list-item]  # tasks too
+        return Clusters.load(directory)
+
     def _verify(self, clusters: Clusters) -> pa.Table:
         """Compare the candidates; return rows of who lost, and of buckets that were crowded."""
         s = self.settings
-        directory = self.run_dir / "candidates"
-        if not directory.exists():
-            clusters.candidates().save(directory)
         if not len(clusters.positions):
             return _no_losers()
         index_rows = write_index_rows(clusters, self.index_files, s.banding, self.run_dir / "index-rows.arrow")
         size = int(clusters.sizes.sum()) * 4 + len(clusters.sizes) * 8 * s.banding.num_bands
-        verifying = VerifyCandidates(s.threshold, index_rows)
+        shingling = s.shingling, s.banding, str(self.run_dir / "clusters"), s.text_field, s.seed
         stages = [
             self.source.reader([s.text_field]),
-            ShingleCandidates(self.source.numbers, s.shingling, s.banding, str(directory), s.text_field, s.seed),
+            ShingleCandidates(self.source.numbers, *shingling),
             Exchange("component", min(4096, size // PARTITION_BYTES + 1)),
-            verifying,
+            VerifyCandidates(s.threshold, s.containment, index_rows),
         ]
         verified = self._pipeline("verify", stages)
         rows = read_rows(verified.output_files, _no_losers().column_names)
@@ -172,23 +178,25 @@ class FuzzySearch:
         """Add the documents that are the same as others: they lose to their leader, or to what that lost to."""
         columns = {name: lost.column(name).to_numpy() for name in lost.column_names}
         real = columns["kind"] == LOST
-        at = _positions(clusters, columns["doc"][real])
-        kept = np.arange(len(clusters.doc), dtype=np.int64)
-        kept[at] = _positions(clusters, columns["kept_doc"][real])
-        similarity = np.ones(len(kept))
-        similarity[at] = columns["similarity"][real]
-        shared = np.full(len(kept), self.settings.banding.num_bands, np.int32)
-        shared[at] = columns["bands_shared"][real]
-        leader = clusters.leader
-        final = kept[leader]
-        removed = np.flatnonzero(final != np.arange(len(kept)))
-        removed = removed[removed >= clusters.num_indexed]
-        of = leader[removed]
-        return Duplicates(clusters.doc[removed], clusters.doc[final[removed]], similarity[of], shared[of])
+        losers = clusters.at(columns["doc"][real])
+        order = np.argsort(losers)
+        losers, winners = losers[order], clusters.at(columns["kept_doc"][real][order])
+        followers = np.flatnonzero(clusters.leader != np.arange(len(clusters.leader), dtype=np.int32))
+        removed = np.union1d(losers, followers[followers >= clusters.num_indexed])
+        leader = clusters.leader[removed]
+        place = np.searchsorted(losers, leader)
+        lost_too = np.isin(leader, losers)
+        of = place[lost_too]
+        kept, similarity = leader.astype(np.int64), np.ones(len(removed))
+        shared = np.full(len(removed), self.settings.banding.num_bands, np.int32)
+        kept[lost_too] = winners[of]
+        similarity[lost_too] = columns["similarity"][real][order][of]
+        shared[lost_too] = columns["bands_shared"][real][order][of]
+        return Duplicates(clusters.doc[removed], clusters.doc[kept], similarity, shared)
 
     def _index_ids(self, clusters: Clusters, duplicates: Duplicates) -> pa.Array:
         """Labels for documents of the input, ids for those of an index."""
-        positions = _positions(clusters, duplicates.kept_doc)
+        positions = clusters.at(duplicates.kept_doc)
         labels = [self.source.numbers.label(int(n)) if n < 1 << 63 else "" for n in duplicates.kept_doc.tolist()]
         indexed = np.flatnonzero(positions < clusters.num_indexed)
         for place, text in zip(indexed, take_texts(self.index_files, "id", positions[indexed]), strict=True):
@@ -214,13 +222,6 @@ class FuzzySearch:
 def _near_misses(rows: pa.Table) -> list[tuple[int, int, float]]:
     found = [(row["doc"], row["kept_doc"], row["similarity"]) for row in _of_kind(rows, NEAR).to_pylist()]
     return sorted(found, key=lambda pair: (-pair[2], pair[0]))[:NEAR_MISSES]
-
-
-def _positions(clusters: Clusters, numbers: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """Where documents are among the sketches. Those of the input are in the order of their numbers."""
-    indexed = (numbers & ~np.uint64(1 << 63)).astype(np.int64)
-    found = np.searchsorted(clusters.doc[clusters.num_indexed :], numbers) + clusters.num_indexed
-    return np.where(numbers >= np.uint64(1 << 63), indexed, found)
 
 
 def _of_kind(rows: pa.Table, kind: np.int32) -> pa.Table:

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from gristmill.kernels.arrow_arrays import from_lists, from_numbers, to_numbers
 from gristmill.kernels.dedup.banding import Banding
-from gristmill.workflows.deduplication.fuzzy_clusters import Clusters
+from gristmill.stages.deduplication.fuzzy.clusters import Clusters
 
 
 def write_index_rows(clusters: Clusters, files: Sequence[str], banding: Banding, path: Path) -> str | None:

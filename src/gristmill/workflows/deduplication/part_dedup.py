@@ -17,7 +17,7 @@ from gristmill.stages.exchange import Exchange
 from gristmill.stages.text.io.writer import ArrowWriter
 from gristmill.workflows.deduplication.dedup_input import WRITERS, DedupInput
 from gristmill.workflows.deduplication.removal import start_over
-from gristmill.workflows.deduplication.row_files import read_column
+from gristmill.stages.deduplication.row_files import read_column
 
 PARTITION_BYTES = 64 * 1024**2
 

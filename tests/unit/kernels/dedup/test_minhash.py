@@ -4,13 +4,19 @@ import random
 
 import numpy as np
 import pytest
-from tests.unit.kernels.dedup.test_tokens import end_to_end, sets
+from tests.unit.kernels.dedup.test_tokens import sets, text_column
 
 from gristmill.kernels.dedup.banding import Banding, choose_bands
-from gristmill.kernels.dedup.fold_table import fold_table
-from gristmill.kernels.dedup.minhash import EMPTY, draw_permutations, signatures, sketch
+from gristmill.kernels.dedup.permutations import draw_permutations
+from gristmill.stages.deduplication.fuzzy.shingling import Shingling
 
 pytestmark = pytest.mark.slow  # the kernels are compiled first
+
+
+def agreeing_share(one, other, positions, *, seed):
+    """The share of signature positions in which two texts agree: as bands of one position."""
+    keys = Shingling(length=1).sketch(text_column([one, other]), Banding(positions, 1), seed).keys
+    return np.mean(keys[:, 0] == keys[:, 1])
 
 
 def similar_texts(share, rng, *, num_words=200):
@@ -28,18 +34,15 @@ def similar_texts(share, rng, *, num_words=200):
 def test_the_share_of_agreeing_positions_estimates_the_similarity(share):
     rng = random.Random(share)
     one, other, similarity = similar_texts(share, rng)
-    made = signatures(*end_to_end([one, other]), fold_table(), True, 1, draw_permutations(4096, seed=3))
-    assert np.mean(made[0] == made[1]) == pytest.approx(similarity, abs=4 / (2 * 4096**0.5))  # 4 sigma
+    assert agreeing_share(one, other, 4096, seed=3) == pytest.approx(similarity, abs=4 / (2 * 4096**0.5))  # 4 sigma
 
 
 def test_the_estimate_is_not_biased_over_many_pairs():
     rng = random.Random(1)
     errors = []
-    permutations = draw_permutations(128, seed=42)
     for _ in range(400):
         one, other, similarity = similar_texts(0.7, rng)
-        made = signatures(*end_to_end([one, other]), fold_table(), True, 1, permutations)
-        errors.append(np.mean(made[0] == made[1]) - similarity)
+        errors.append(agreeing_share(one, other, 128, seed=42) - similarity)
     sigma = (0.7 * 0.3 / 128 / 400) ** 0.5
     assert abs(np.mean(errors)) < 4 * sigma
 
@@ -50,26 +53,24 @@ def test_bands_find_pairs_as_often_as_the_curve_says(banding, share):
     rng = random.Random(7)
     pairs = [similar_texts(share, rng) for _ in range(600)]
     texts = [text for one, other, _ in pairs for text in (one, other)]
-    permutations = draw_permutations(banding.num_bands * banding.rows, seed=5)
-    keys, _, _ = sketch(*end_to_end(texts), fold_table(), True, 1, permutations, banding.num_bands)
+    keys = Shingling(length=1).sketch(text_column(texts), banding, 5).keys
     found = (keys[:, 0::2] == keys[:, 1::2]).any(axis=0).mean()
     expected = np.mean([banding.probability(similarity) for _, _, similarity in pairs])
     assert found == pytest.approx(expected, abs=4 * (expected * (1 - expected) / len(pairs)) ** 0.5 + 1e-9)
 
 
-def test_a_text_without_shingles_has_the_empty_signature_and_size_zero():
-    texts = end_to_end(["", "a b c"])
-    permutations = draw_permutations(10, seed=0)
-    assert (signatures(*texts, fold_table(), True, 2, permutations)[0] == EMPTY).all()
-    assert sketch(*texts, fold_table(), True, 2, permutations, 2)[2].tolist() == [0, 2]
+def test_sizes_are_numbers_of_shingles():
+    assert Shingling(length=2).sketch(text_column(["", "a b c"]), Banding(2, 5), 0).sizes.tolist() == [0, 2]
 
 
 def test_keys_of_different_bands_differ_even_where_the_positions_agree():
-    keys, _, _ = sketch(*end_to_end([""]), fold_table(), True, 2, draw_permutations(10, seed=0), 5)
+    keys = Shingling().sketch(text_column(["", "."]), Banding(5, 2), 0).keys
     assert len(set(keys.ravel().tolist())) == 5
 
 
 def test_stored_keys_stay_comparable_across_releases():
+    keys = Shingling().sketch(text_column(["The quick brown fox jumps over the lazy dog."]), Banding(2, 3), 42).keys
+    assert keys.tolist() == [[5420934429429060504], [3305168928081552186]]
     assert draw_permutations(2, seed=42).tolist() == [[383329929, 3324115917], [2811363265, 1884968545]]
 
 

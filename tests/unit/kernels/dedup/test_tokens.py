@@ -4,14 +4,15 @@ import unicodedata
 from itertools import pairwise
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gristmill.kernels.arrow_arrays import read_only
-from gristmill.kernels.dedup.fold_table import fold_table
-from gristmill.kernels.dedup.shingle_sets import common, shingle_sets
-from gristmill.kernels.dedup.tokens import hash_tokens
+from gristmill.stages.deduplication.fuzzy.shingling import Shingling
+from gristmill.stages.deduplication.token_hash import hash_tokens
+from gristmill.stages.text.statistics.text_column import TextColumn
+from gristmill.tasks.text_columns import from_texts
 
 pytestmark = pytest.mark.slow  # the kernels are compiled first
 
@@ -19,13 +20,12 @@ words = st.lists(st.sampled_from(["a", "b", "The", "café", "x1"]), max_size=9)
 texts = st.lists(words.map(" ".join), min_size=1, max_size=5)
 
 
-def end_to_end(texts):
-    encoded = [text.encode() for text in texts]
-    return read_only(np.frombuffer(b"".join(encoded), np.uint8)), np.cumsum([0, *map(len, encoded)]).astype(np.int64)
+def text_column(texts):
+    return TextColumn.of(pa.chunked_array([from_texts(texts)]))
 
 
 def sets(texts, *, by_word=True, n=3):
-    values, bounds = shingle_sets(*end_to_end(texts), fold_table(), by_word, n)
+    values, bounds = Shingling(by_word, n).sets(text_column(texts))
     return [set(values[start:end].tolist()) for start, end in pairwise(bounds)]
 
 
@@ -68,7 +68,7 @@ def test_character_shingles_are_n_grams_of_folded_characters(text, n):
     ],
 )
 def test_what_folds_alike_hashes_alike(one, other):
-    hashes = hash_tokens(*end_to_end([one, other]), fold_table())
+    hashes = hash_tokens(text_column([one, other]))
     assert hashes[0].tolist() == hashes[1].tolist()
 
 
@@ -76,7 +76,7 @@ def test_what_folds_alike_hashes_alike(one, other):
     ("one", "other"), [("a b", "ab"), ("a b", "b a"), ("1 2", "1 3"), ("日本", "本日"), ("😀", "😁")]
 )
 def test_what_differs_does_not(one, other):
-    hashes = hash_tokens(*end_to_end([one, other]), fold_table())
+    hashes = hash_tokens(text_column([one, other]))
     assert hashes[0].tolist() != hashes[1].tolist()
 
 
@@ -87,7 +87,7 @@ def test_a_script_without_spaces_is_taken_character_by_character():
 @pytest.mark.parametrize("text", ["", " ", "...", "\n\t", "\u0301"])
 def test_a_text_without_words_has_no_shingles_and_the_hash_zero(text):
     assert sets([text]) == [set()]
-    assert hash_tokens(*end_to_end([text]), fold_table()).tolist() == [[0, 0]]
+    assert hash_tokens(text_column([text])).tolist() == [[0, 0]]
 
 
 def test_a_text_shorter_than_a_shingle_has_one_that_only_its_equals_have():
@@ -98,6 +98,9 @@ def test_a_text_shorter_than_a_shingle_has_one_that_only_its_equals_have():
     assert not short & other
 
 
-@given(a=st.sets(st.integers(0, 40)), b=st.sets(st.integers(0, 40)))
-def test_common_counts_the_intersection(a, b):
-    assert common(*(np.array(sorted(own), np.uint32) for own in (a, b))) == len(a & b)
+@settings(deadline=None)
+@given(documents=texts, n=st.integers(1, 3))
+def test_a_set_is_sorted_and_has_no_repeats(documents, n):
+    values, bounds = Shingling(length=n).sets(text_column(documents))
+    for start, end in pairwise(bounds):
+        assert (np.diff(values[start:end].astype(np.int64)) > 0).all()

@@ -4,7 +4,10 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gristmill.kernels.dedup.union_find import flatten, join_equal
+from gristmill.stages.compiled_kernel import CompiledKernel
+
+join_equal = CompiledKernel("dedup.union_find", "join_equal")
+flatten = CompiledKernel("dedup.union_find", "flatten")
 
 
 def components(bands):
@@ -30,8 +33,9 @@ def test_members_with_a_key_in_common_end_in_one_set(data, size):
     largest = 1
     for band in bands:
         keys = np.array(band, np.uint64)
-        largest = max(largest, join_equal(parent, keys, np.argsort(keys)))
-    flatten(parent)
+        order = np.argsort(keys).astype(np.int32)
+        largest = max(largest, join_equal(parent, keys[order], order, size))
+    flatten(parent, size)
 
     assert parent.tolist() == components(bands)
     assert largest == max(band.count(key) for band in bands for key in band)

@@ -5,21 +5,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gristmill.kernels.arrow_arrays import read_only
-from gristmill.kernels.dedup.verify import verify
+from gristmill.stages.deduplication.fuzzy.verification import verify
 
 pytestmark = pytest.mark.slow  # the kernel is compiled first
 
 shingle_lists = st.lists(st.sets(st.integers(0, 9), min_size=1), min_size=1, max_size=8)
 
 
-def decide(buckets, documents, *, threshold=0.5, fixed=(), max_kept=100, max_compared=100):
+def decide(buckets, documents, *, threshold=0.5, fixed=(), **options):
     values = np.concatenate([sorted(own) for own in documents]).astype(np.uint32)
     bounds = np.cumsum([0, *map(len, documents)]).astype(np.int64)
     numbers = np.array(buckets, np.int64)
     marks = np.isin(np.arange(len(documents)), list(fixed))
-    arrays = numbers, int(numbers.max()) + 1, read_only(values), bounds, marks
-    return verify(*arrays, threshold, max_kept, max_compared)
+    return verify(numbers, int(numbers.max()) + 1, (values, bounds), marks, threshold, **options)
 
 
 def by_definition(buckets, documents, threshold):
@@ -50,6 +48,25 @@ def test_it_equals_the_definition(documents, data, threshold):
         if j >= 0:
             assert similarity[i] == len(documents[i] & documents[j]) / len(documents[i] | documents[j])
             assert shared[i] == sum(a == b for a, b in zip(buckets[i], buckets[j], strict=True))
+
+
+@settings(deadline=None)
+@given(documents=shingle_lists, most=st.integers(1, 4))
+def test_of_too_many_it_compares_with_those_that_share_most_bands_then_with_the_best(documents, most):
+    buckets = [[0, 1 + (i % 2), 3 + (i % 3)] for i in range(len(documents))]
+    made = decide(buckets, documents, threshold=2, max_compared=most)  # nobody loses, everybody is compared
+    for i, own in enumerate(documents):
+        shared = [sum(a == b for a, b in zip(buckets[i], buckets[j], strict=True)) for j in range(i)]
+        compared = sorted(range(i), key=lambda j: (-shared[j], j))[:most]
+        expected = max([len(own & documents[j]) / len(own | documents[j]) for j in compared], default=0)
+        assert made.similarity[i] in (expected, 0)  # 0 where sizes differ too much to look
+
+
+def test_containment_measures_what_share_of_a_document_the_kept_one_has():
+    documents = [set(range(10)), {1, 2, 3, 50}, {*range(10), *range(20, 40)}]
+    made = decide([[0]] * 3, documents, threshold=0.7, containment=True)
+    assert made.lost_to.tolist() == [-1, 0, -1]  # a part loses to the whole, the whole not to its part
+    assert made.similarity.tolist() == [0, 0.75, 1 / 3]
 
 
 def test_a_chain_of_small_differences_removes_only_neighbours_of_what_is_kept():

@@ -22,6 +22,7 @@ class FindDuplicates(ProcessingStage[DocumentBatch, DocumentBatch]):
     """
 
     rows_are_independent: ClassVar[bool] = False
+    makes_new_documents: ClassVar[bool] = True
 
     min_count: int = 2
     index: str | None = None

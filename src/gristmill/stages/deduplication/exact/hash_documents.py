@@ -7,14 +7,17 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from gristmill.kernels.arrow_arrays import from_bools, from_numbers, is_null, read_only
+from gristmill.kernels.arrow_arrays import from_bools, from_numbers
 from gristmill.kernels.content_hash import content_hash
 from gristmill.kernels.row_hash import hash_column
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.deduplication.document_numbers import DocumentNumbers
 from gristmill.stages.deduplication.keep_policy import KeepPolicy
+from gristmill.stages.deduplication.token_hash import hash_tokens
+from gristmill.stages.text.statistics.text_column import TextColumn
+from gristmill.stages.text.statistics.texts_of_batch import texts_of_batch
 from gristmill.tasks import DocumentBatch
-from gristmill.tasks.text_columns import end_to_end, from_texts
+from gristmill.tasks.text_columns import from_texts
 
 EMPTY_REASON = "nothing_to_compare"
 
@@ -28,6 +31,7 @@ class HashDocuments(ProcessingStage[DocumentBatch, DocumentBatch]):
     """
 
     rows_are_independent: ClassVar[bool] = False  # a document's number is its position
+    makes_new_documents: ClassVar[bool] = True
 
     numbers: DocumentNumbers
     text_field: str = "text"
@@ -44,15 +48,9 @@ class HashDocuments(ProcessingStage[DocumentBatch, DocumentBatch]):
     def outputs(self) -> tuple[list[str], list[str]]:
         return ["data"], ["low", "high", "doc", "worth", "tie"]
 
-    def compile(self) -> None:
-        """Compile the kernel once, so that workers find the machine code on disk."""
-        if self.normalize:
-            self._hash(np.zeros(0, np.uint8), np.zeros(1, np.int64))
-
     def process(self, task: DocumentBatch) -> DocumentBatch:
-        column = task.column(self.text_field)
-        data, offsets = end_to_end(column)
-        hashes = self._hash(data, offsets)
+        texts, is_null = texts_of_batch(task, self.text_field)
+        hashes = self._hash(texts)
         low = np.ascontiguousarray(hashes[:, 0])
         ids = None if self.id_field is None else task.column(self.id_field)
         by_order = ids is None or self.keep.kind == "first"
@@ -60,7 +58,7 @@ class HashDocuments(ProcessingStage[DocumentBatch, DocumentBatch]):
             "low": from_numbers(low),
             "high": from_numbers(np.ascontiguousarray(hashes[:, 1])),
             "doc": from_numbers(self.numbers.of_batch(task.task_id, task.num_items)),
-            "worth": from_numbers(self.keep.worth(task, np.diff(offsets))),
+            "worth": from_numbers(self.keep.worth(task, texts.stops - texts.starts)),
             "tie": from_numbers(np.zeros_like(low) if by_order else hash_column(ids)),
         }
         if ids is not None:
@@ -69,23 +67,12 @@ class HashDocuments(ProcessingStage[DocumentBatch, DocumentBatch]):
             numbers = self.numbers.of_batch(task.task_id, task.num_items).tolist()
             columns["id"] = from_texts([self.numbers.label(number) for number in numbers])
         rows = DocumentBatch(task.dataset_name, pa.Table.from_arrays(list(columns.values()), names=list(columns)))
-        nothing = self._has_nothing(column, offsets, hashes)
+        nothing = is_null | (texts.stops == texts.starts)
+        if self.normalize:
+            nothing |= (hashes == 0).all(axis=1)
         self.context.drop(task, from_bools(nothing), reason=EMPTY_REASON)
         rows.task_id = task.task_id
         return rows.filter(from_bools(~nothing))
 
-    def _hash(self, data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> NDArray[np.uint64]:
-        if not self.normalize:
-            return content_hash(data, offsets)
-        from gristmill.kernels.dedup.fold_table import fold_table
-        from gristmill.kernels.dedup.tokens import hash_tokens
-
-        return hash_tokens(read_only(data), offsets, fold_table())
-
-    def _has_nothing(
-        self, column: pa.ChunkedArray, offsets: NDArray[np.int64], hashes: NDArray[np.uint64]
-    ) -> NDArray[np.bool_]:
-        nothing: NDArray[np.bool_] = is_null(column) | (np.diff(offsets) == 0)
-        if self.normalize:
-            nothing |= (hashes == 0).all(axis=1)
-        return nothing
+    def _hash(self, texts: TextColumn) -> NDArray[np.uint64]:
+        return hash_tokens(texts) if self.normalize else content_hash(texts.data, texts.starts, texts.stops)

@@ -35,6 +35,7 @@ class HashParts(ProcessingStage[DocumentBatch, DocumentBatch]):
     """Turn documents into a row for each part: `low`, `high`, `doc`, `part`, `worth`, `tie`."""
 
     rows_are_independent: ClassVar[bool] = False  # a document's number is its position
+    makes_new_documents: ClassVar[bool] = True
 
     numbers: DocumentNumbers
     unit: Unit

@@ -10,11 +10,11 @@ from gristmill.kernels.arrow_arrays import from_bools, from_lists, from_numbers
 from gristmill.kernels.dedup.banding import Banding
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.deduplication.document_numbers import DocumentNumbers
-from gristmill.stages.deduplication.fuzzy.candidates import Candidates
+from gristmill.stages.deduplication.fuzzy.clusters import Clusters
 from gristmill.stages.deduplication.fuzzy.shingling import Shingling
+from gristmill.stages.text.statistics.texts_of_batch import texts_of_batch
 from gristmill.stages.worker_info import WorkerMetadata
 from gristmill.tasks import DocumentBatch
-from gristmill.tasks.text_columns import end_to_end
 
 NOT_A_CANDIDATE = "no_candidate"
 
@@ -23,15 +23,16 @@ NOT_A_CANDIDATE = "no_candidate"
 class ShingleCandidates(ProcessingStage[DocumentBatch, DocumentBatch]):
     """Reduce candidates to `doc`, `component`, `rank`, `keys` (one a band) and `shingles`; leave out the others.
 
-    `candidates` is a directory of `Candidates`.
+    `clusters` is a directory of `Clusters`.
     """
 
     rows_are_independent: ClassVar[bool] = False  # a document's number is its position
+    makes_new_documents: ClassVar[bool] = True
 
     numbers: DocumentNumbers
     shingling: Shingling
     banding: Banding
-    candidates: str
+    clusters: str
     text_field: str = "text"
     seed: int = 42
     name: str = field(default="shingle_candidates", kw_only=True)
@@ -40,21 +41,23 @@ class ShingleCandidates(ProcessingStage[DocumentBatch, DocumentBatch]):
         return ["data"], [self.text_field]
 
     def setup(self, worker_metadata: WorkerMetadata | None = None) -> None:
-        self._candidates = Candidates.load(self.candidates)
+        self._clusters = Clusters.load(self.clusters)
 
     def process(self, task: DocumentBatch) -> DocumentBatch:
         numbers = self.numbers.of_batch(task.task_id, task.num_items)
-        chosen = self._candidates.between(numbers)
+        clusters = self._clusters
+        chosen = clusters.candidates_in(numbers)
+        doc = clusters.doc[clusters.positions[chosen]]
+        rows = (doc - numbers[0]).astype(np.int64) if task.num_items else np.zeros(0, np.int64)
         mask = np.zeros(task.num_items, np.bool_)
-        rows = (chosen.doc - numbers[0]).astype(np.int64) if task.num_items else np.zeros(0, np.int64)
         mask[rows] = True
         self.context.drop(task, from_bools(~mask), reason=NOT_A_CANDIDATE)
-        texts = end_to_end(task.column(self.text_field).filter(from_bools(mask)))
+        texts = texts_of_batch(task, self.text_field).texts.take(rows)
         keys, _, _ = self.shingling.sketch(texts, self.banding, self.seed)
         columns = {
-            "doc": from_numbers(chosen.doc),
-            "component": from_numbers(chosen.component),
-            "rank": from_numbers(chosen.rank),
+            "doc": from_numbers(doc),
+            "component": from_numbers(clusters.component[chosen]),
+            "rank": from_numbers(clusters.rank[chosen]),
             "keys": _key_lists(keys),
             "shingles": from_lists(*self.shingling.sets(texts)),
         }

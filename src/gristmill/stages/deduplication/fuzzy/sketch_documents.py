@@ -13,8 +13,9 @@ from gristmill.stages.base import ProcessingStage
 from gristmill.stages.deduplication.document_numbers import DocumentNumbers
 from gristmill.stages.deduplication.fuzzy.shingling import Shingling
 from gristmill.stages.deduplication.keep_policy import KeepPolicy
+from gristmill.stages.text.statistics.texts_of_batch import texts_of_batch
 from gristmill.tasks import DocumentBatch
-from gristmill.tasks.text_columns import end_to_end, from_texts
+from gristmill.tasks.text_columns import from_texts
 
 
 @dataclass(eq=False)
@@ -27,6 +28,7 @@ class SketchDocuments(ProcessingStage[DocumentBatch, DocumentBatch]):
     """
 
     rows_are_independent: ClassVar[bool] = False  # a document's number is its position
+    makes_new_documents: ClassVar[bool] = True
 
     numbers: DocumentNumbers
     shingling: Shingling
@@ -43,14 +45,14 @@ class SketchDocuments(ProcessingStage[DocumentBatch, DocumentBatch]):
         return ["data"], list(dict.fromkeys(columns))
 
     def process(self, task: DocumentBatch) -> DocumentBatch:
-        texts = end_to_end(task.column(self.text_field))
+        texts, _ = texts_of_batch(task, self.text_field)
         keys, hashes, sizes = self.shingling.sketch(texts, self.banding, self.seed)
         ids = None if self.id_field is None else task.column(self.id_field)
         columns = {
             "doc": from_numbers(self.numbers.of_batch(task.task_id, task.num_items)),
             "low": from_numbers(np.ascontiguousarray(hashes[:, 0])),
             "high": from_numbers(np.ascontiguousarray(hashes[:, 1])),
-            "worth": from_numbers(self.keep.worth(task, np.diff(texts[1]))),
+            "worth": from_numbers(self.keep.worth(task, texts.stops - texts.starts)),
             "tie": from_numbers(np.zeros(len(sizes), np.uint64) if ids is None else hash_column(ids)),
             "size": from_numbers(sizes),
             **{f"band_{band}": from_numbers(own) for band, own in enumerate(keys)},

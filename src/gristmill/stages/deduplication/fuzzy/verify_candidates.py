@@ -7,16 +7,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from gristmill.kernels.arrow_arrays import Number, from_numbers, read_only, to_numbers
+from gristmill.kernels.arrow_arrays import Number, from_numbers, to_numbers
 from gristmill.stages.base import ProcessingStage
+from gristmill.stages.deduplication.fuzzy.verification import verify
 from gristmill.tasks import DocumentBatch
 
-MAX_KEPT = 256  # documents a bucket takes in
-MAX_COMPARED = 128  # documents one is compared with
 LOST, NEAR, CROWDED = np.int32(0), np.int32(1), np.int32(2)
 NEAR_MISSES = 20
-
-Verified = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], NDArray[np.int32], NDArray[np.int64]]
 
 
 @dataclass(eq=False)
@@ -29,18 +26,15 @@ class VerifyCandidates(ProcessingStage[DocumentBatch, DocumentBatch]):
     """
 
     rows_are_independent: ClassVar[bool] = False
+    makes_new_documents: ClassVar[bool] = True
 
     threshold: float = 0.8
+    containment: bool = False  # measure what share of a document is in the other, not what they share of both
     index_rows: str | None = None  # rows of the same form for documents of an index, in an Arrow file
     name: str = field(default="verify_candidates", kw_only=True)
 
     def inputs(self) -> tuple[list[str], list[str]]:
         return ["data"], ["doc", "component", "rank", "keys", "shingles"]
-
-    def compile(self) -> None:
-        """Compile the kernel once, so that workers find the machine code on disk."""
-        nothing = np.zeros((0, 1), np.int64), 0, np.zeros(0, np.uint32), np.zeros(1, np.int64), np.zeros(0, np.bool_)
-        self._verify(*nothing)
 
     def process(self, task: DocumentBatch) -> DocumentBatch:
         table = self._with_index(task.to_pyarrow()).combine_chunks()
@@ -52,19 +46,20 @@ class VerifyCandidates(ProcessingStage[DocumentBatch, DocumentBatch]):
         num_docs = len(doc)
         keys = keys.reshape(num_docs, -1) if num_docs else keys.reshape(0, 1)
         buckets, num_buckets = _number_buckets(keys)
-        nearest, lost_to, similarity, shared, full = self._verify(
-            buckets, num_buckets, shingles, bounds, to_numbers(table.column("rank"), np.int64) < 0
-        )
-        lost = np.flatnonzero(lost_to >= 0)
-        close = np.flatnonzero((nearest >= 0) & (lost_to < 0) & (similarity < self.threshold))
-        close = close[np.argsort(-similarity[close], kind="stable")][:NEAR_MISSES]
-        crowded = np.flatnonzero(full)
+        fixed = to_numbers(table.column("rank"), np.int64) < 0
+        made = verify(buckets, num_buckets, (shingles, bounds), fixed, self.threshold, containment=self.containment)
+        lost = np.flatnonzero(made.lost_to >= 0)
+        close = np.flatnonzero((made.nearest >= 0) & (made.lost_to < 0) & (made.similarity < self.threshold))
+        close = close[np.argsort(-made.similarity[close], kind="stable")][:NEAR_MISSES]
+        crowded = np.flatnonzero(made.full)
         firsts = _first_members(buckets, crowded)
         columns: dict[str, NDArray[np.number]] = {
             "doc": doc[np.concatenate([lost, close, firsts])],
-            "kept_doc": doc[np.concatenate([lost_to[lost], nearest[close], firsts])],
-            "similarity": np.concatenate([similarity[lost], similarity[close], np.zeros(len(firsts))]),
-            "bands_shared": np.concatenate([shared[lost], shared[close], full[crowded].astype(np.int32)]),
+            "kept_doc": doc[np.concatenate([made.lost_to[lost], made.nearest[close], firsts])],
+            "similarity": np.concatenate([made.similarity[lost], made.similarity[close], np.zeros(len(firsts))]),
+            "bands_shared": np.concatenate(
+                [made.shared_bands[lost], made.shared_bands[close], made.full[crowded].astype(np.int32)]
+            ),
             "kind": np.repeat([LOST, NEAR, CROWDED], [len(lost), len(close), len(firsts)]),
         }
         arrays = [from_numbers(array) for array in columns.values()]
@@ -78,21 +73,6 @@ class VerifyCandidates(ProcessingStage[DocumentBatch, DocumentBatch]):
         theirs, ours = (to_numbers(part.column("component"), np.int64) for part in (rows, table))
         own = np.isin(theirs, ours)
         return pa.concat_tables([table, rows.take(from_numbers(np.flatnonzero(own))).select(table.column_names)])
-
-    def _verify(
-        self,
-        buckets: NDArray[np.int64],
-        num_buckets: int,
-        shingles: NDArray[np.uint32],
-        bounds: NDArray[np.int64],
-        fixed: NDArray[np.bool_],
-    ) -> Verified:
-        from gristmill.kernels.dedup.verify import verify
-
-        decided: Verified = verify(
-            buckets, num_buckets, read_only(shingles), bounds, fixed, self.threshold, MAX_KEPT, MAX_COMPARED
-        )
-        return decided
 
 
 def _flat(column: pa.ChunkedArray, kind: type[Number]) -> tuple[NDArray[Number], NDArray[np.int64]]:

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gristmill.errors import ConfigError, NoInputError
-from gristmill.kernels.arrow_arrays import read_only
+from gristmill.stages.text.decontamination.ngrams import hash_ngrams
+from gristmill.stages.text.statistics.text_column import TextColumn
 from gristmill.storage.open_read import read_all
 from gristmill.storage.paths import list_files
 
@@ -45,13 +46,10 @@ class BenchmarkNgrams:
     @cached_property
     def _hashes(self) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
         """Sorted hashes without repeats, and for each the text it is from: the first one."""
-        from gristmill.kernels.dedup.fold_table import fold_table
-        from gristmill.kernels.dedup.overlap import ngram_hashes
-
         encoded = [text.encode(errors="replace") for _, text in self.texts]
-        data = read_only(np.frombuffer(b"".join(encoded), np.uint8))
-        offsets = np.cumsum([0, *map(len, encoded)]).astype(np.int64)
-        values, bounds = ngram_hashes(data, offsets, fold_table(), self.n)
+        stops = np.cumsum([len(text) for text in encoded])
+        starts = stops - [len(text) for text in encoded]
+        values, bounds = hash_ngrams(TextColumn(np.frombuffer(b"".join(encoded), np.uint8), starts, stops), self.n)
         distinct, places = np.unique(values, return_index=True)
         return distinct, np.searchsorted(bounds, places, side="right") - 1
 

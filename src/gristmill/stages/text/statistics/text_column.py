@@ -65,6 +65,11 @@ class TextColumn:
         """The bytes of all documents."""
         return int((self.stops - self.starts).sum())
 
+    @property
+    def longest(self) -> int:
+        """The bytes of the longest document."""
+        return int((self.stops - self.starts).max(initial=0))
+
     def take(self, rows: NDArray[np.int64]) -> "TextColumn":
         """Return some of the documents, sharing their memory."""
         return TextColumn(self.data, self.starts[rows], self.stops[rows])

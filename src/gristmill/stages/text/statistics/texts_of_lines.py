@@ -3,8 +3,8 @@
 Who only counts needs no column, and a column of a batch that loses rows would be copied again.
 """
 
-from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -18,8 +18,7 @@ _ROOM_BEHIND = 8
 _unescape_strings = CompiledKernel("text.json_strings", "unescape_strings")
 
 
-@dataclass(frozen=True)
-class FieldTexts:
+class FieldTexts(NamedTuple):
     """The texts, and which of them are missing or null."""
 
     texts: TextColumn
