@@ -38,13 +38,6 @@ def to_numbers(column: pa.ChunkedArray, kind: type[Number]) -> NDArray[Number]:
     return joined.astype(kind, copy=False)
 
 
-def read_only(values: NDArray[Number]) -> NDArray[Number]:
-    """Return a view nobody can write to. A compiled kernel exists once for each kind of array: always give it this."""
-    view = values.view()
-    view.setflags(write=False)
-    return view
-
-
 def from_lists(values: NDArray[np.number], bounds: NDArray[np.int64]) -> pa.Array:
     """Return lists of numbers: row i is values[bounds[i]:bounds[i + 1]]."""
     kind = pa.large_list(_TYPES[values.dtype])

@@ -8,9 +8,7 @@ import xxhash
 from numpy.typing import NDArray
 
 
-def content_hash(
-    data: NDArray[np.uint8], starts: NDArray[np.int64], stops: NDArray[np.int64]
-) -> NDArray[np.uint64]:
+def content_hash(data: NDArray[np.uint8], starts: NDArray[np.int64], stops: NDArray[np.int64]) -> NDArray[np.uint64]:
     """Return uint64[N, 2]: XXH3-128 of data[starts[i]:stops[i]]."""
     view = memoryview(data.data)
     digest = xxhash.xxh3_128_digest

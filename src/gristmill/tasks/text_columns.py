@@ -151,22 +151,6 @@ def _parts(array: pa.Array) -> tuple[NDArray[np.int64], memoryview]:
     return offsets - offsets[0], view
 
 
-def end_to_end(column: pa.ChunkedArray) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Return the bytes of all texts and int64[N + 1] where each begins; a null is an empty text.
-
-    Numbers and other values are taken as Arrow prints them.
-    """
-    if not is_text(column.type):
-        column = column.cast(pa.string())
-    parts = [_parts(chunk) for chunk in column.chunks if len(chunk)]
-    if len(parts) == 1:
-        return np.frombuffer(parts[0][1], np.uint8), parts[0][0]
-    starts = np.cumsum([0, *(len(view) for _, view in parts)])
-    bounds = [offsets[1:] + start for (offsets, _), start in zip(parts, starts[:-1], strict=True)]
-    data = [np.frombuffer(view, np.uint8) for _, view in parts]
-    return np.concatenate([np.empty(0, np.uint8), *data]), np.concatenate([np.zeros(1, np.int64), *bounds])
-
-
 def match_rows(column: pa.ChunkedArray, pattern: str) -> NDArray[np.bool_]:
     """Return bool[N], true for the texts in which the pattern (RE2, linear in any text) occurs."""
     import pyarrow.compute as pc  # 30 ms, and most workers never match a pattern

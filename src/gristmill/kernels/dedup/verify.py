@@ -6,6 +6,21 @@ to the most similar of them; otherwise it is kept. So removals form stars: chain
 A bucket that many kept documents share (a licence text, a template) would cost the square of its size. It takes in no
 more than `max_kept` of them, and a document is compared with no more than `max_compared`, those it shares most bands
 with. Full buckets are counted, so that a run can say so.
+
+    buckets      [D, B]   the bucket of each document in each band, numbered from 0
+    values, bounds        the documents' shingle sets, sorted, end to end
+    fixed        [D]      1 for documents that are kept whatever they are similar to: those of an index
+    threshold    [1]
+    containment           1 to measure the share of a document that is in the other, 0 for Jaccard similarity
+    head         [number of buckets]  -1: the last document kept in a bucket, as document * B + band
+    before       [D, B]   the one kept there before it, or -1
+    kept_in      [number of buckets]  0
+    met          [D]      0: bands shared with the document at hand
+    found        [D]      room
+    nearest      [D]      the kept document each one is most similar to, or -1 if it was compared with none
+    lost_to      [D]      the same where that is similar enough, else -1
+    similarity, shared_bands [D]  to and with the nearest; 0 before
+    full         [number of buckets]  0: how many kept documents found a bucket full
 """
 
 import numpy as np
@@ -21,6 +36,52 @@ NEAR = 0.8  # of the threshold: what a size alone puts below is not even measure
 def _similarity(shared: int, size: int, other_size: int, containment: int) -> float:
     """Jaccard similarity, or the share of the first set that is in the second."""
     return shared / (size if containment else size + other_size - shared)
+
+
+@inline
+def _meet(
+    buckets: NDArray[np.int64],
+    d: int,
+    num_bands: int,
+    head: NDArray[np.int64],
+    before: NDArray[np.int64],
+    met: NDArray[np.int32],
+    found: NDArray[np.int64],
+) -> int:
+    """Find the kept documents in the buckets of a document; return how many there are."""
+    num_found = 0
+    for band in range(num_bands):
+        at = head[buckets[d * num_bands + band]]
+        while at >= 0:
+            other = at // num_bands
+            if met[other] == 0:
+                found[num_found] = other
+                num_found += 1
+            met[other] += 1
+            at = before[at]
+    return num_found
+
+
+@inline
+def _take_in(
+    buckets: NDArray[np.int64],
+    d: int,
+    num_bands: int,
+    max_kept: int,
+    kept_in: NDArray[np.int32],
+    head: NDArray[np.int64],
+    before: NDArray[np.int64],
+    full: NDArray[np.int64],
+) -> None:
+    """Put a document that is kept into its buckets, where they have room."""
+    for band in range(num_bands):
+        bucket = buckets[d * num_bands + band]
+        if kept_in[bucket] >= max_kept:
+            full[bucket] += 1
+            continue
+        kept_in[bucket] += 1
+        before[d * num_bands + band] = head[bucket]
+        head[bucket] = d * num_bands + band
 
 
 @inline
@@ -69,34 +130,9 @@ def verify(
     shared_bands: NDArray[np.int32],
     full: NDArray[np.int64],
 ) -> None:
-    """Decide about D documents, given best first.
-
-    buckets      [D, B]   the bucket of each document in each band, numbered from 0
-    values, bounds        the documents' shingle sets, sorted, end to end
-    fixed        [D]      1 for documents that are kept whatever they are similar to: those of an index
-    threshold    [1]
-    containment           1 to measure the share of a document that is in the other, 0 for Jaccard similarity
-    head         [number of buckets]  -1: the last document kept in a bucket, as document * B + band
-    before       [D, B]   the one kept there before it, or -1
-    kept_in      [number of buckets]  0
-    met          [D]      0: bands shared with the document at hand
-    found        [D]      room
-    nearest      [D]      the kept document each one is most similar to, or -1 if it was compared with none
-    lost_to      [D]      the same where that is similar enough, else -1
-    similarity, shared_bands [D]  to and with the nearest; 0 before
-    full         [number of buckets]  0: how many kept documents found a bucket full
-    """
+    """Decide about D documents, given best first. The arrays are described above."""
     for d in range(documents):
-        num_found = 0
-        for band in range(num_bands):
-            at = head[buckets[d * num_bands + band]]
-            while at >= 0:
-                other = at // num_bands
-                if met[other] == 0:
-                    found[num_found] = other
-                    num_found += 1
-                met[other] += 1
-                at = before[at]
+        num_found = _meet(buckets, d, num_bands, head, before, met, found)
         nearest[d] = lost_to[d] = -1
         size = bounds[d + 1] - bounds[d]
         last = _last_place(found, num_found, met, num_bands, documents, max_compared)
@@ -115,12 +151,5 @@ def verify(
             met[found[i]] = 0
         if nearest[d] >= 0 and similarity[d] >= threshold[0] and not fixed[d]:
             lost_to[d] = nearest[d]
-            continue
-        for band in range(num_bands):
-            bucket = buckets[d * num_bands + band]
-            if kept_in[bucket] >= max_kept:
-                full[bucket] += 1
-                continue
-            kept_in[bucket] += 1
-            before[d * num_bands + band] = head[bucket]
-            head[bucket] = d * num_bands + band
+        else:
+            _take_in(buckets, d, num_bands, max_kept, kept_in, head, before, full)

@@ -22,6 +22,7 @@ from gristmill.stages.deduplication.exact.find_duplicates import FindDuplicates
 from gristmill.stages.deduplication.exact.hash_documents import HashDocuments
 from gristmill.stages.deduplication.exact.hash_index import write_index
 from gristmill.stages.deduplication.keep_policy import KeepPolicy
+from gristmill.stages.deduplication.row_files import read_column, read_rows, take_texts
 from gristmill.stages.exchange import Exchange
 from gristmill.stages.text.io.writer import ArrowWriter
 from gristmill.tasks.text_columns import from_texts
@@ -31,7 +32,6 @@ from gristmill.workflows.deduplication.duplicates_table import Duplicates, no_du
 from gristmill.workflows.deduplication.findings import write_findings
 from gristmill.workflows.deduplication.ignored_options import warn_ignored
 from gristmill.workflows.deduplication.removal import remove_documents, start_over
-from gristmill.stages.deduplication.row_files import read_column, read_rows, take_texts
 
 ROW_BYTES = 48  # of a document on its way through the exchange
 PARTITION_ROWS = 2_000_000

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from gristmill.backends.base import BaseExecutor, Observer
 from gristmill.backends.run_result import RunResult
@@ -32,6 +31,7 @@ from gristmill.stages.deduplication.fuzzy.verify_candidates import (
     VerifyCandidates,
 )
 from gristmill.stages.deduplication.keep_policy import KeepPolicy
+from gristmill.stages.deduplication.row_files import read_rows, take_texts
 from gristmill.stages.exchange import Exchange
 from gristmill.stages.text.io.writer import ArrowWriter
 from gristmill.tasks import FileGroupTask
@@ -39,9 +39,10 @@ from gristmill.tasks.text_columns import from_texts
 from gristmill.workflows.deduplication.dedup_input import DedupInput
 from gristmill.workflows.deduplication.duplicates_table import Duplicates
 from gristmill.workflows.deduplication.index_rows import write_index_rows
-from gristmill.stages.deduplication.row_files import read_rows, take_texts
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from gristmill.engine.plan import AnyStage
 
 PARTITION_BYTES = 32 * 1024**2  # of shingle sets and keys

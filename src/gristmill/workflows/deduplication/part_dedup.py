@@ -13,11 +13,11 @@ from gristmill.pipeline import Pipeline
 from gristmill.pipeline.workflow import WorkflowBase, WorkflowRunResult
 from gristmill.stages.deduplication.exact.find_duplicates import FindDuplicates
 from gristmill.stages.deduplication.exact.hash_parts import SEPARATORS, HashParts, RemoveParts, Unit, write_parts
+from gristmill.stages.deduplication.row_files import read_column
 from gristmill.stages.exchange import Exchange
 from gristmill.stages.text.io.writer import ArrowWriter
 from gristmill.workflows.deduplication.dedup_input import WRITERS, DedupInput
 from gristmill.workflows.deduplication.removal import start_over
-from gristmill.stages.deduplication.row_files import read_column
 
 PARTITION_BYTES = 64 * 1024**2
 

@@ -26,6 +26,7 @@ from gristmill.stages.deduplication.embeddings.find_semantic_duplicates import (
     Which,
 )
 from gristmill.stages.deduplication.embeddings.ranking_strategy import RankingStrategy
+from gristmill.stages.deduplication.row_files import read_rows
 from gristmill.stages.exchange import Exchange
 from gristmill.stages.text.io.reader import ArrowReader
 from gristmill.stages.text.io.writer import ArrowWriter
@@ -34,7 +35,6 @@ from gristmill.workflows.deduplication.duplicates_table import Duplicates, no_du
 from gristmill.workflows.deduplication.findings import write_findings
 from gristmill.workflows.deduplication.ignored_options import warn_ignored
 from gristmill.workflows.deduplication.removal import remove_documents
-from gristmill.stages.deduplication.row_files import read_rows
 
 SAMPLE_ROWS = 50_000  # embeddings k-means sees at most
 MAX_PARTITIONS = 256

@@ -7,6 +7,7 @@ only a few integers are in memory, and of a band only the keys of one range at a
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import ClassVar
 
@@ -74,7 +75,7 @@ class ClusterSketches(ProcessingStage[FileGroupTask, FileGroupTask]):
         num_ranges = -(-int(is_member.sum()) // self.range_keys)
         bounds = [(2**64 * number) // num_ranges for number in range(num_ranges)] + [2**64]
         for band in range(self.banding.num_bands):
-            for low, end in zip(bounds[:-1], bounds[1:], strict=True):
+            for low, end in pairwise(bounds):
                 keys, members = [], []
                 for first, part in column_parts(files, f"band_{band}", np.uint64):
                     own = is_member[first : first + len(part)] & (part >= np.uint64(low)) & (part <= np.uint64(end - 1))

@@ -19,9 +19,7 @@ def hash_ngrams(texts: TextColumn, n: int) -> tuple[NDArray[np.uint64], NDArray[
     return values[: bounds[-1]].copy(), bounds
 
 
-def find_ngrams(
-    texts: TextColumn, n: int, known: NDArray[np.uint64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def find_ngrams(texts: TextColumn, n: int, known: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Compare D texts with sorted hashes: where the first one met is among them, or -1; and how many are met."""
     first, hits = np.empty(len(texts), np.int64), np.empty(len(texts), np.int64)
     _overlaps(*_arguments(texts, n), known, len(known), first, hits)

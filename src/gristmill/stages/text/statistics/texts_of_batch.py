@@ -1,4 +1,4 @@
-"""`texts_of_batch`: a column of a batch as texts for kernels, straight from its JSON lines while nobody has parsed them."""
+"""`texts_of_batch`: a column of a batch as texts for kernels, from its JSON lines while nobody has parsed it."""
 
 import pyarrow as pa
 
