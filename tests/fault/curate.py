@@ -1,12 +1,14 @@
 """The program the fault tests disturb: `python -m tests.fault.curate INPUT WORK [--workers N] [--block-s S]`.
 
 Everything it makes is below WORK: out/, rejects/, run/ (the run directory). Its groups run in several processes, it
-drops, rejects and quarantines, and takes long enough for something to happen to it.
+drops, rejects and quarantines, and waits where a test wants to hit it (`hold.py`).
 """
 
 import argparse
 import hashlib
 import json
+
+from tests.fault.hold import wait_while_held
 
 from gristmill.backends.local import LocalExecutor
 from gristmill.pipeline import Pipeline
@@ -32,6 +34,7 @@ class Labour(ProcessingStage[DocumentBatch, DocumentBatch]):
         for text in task.column("text").to_pylist():
             if text == "cannot be worked on":
                 raise ValueError(f"will not do: {text}")
+        wait_while_held()
         hashlib.pbkdf2_hmac("sha256", b"labour", b"salt", self.work_ms * ROUNDS_PER_MS)
         return task
 

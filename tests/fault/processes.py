@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
+from tests.fault.hold import hold_at
 
 ROOT = Path(__file__).resolve().parents[2]
 MARK = "GRISTMILL_FAULT_TEST"
@@ -30,8 +31,10 @@ class Scene:
         self.temporary = self.work / "tmp"
         self.temporary.mkdir(parents=True, exist_ok=True)
 
-    def start(self, *arguments, cwd=ROOT, **options):
-        environment = {**os.environ, "TMPDIR": str(self.temporary), MARK: self.mark}
+    def start(self, *arguments, cwd=ROOT, hold=None, **options):
+        """Start a program; with `hold=(lines, file)` it labours until the file has so many lines, and then waits."""
+        held = hold_at(*hold) if hold else {}
+        environment = {**os.environ, "TMPDIR": str(self.temporary), MARK: self.mark, **held}
         command = arguments if str(arguments[0]).startswith("/") else (sys.executable, *arguments)
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
         program = subprocess.Popen([*map(str, command)], env=environment, cwd=cwd, **{**pipes, **options})

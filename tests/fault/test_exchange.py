@@ -28,8 +28,8 @@ def undisturbed(corpus, tmp_path_factory):
 
 @pytest.mark.parametrize(("segment", "lines"), [(1, 1), (1, 12), (2, 1), (2, 15)])
 def test_a_run_killed_in_a_segment_continues_there(scene, corpus, undisturbed, segment, lines):
-    program = scene.start("-m", "tests.fault.exchange_rows", corpus, scene.work / "killed")
     ledger = scene.work / "killed" / "run" / f"segment-{segment}" / "ledger.jsonl"
+    program = scene.start("-m", "tests.fault.exchange_rows", corpus, scene.work / "killed", hold=(lines, ledger))
     reached = wait_until(
         lambda: ledger.exists() and ledger.read_bytes().count(b"\n") >= lines, what=f"{ledger.name}", program=program
     )

@@ -1,10 +1,12 @@
-"""Ctrl-C and SIGTERM stop a run in under two seconds, leave nothing behind, and the same command completes it."""
+"""Ctrl-C and SIGTERM stop a run at once, leave nothing behind, and the same command completes it.
+
+"At once" is without waiting for the work: the workers of the run that is stopped have calls that never end.
+"""
 
 import json
 import os
 import signal
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -17,13 +19,12 @@ pytestmark = [pytest.mark.fault, pytest.mark.slow]
 
 COMMAND = Path(sys.executable).parent / "gristmill"
 PARTITIONS = 30
-WORK_MS = 100
-STOP_S = 2.0
+WORK_MS = 10
 RECIPE = """
 name: curate
 stages:
 - JsonlReader: {file_paths: "${input}"}
-- tests.fault.curate.Labour: {work_ms: 100}
+- tests.fault.curate.Labour: {work_ms: 10}
 - ScoreFilter: {filter_obj: {WordCountFilter: {min_words: 3}}}
 - JsonlWriter: {path: "${output}"}
 """
@@ -43,34 +44,31 @@ def undisturbed(corpus, tmp_path_factory):
     return contents(work)
 
 
-def script(scene, corpus):
+def script(scene, corpus, **options):
     arguments = ("-m", "tests.fault.curate", corpus, scene.work, "--work-ms", WORK_MS)
-    return scene.start(*arguments, start_new_session=True)
+    return scene.start(*arguments, start_new_session=True, **options)
 
 
-def command(scene, corpus):
+def command(scene, corpus, **options):
     work = scene.work
     (work / "recipe.yaml").write_text(RECIPE)
     paths = ("--input", corpus, "--output", work / "out", "--rejects", work / "rejects", "--run-dir", work / "run")
     arguments = ("run", work / "recipe.yaml", *paths, "--workers", 2, "--json")
-    return scene.start(str(COMMAND), *arguments, start_new_session=True)
+    return scene.start(str(COMMAND), *arguments, start_new_session=True, **options)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "sigterm"])
 @pytest.mark.parametrize(("start", "code"), [(script, 1), (command, 130)], ids=["script", "command"])
 def test_a_signal_stops_at_once_and_the_same_command_continues(scene, corpus, undisturbed, start, code, number):
     shared_before = shared_memory()
-    program = start(scene, corpus)
+    program = start(scene, corpus, hold=(4, scene.work / "run" / "ledger.jsonl"))
     wait_until(lambda: len(ledger(scene.work)) >= 4, what="4 ledger lines", program=program)
-    sent = time.monotonic()
     os.killpg(program.pid, number)  # as a terminal does: to everything in the foreground
     _, errors = finish(program, expected=code)
-    took_s = time.monotonic() - sent
-    left = scene.processes()
     committed = len(ledger(scene.work))
 
-    assert took_s < STOP_S
-    assert left == []
+    assert 4 <= committed < PARTITIONS
+    wait_until(lambda: not scene.processes(), what="every process to end")
     assert f"stopped; {committed} of {PARTITIONS} source partitions are committed" in errors
     assert "Run the same command again to continue." in errors
     assert temporary_files(scene.work) == []
@@ -84,7 +82,7 @@ def test_a_signal_stops_at_once_and_the_same_command_continues(scene, corpus, un
 
 
 def test_a_status_after_ctrl_c_says_stopped(scene, corpus):
-    program = command(scene, corpus)
+    program = command(scene, corpus, hold=(1, scene.work / "run" / "ledger.jsonl"))
     wait_until(lambda: ledger(scene.work), what="a ledger line", program=program)
     os.killpg(program.pid, signal.SIGINT)
     finish(program, expected=130)
@@ -99,7 +97,7 @@ def test_ctrl_c_before_any_work_is_done_leaves_nothing(scene, corpus):
     _, errors = finish(program, expected=130)
 
     assert "Traceback" not in errors
-    assert scene.processes() == []
+    wait_until(lambda: not scene.processes(), what="every process to end")
     assert temporary_files(scene.work) == []
 
 

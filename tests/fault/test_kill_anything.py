@@ -15,7 +15,8 @@ pytestmark = [pytest.mark.fault, pytest.mark.slow]
 PARTITIONS = 204
 KILLS = 50
 SEED = 20
-WORK_MS = 8  # a partition; the run must last long enough to be hit fifty times
+WORK_MS = 8  # a partition
+HELD = 160  # ledger lines with which a run waits to be killed, so that it cannot end before
 
 
 @pytest.fixture(scope="module")
@@ -34,9 +35,9 @@ def undisturbed(corpus, tmp_path_factory):
     return found
 
 
-def curate(scene, corpus):
+def curate(scene, corpus, **options):
     # The labour is part of the configuration, so every program of one test is given the same.
-    return scene.start("-m", "tests.fault.curate", corpus, scene.work, "--work-ms", WORK_MS)
+    return scene.start("-m", "tests.fault.curate", corpus, scene.work, "--work-ms", WORK_MS, **options)
 
 
 def lines(scene):
@@ -54,7 +55,7 @@ def descendants(program):
 
 
 def assert_nothing_is_left(scene, shared_before):
-    wait_until(lambda: not scene.processes(), what="every process to end", deadline_s=5)
+    wait_until(lambda: not scene.processes(), what="every process to end")
     assert temporary_files(scene.work) == []
     assert list(scene.temporary.iterdir()) == []
     assert shared_memory() <= shared_before
@@ -64,17 +65,18 @@ def assert_nothing_is_left(scene, shared_before):
 def test_fifty_kills_of_workers_and_drivers_change_nothing(scene, corpus, undisturbed):
     shared_before = shared_memory()
     moments = random.Random(SEED)
-    program, drivers_killed = curate(scene, corpus), 0
+    hold = (HELD, scene.work / "run" / "ledger.jsonl")
+    program, drivers_killed = curate(scene, corpus, hold=hold), 0
     for kill in range(KILLS):
-        # Each kill waits for progress first, so that it falls into the run and the run survives them all.
-        due = kill * (PARTITIONS - 4) // KILLS
+        # Each kill waits for progress first, so that they are spread over the run.
+        due = kill * HELD // KILLS
         wait_until(lambda due=due: lines(scene) >= due, what=f"{due} ledger lines", program=program)
         pause(moments.uniform(0, 0.06))
         if moments.random() < 0.2:
             program.kill()
             program.communicate()
             drivers_killed += 1
-            program = curate(scene, corpus)
+            program = curate(scene, corpus, hold=hold)
             continue
         workers = wait_until(lambda p=program: descendants(p)[1], what="a worker", program=program)
         if workers is None:
@@ -83,7 +85,9 @@ def test_fifty_kills_of_workers_and_drivers_change_nothing(scene, corpus, undist
         victim = moments.choice(workers)
         if victim.is_running():
             victim.send_signal(signal.SIGKILL)
-    finish(program)
+    program.kill()
+    program.communicate()
+    finish(curate(scene, corpus))
 
     assert drivers_killed >= 5
     assert contents(scene.work) == undisturbed
@@ -93,7 +97,7 @@ def test_fifty_kills_of_workers_and_drivers_change_nothing(scene, corpus, undist
 
 def test_without_its_fork_server_a_run_fails_in_words_and_the_next_one_completes_it(scene, corpus, undisturbed):
     shared_before = shared_memory()
-    program = curate(scene, corpus)
+    program = curate(scene, corpus, hold=(20, scene.work / "run" / "ledger.jsonl"))
     wait_until(lambda: lines(scene) >= 20, what="20 ledger lines", program=program)
     [server] = descendants(program)[0]
     server.kill()
@@ -114,5 +118,5 @@ def test_a_killed_driver_takes_every_process_and_temporary_directory_with_it(sce
     program.kill()
     program.communicate()
 
-    wait_until(lambda: not scene.processes(), what="every process to end", deadline_s=5)
+    wait_until(lambda: not scene.processes(), what="every process to end")
     assert list(scene.temporary.iterdir()) == []

@@ -60,9 +60,12 @@ def test_a_run_full_of_trouble_replays_identically_in_another_process(scene, poi
 
 def test_a_killed_worker_is_part_of_the_log(scene, tmp_path):
     make_corpus(tmp_path / "raw", 60)
-    program = scene.start("-m", "tests.fault.curate", tmp_path / "raw", tmp_path)
+    gate = tmp_path / "gate"
+    gate.write_text("shut\n")
+    program = scene.start("-m", "tests.fault.curate", tmp_path / "raw", tmp_path, hold=(1, gate))
     worker = wait_until(lambda: workers_of(program), what="a worker", program=program)[-1]
     worker.send_signal(signal.SIGKILL)
+    gate.unlink()
     finish(program)
     out, _ = replay(scene, tmp_path / "run", "--check")
 

@@ -126,10 +126,14 @@ def test_the_number_of_workers_may_change_between_sessions(finished, corpus):
 
 
 def test_two_runs_at_once_in_one_directory_are_refused(corpus, scene):
-    first = scene.start("-m", "tests.fault.curate", corpus, scene.work, "--work-ms", 200)
+    command = ("-m", "tests.fault.curate", corpus, scene.work)
+    first = scene.start(*command, hold=(1, scene.work / "run" / "ledger.jsonl"))
     wait_until(lambda: ledger(scene.work), what="a ledger line", program=first)
     with pytest.raises(ConfigError, match=rf"process {first.pid} is running in it"):
-        run(corpus, scene.work, work_ms=200)
-    finish(first)
+        run(corpus, scene.work)
+    assert first.poll() is None
+    first.kill()
+    first.communicate()
+    finish(scene.start(*command))
 
     assert sorted(line["root"] for line in ledger(scene.work)) == list(range(PARTITIONS))

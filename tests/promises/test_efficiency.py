@@ -17,11 +17,15 @@ NAP_S = 0.05
 
 
 class Doze(ProcessingStage[DocumentBatch, DocumentBatch]):
+    """Sleeps, and says how long that took: on a busy machine longer than it meant to."""
+
     name = "nap"
     fusible = False
 
     def process(self, task):
+        began = time.perf_counter()
         time.sleep(NAP_S)
+        task._metadata[self.name] = time.perf_counter() - began
         return task
 
 
@@ -37,7 +41,8 @@ def test_the_shares_of_a_real_run_add_up_and_its_bound_holds():
     found = result.efficiency
     assert sum(found.shares.values()) == pytest.approx(1.0)
     assert 40 * NAP_S / 2 <= found.bound_s <= found.makespan_s <= result.wall_s
-    assert found.shares["useful"] == pytest.approx(40 * NAP_S / (2 * found.makespan_s), rel=0.2)
+    slept_s = max(sum(task._metadata[name] for task in result) for name in ("nap", "doze"))
+    assert slept_s / (2 * found.makespan_s) <= found.shares["useful"] < 1
 
 
 @pytest.mark.slow
@@ -51,6 +56,6 @@ def test_a_run_keeps_what_it_measured(tmp_path):
     nap = measured["groups"][0]
     assert nap["name"] == "nap"
     assert nap["tasks"] == 20
-    assert nap["service_s"] == pytest.approx(NAP_S, rel=0.3)
+    assert NAP_S <= nap["service_s"] <= 2 * measured["makespan_s"] / 20
     assert nap["fan_out"] == 1.0
     assert nap["num_workers"] == 2
