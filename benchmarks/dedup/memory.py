@@ -62,7 +62,7 @@ def _run(workers: int) -> None:
     from gristmill.backends.local import LocalExecutor
     from gristmill.stages.deduplication.fuzzy.workflow import FuzzyDeduplicationWorkflow
 
-    workflow = FuzzyDeduplicationWorkflow(None, str(DATA / "out"), str(DATA / "in"), "jsonl", verbose=False)
+    workflow = FuzzyDeduplicationWorkflow(None, str(DATA / "out"), str(DATA / "in"), "jsonl")
     result = workflow.run(executor=LocalExecutor(num_workers=workers, memory_limit="1GB"))
     print(result.metadata)
 

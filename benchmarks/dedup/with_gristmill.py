@@ -25,7 +25,7 @@ def _workflow(kind: str, source: str, output: str) -> dict[str, object]:
         result = ExactDeduplicationWorkflow(output, source, "jsonl", id_field="id").run(executor=executor)
     else:
         bands = {"num_bands": 14, "minhashes_per_band": 8} if kind == "fuzzy-14x8" else {}
-        workflow = FuzzyDeduplicationWorkflow(None, output, source, "jsonl", id_field="id", verbose=False, **bands)
+        workflow = FuzzyDeduplicationWorkflow(None, output, source, "jsonl", id_field="id", **bands)
         result = workflow.run(executor=executor)
     run_s = time.perf_counter() - started
     files = Path(output, "deduplicated").glob("*.jsonl")

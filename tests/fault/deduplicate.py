@@ -13,7 +13,7 @@ def run(kind, source, output, *, workers=2):
     if kind == "exact":
         workflow = ExactDeduplicationWorkflow(str(output), str(source), "jsonl", id_field="id", total_nparts=6)
         return workflow.run(executor=executor)
-    options = {"id_field": "id", "index": f"{output}-index", "verbose": False}
+    options = {"id_field": "id", "index": f"{output}-index"}
     return FuzzyDeduplicationWorkflow(None, str(output), str(source), "jsonl", **options).run(executor=executor)
 
 

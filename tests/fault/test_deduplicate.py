@@ -8,7 +8,7 @@ from tests.near_duplicates import make_corpus
 
 pytestmark = [pytest.mark.fault, pytest.mark.slow]
 
-DEADLINE_S = 200  # seven sets of workers are started, each of which loads the kernels
+DEADLINE_S = 200  # the first to need a kernel compiles it
 
 # A file of each phase: once it is there, the program is killed.
 PHASES = [
@@ -16,7 +16,7 @@ PHASES = [
     ("exact", "exact/identify/segment-2/ledger.jsonl"),
     ("exact", "exact/remove/ledger.jsonl"),
     ("fuzzy", "fuzzy/sketch-run/ledger.jsonl"),
-    ("fuzzy", "fuzzy/candidates"),
+    ("fuzzy", "fuzzy/clusters"),
     ("fuzzy", "fuzzy/verify-run/segment-1/ledger.jsonl"),
     ("fuzzy", "fuzzy/verify-run/segment-2/ledger.jsonl"),
     ("fuzzy", "fuzzy/remove/ledger.jsonl"),

@@ -16,7 +16,7 @@ HERE = LocalExecutor(num_workers=0)
 
 
 def deduplicate(source, out, *, executor=HERE, **options):
-    options = {"input_filetype": "jsonl", "id_field": "id", "verbose": False, **options}
+    options = {"input_filetype": "jsonl", "id_field": "id", **options}
     paths = [str(path) for path in source] if isinstance(source, list) else str(source)
     return FuzzyDeduplicationWorkflow(None, str(out), paths, **options).run(executor=executor)
 
@@ -156,9 +156,25 @@ def test_character_shingles(corpus, finished, tmp_path):
     assert {row["id"] for row in removals(tmp_path / "out")} <= partnered
 
 
-def test_the_curve_is_printed_before_the_run(finished, tmp_path, capsys):
-    deduplicate(finished / "in", tmp_path / "out", verbose=True)
-    assert "22 bands of 5" in capsys.readouterr().err
+def test_the_curve_is_logged_before_the_run(finished, tmp_path, caplog):
+    caplog.set_level("INFO", "gristmill")
+    deduplicate(finished / "in", tmp_path / "out")
+    assert "22 bands of 5" in caplog.text
+
+
+def test_by_containment_a_part_loses_to_the_whole(tmp_path):
+    words = [f"w{i}" for i in range(100)]
+    whole = {"id": "whole", "text": " ".join(words)}
+    part = {"id": "part", "text": " ".join(words[:70])}  # 66 of 96 shingles
+    write_documents(tmp_path / "in" / "a.jsonl", [part, whole])
+    bands = {"num_bands": 200, "minhashes_per_band": 2}
+    deduplicate(tmp_path / "in", tmp_path / "jaccard", **bands)
+    deduplicate(tmp_path / "in", tmp_path / "containment", similarity="containment", **bands)
+
+    assert removals(tmp_path / "jaccard") == []
+    assert [(row["id"], row["kept_id"], row["similarity"]) for row in removals(tmp_path / "containment")] == [
+        ("part", "whole", 1.0)
+    ]
 
 
 def test_the_second_dataset_loses_to_the_index_what_it_would_lose_to_the_first(corpus, tmp_path):
@@ -191,6 +207,7 @@ def test_an_index_made_with_other_settings_is_refused(finished, tmp_path):
     [
         ({"jaccard_threshold": 80}, r"expected jaccard_threshold in \(0, 1\]; got 80"),
         ({"shingle": "words:5"}, "expected shingle to read 'word:5' or 'char:24'; got 'words:5'"),
+        ({"similarity": "jacard"}, "expected similarity to be one of .*; got 'jacard'; did you mean 'jaccard'"),
         ({"num_bands": 0}, "expected num_bands ≥ 1; got 0"),
         ({"index": "x", "perform_removal": False}, "expected perform_removal with index"),
     ],

@@ -1,7 +1,8 @@
 """`BaseExecutor`: where a plan runs."""
 
+import contextlib
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -45,6 +46,11 @@ class BaseExecutor:
 
     def check(self, plan: Plan) -> None:
         """Raise ConfigError if the plan can never run here (more GPUs than there are, ...)."""
+
+    @contextlib.contextmanager
+    def kept_ready(self) -> Iterator["BaseExecutor"]:
+        """Yield an executor for several runs in a row, which may keep between them what takes time to start."""
+        yield self
 
     def execute(self, plan: Plan, options: RunOptions) -> RunResult:
         """Run a plan to its end."""

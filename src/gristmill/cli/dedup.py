@@ -80,6 +80,7 @@ def fuzzy(
     bands: Annotated[int | None, typer.Option(help="Number of bands. Default: enough for the threshold.")] = None,
     rows: Annotated[int | None, typer.Option(help="Hashes in a band. Default: 5.")] = None,
     verify: Annotated[bool, typer.Option(help="Compare before removing.")] = True,
+    similarity: Annotated[str, typer.Option(help="jaccard, or containment: the share of what is removed.")] = "jaccard",
     index: IndexOption = None,
     dry_run: DryRun = False,
     fresh: Fresh = False,
@@ -105,6 +106,7 @@ def fuzzy(
         shingle=shingle,
         jaccard_threshold=threshold,
         verify=verify,
+        similarity=similarity,
         keep=keep,
         id_field=id_field,
         index=own,
@@ -112,6 +114,7 @@ def fuzzy(
         alarm_share=alarm_share,
         fresh=fresh,
     )
+    typer.echo(workflow.curve(), err=True)
     _run(workflow, workers, memory_limit, alarm_share, as_json=as_json)
 
 
@@ -172,5 +175,7 @@ def _run(
     typer.echo(describe(report, alarm_share=alarm_share), err=True)
     places = {"duplicates": result.metadata["duplicates_path"], "report": result.metadata["report_path"]}
     typer.echo("\n" + "\n".join(f"{name:<12} {path}" for name, path in places.items()), err=True)
+    for warning in cast("list[str]", result.metadata.get("warnings", [])):
+        typer.echo(f"warning: {warning}", err=True)
     if as_json:
         typer.echo(json.dumps(result.metadata, ensure_ascii=False))

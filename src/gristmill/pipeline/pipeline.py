@@ -81,7 +81,7 @@ class Pipeline:
             return executor.execute(plan, options)
         from gristmill.pipeline.chained_run import ChainedRun
 
-        with ChainedRun(executor, plan, options) as run:
+        with executor.kept_ready() as ready, ChainedRun(ready, plan, options) as run:
             return run.execute(compile_chain(self.name, self.stages, initial_tasks, run.path))
 
     def describe(self) -> str:

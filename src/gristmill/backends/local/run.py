@@ -88,8 +88,11 @@ class LocalRun:
         workers = self.executor.num_workers
         cpus = self.executor.cpus() if workers is None else max(workers, 1)
         limit, total = self.executor.memory_limit, self.memory_limit
-        # The driver is there already, and the fork server is about its size.
-        ours = 2 * resident_bytes([os.getpid()]) + cpus * WORKER_BYTES
+        driver = resident_bytes([os.getpid()])
+        is_known = self.server is not None and self.server.has_loaded
+        # A fork server that is only starting will be about the size of the driver, which has just begun too.
+        server = resident_bytes([self.server.process.pid]) if self.server is not None and is_known else driver
+        ours = driver + server + cpus * WORKER_BYTES
         if limit is not None and total < ours:
             raise ConfigError(
                 f"LocalExecutor: expected a memory_limit of at least {(ours + LEAST_BYTES) >> 20} MiB "

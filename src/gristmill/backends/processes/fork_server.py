@@ -4,7 +4,7 @@ It has no threads, so forking it is safe whatever the user's program has running
 workers, reports their ends, and when the driver is gone, however that happened, it kills them all, removes what the
 driver would have removed, and ends itself.
 
-Driver to server: ("plan", bytes) once, then ("start", worker, group, gpus) with [socket, crumb block] each.
+Driver to server: ("plan", bytes) once a run, then ("start", worker, group, gpus) with [socket, crumb block] each.
 Server to driver: ("loaded", error), ("started", worker, pid), ("exited", worker, wait status).
 """
 

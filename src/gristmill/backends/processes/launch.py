@@ -20,6 +20,8 @@ class Server:
 
     process: subprocess.Popen[bytes]
     sock: socket.socket
+    is_kept: bool = False  # for the next run; otherwise it ends with the one it was started for
+    has_loaded: bool = False  # a plan, so that its size tells what it will be
 
     def close(self) -> None:
         """Let the server see that the driver is gone: it kills its workers and ends."""

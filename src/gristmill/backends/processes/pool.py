@@ -98,11 +98,25 @@ class ProcessPool:
         """End every worker; none is left when this returns."""
         for number in list(self._workers):
             self.kill(number, "the run is over")
+        if self.server.is_kept:
+            self._await_ends()
         for worker in self._workers.values():
             worker.channel.close()
         self._workers.clear()
         self._selector.close()
-        self.server.close()
+        if not self.server.is_kept:
+            self.server.close()
+
+    def _await_ends(self) -> None:
+        """Hear of the end of every worker now: the next run has others of the same numbers."""
+        # If the server is gone, so are its workers.
+        with contextlib.suppress(RunFailed, ConfigError), selectors.DefaultSelector() as said:
+            said.register(self.server.sock, selectors.EVENT_READ)
+            while any(worker.status is None for worker in self._workers.values()):
+                said.select()
+                self._hear_server()
+                for number in list(self._workers):  # one that was only starting has a process now
+                    self.kill(number, "the run is over")
 
     def start(self, number: int, group: int, node: int, gpus: tuple[int, ...]) -> None:
         del node  # there is only this one
@@ -254,6 +268,7 @@ class ProcessPool:
             kind, *rest = message
             if kind == "loaded" and rest[0]:
                 raise ConfigError(f"the pipeline's stages cannot be loaded in a new process:\n{rest[0]}")
+            self.server.has_loaded = True
             if kind == "started":
                 self._workers[rest[0]].pid = rest[1]
             elif kind == "exited":

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import xxhash
 
-from gristmill.backends.base import BaseExecutor
 from gristmill.errors import ConfigError
 from gristmill.pipeline import Pipeline
 from gristmill.stages.text.io.writer import ArrowWriter
 from gristmill.workflows.deduplication.dedup_input import DedupInput
+from gristmill.workflows.deduplication.dedup_job import DedupJob
 
 if TYPE_CHECKING:
     from gristmill.engine.plan import AnyStage
@@ -66,22 +66,17 @@ class DatasetIndex:
         noted.write_text(json.dumps(found))
         return found
 
-    def add(
-        self,
-        documents: str,
-        filetype: str,
-        reducing: Callable[[DedupInput], "AnyStage"],
-        executor: BaseExecutor | None,
-    ) -> None:
-        """Take in the documents of a deduplicated dataset, reduced by the stage `reducing` returns."""
-        if self.own is None or not any(Path(documents).glob(f"*.{filetype}*")):
+    def add(self, job: DedupJob, reducing: Callable[[DedupInput], "AnyStage"]) -> None:
+        """Take in the documents that stay, reduced by the stage `reducing` returns."""
+        filetype = job.source.filetype
+        if self.own is None or not any(Path(job.kept_path).glob(f"*.{filetype}*")):
             return
-        source = DedupInput("index", documents, filetype)
+        source = DedupInput("index", job.kept_path, filetype)
         stage = reducing(source)
         part = self.own / self.dataset
         stages = [source.reader(stage.inputs()[1]), stage, ArrowWriter(str(part / "rows"))]
         line: list[AnyStage] = list(stages)  # type: ignore[arg-type]  # stages are invariant in their tasks
-        Pipeline("add_to_index", stages=line).run(executor, checkpoint_path=part / "run")
+        Pipeline("add_to_index", stages=line).run(job.executor, checkpoint_path=part / "run")
         header = self.own / "header.json"
         if not header.exists():
             temporary = header.with_name(".header.json.tmp")

@@ -1,9 +1,8 @@
 """`DedupInput`: the documents of a deduplication, which are read more than once and must be the same each time."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import cast
 
 from gristmill.engine.plan import AnyTask
 from gristmill.errors import ConfigError, nearest
@@ -69,34 +68,15 @@ class DedupInput:
         """The first file of a source partition."""
         return self._partitions[source].data[0]
 
-    def texts(self, numbers: Sequence[int], text_field: str) -> dict[int, str]:
-        """Return the texts of a few documents by number; those of an index, or without such a column, are not here."""
-        wanted: dict[int, list[int]] = {}
-        for number in numbers:
-            if number < OF_INDEX:
-                wanted.setdefault(number >> int(SOURCE_SHIFT), []).append(number)
-        found: dict[int, str] = {}
-        for place, own in wanted.items():
-            task = self._partitions[place]
-            for batch in self._batches(task):
-                if not batch.has_column(text_field):
-                    continue
-                here = self.numbers.of_batch(batch.task_id, batch.num_items)
-                rows = {number: number - int(here[0]) for number in own if len(here) and here[0] <= number <= here[-1]}
-                column = batch.column(text_field)
-                found |= {number: str(column[row].as_py() or "") for number, row in rows.items()}
-        return found
+    def partitions_of(self, numbers: Iterable[int]) -> list[FileGroupTask]:
+        """The source partitions some documents are in; those of an index are in none."""
+        places = sorted({number >> int(SOURCE_SHIFT) for number in numbers if number < OF_INDEX})
+        return [self._partitions[place] for place in places]
 
-    def _batches(self, task: FileGroupTask) -> Iterator[DocumentBatch]:
-        """Read a source partition here, its batches named as in a run."""
-        made = self.reader().decompose()[1].process(task)  # type: ignore[arg-type]  # a reader takes files
-        if isinstance(made, DocumentBatch):
-            made.task_id = task.partition_name
-            yield made
-            return
-        for piece, batch in enumerate(cast("Iterable[DocumentBatch]", made or ())):
-            batch.task_id = f"{task.partition_name}.{piece:04d}"
-            yield batch
+    def may_have(self, column: str) -> bool:
+        """Whether the first file has a column, or it cannot be told."""
+        columns = self.reader().decompose()[1].columns()
+        return columns is None or column in columns
 
 
 def given_input(

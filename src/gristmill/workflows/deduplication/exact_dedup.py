@@ -15,7 +15,6 @@ from gristmill.backends.base import BaseExecutor, Observer
 from gristmill.engine.plan import AnyStage, AnyTask
 from gristmill.errors import ConfigError
 from gristmill.kernels.arrow_arrays import from_numbers, to_numbers
-from gristmill.pipeline import Pipeline
 from gristmill.pipeline.workflow import WorkflowBase, WorkflowRunResult
 from gristmill.stages.deduplication.document_numbers import OF_INDEX
 from gristmill.stages.deduplication.exact.find_duplicates import FindDuplicates
@@ -28,10 +27,10 @@ from gristmill.stages.text.io.writer import ArrowWriter
 from gristmill.tasks.text_columns import from_texts
 from gristmill.workflows.deduplication.dataset_index import DatasetIndex
 from gristmill.workflows.deduplication.dedup_input import DedupInput, given_input
+from gristmill.workflows.deduplication.dedup_job import DedupJob, open_job
 from gristmill.workflows.deduplication.duplicates_table import Duplicates, no_duplicates
-from gristmill.workflows.deduplication.findings import write_findings
+from gristmill.workflows.deduplication.findings import Findings, remove_found
 from gristmill.workflows.deduplication.ignored_options import warn_ignored
-from gristmill.workflows.deduplication.removal import remove_documents, start_over
 
 ROW_BYTES = 48  # of a document on its way through the exchange
 PARTITION_ROWS = 2_000_000
@@ -92,37 +91,18 @@ class ExactDeduplicationWorkflow(WorkflowBase):
     ) -> WorkflowRunResult:
         """Find the duplicates, write their list, and unless told otherwise write the documents that stay."""
         started = time.monotonic()
-        source = self._source(initial_tasks)
         run_dir = Path(self.output_path) / ".gristmill" / "exact"
-        if self.fresh:
-            start_over(run_dir, self.output_path)
-        settings = {"kind": "exact", "normalize": self.normalize, "text_field": self.text_field}
-        index = DatasetIndex(settings, self.index, self.consult, self.output_path)
-        index_files = index.files(run_dir)
-        duplicates = self._identify(source, run_dir, index_files, executor, observer)
-        result = WorkflowRunResult("exact_deduplication")
-        findings = write_findings(
-            source,
-            duplicates,
-            self.output_path,
-            text_field=self.text_field,
-            ledger_path=run_dir / "identify" / "segment-1" / "ledger.jsonl",
-            alarm_share=self.alarm_share,
-        )
-        result.extend_metadata({**findings, "identification_time": time.monotonic() - started})
-        if self.perform_removal:
-            removed = remove_documents(
-                source,
-                duplicates.doc,
-                f"{self.output_path}/deduplicated",
-                run_dir,
-                executor=executor,
-                observer=observer,
-                write_kwargs=dict(self.write_kwargs or {}),
-            )
-            result.add_pipeline_tasks("removal", removed)
-            result.extend_metadata({"num_kept": removed.written, "quarantined": removed.quarantined})
-            index.add(f"{self.output_path}/deduplicated", source.filetype, self._for_index, executor)
+        source = self._source(initial_tasks)
+        with open_job(source, self.output_path, run_dir, executor, observer, fresh=self.fresh) as job:
+            settings = {"kind": "exact", "normalize": self.normalize, "text_field": self.text_field}
+            index = DatasetIndex(settings, self.index, self.consult, self.output_path)
+            ledger = run_dir / "identify" / "segment-1" / "ledger.jsonl"
+            findings = Findings(self._identify(job, index.files(run_dir)), self.text_field, ledger, self.alarm_share)
+            result = WorkflowRunResult("exact_deduplication", metadata=findings.write(job))
+            result.add_metadata("identification_time", time.monotonic() - started)
+            if self.perform_removal:
+                remove_found(job, findings, result, self.write_kwargs)
+                index.add(job, self._for_index)
         result.add_metadata("total_time", time.monotonic() - started)
         return result
 
@@ -139,16 +119,10 @@ class ExactDeduplicationWorkflow(WorkflowBase):
     def _for_index(self, source: DedupInput) -> AnyStage:
         return self._hashing(source, for_index=True)  # type: ignore[return-value]  # stages are invariant
 
-    def _identify(
-        self,
-        source: DedupInput,
-        run_dir: Path,
-        index_files: Sequence[str],
-        executor: BaseExecutor | None,
-        observer: Observer | None,
-    ) -> Duplicates:
+    def _identify(self, job: DedupJob, index_files: Sequence[str]) -> Duplicates:
+        source = job.source
         hashing = self._hashing(source)
-        index = run_dir / "index"
+        index = job.run_dir / "index"
         if index_files and not index.exists():
             write_index(index, *(read_column(index_files, name, np.uint64) for name in ("low", "high")))
         # A document of 1 KB on average: the input's size decides, never the machine.
@@ -158,10 +132,9 @@ class ExactDeduplicationWorkflow(WorkflowBase):
             hashing,
             Exchange(["low", "high"], partitions),
             FindDuplicates(index=str(index) if index_files else None),
-            ArrowWriter(str(run_dir / "duplicates")),
+            ArrowWriter(str(job.run_dir / "duplicates")),
         ]
-        pipeline = Pipeline("find_exact_duplicates", stages=stages)  # type: ignore[arg-type]  # stages are invariant
-        done = pipeline.run(executor, checkpoint_path=run_dir / "identify", observer=observer)
+        done = job.run("find_exact_duplicates", stages, ledger="identify")
         columns = ["doc", "kept_doc", *(["id", "kept_id"] if self.id_field else [])]
         rows = read_rows(done.output_files, columns)
         if not rows.num_rows:

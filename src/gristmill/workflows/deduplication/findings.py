@@ -1,46 +1,58 @@
-"""What every deduplication leaves for its user: `duplicates.parquet` and `report.json`."""
+"""What every deduplication leaves for its user: `duplicates.parquet`, `report.json` and the documents that stay."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from gristmill.workflows.deduplication.dedup_input import DedupInput
+from gristmill.pipeline.workflow import WorkflowRunResult
+from gristmill.workflows.deduplication.dedup_job import DedupJob
 from gristmill.workflows.deduplication.duplicates_table import Duplicates, write_duplicates
 from gristmill.workflows.deduplication.report import make_report
 
 REPORT_NAME = "report.json"
 
 
-def write_findings(
-    source: DedupInput,
-    duplicates: Duplicates,
-    output_path: str,
-    *,
-    text_field: str,
-    ledger_path: Path,
-    alarm_share: float,
-    near_misses: Sequence[tuple[int, int, float]] = (),
-) -> dict[str, object]:
-    """Write both files; return what a workflow's result says about them."""
-    table = duplicates.to_table(source)
-    path = write_duplicates(table, output_path)
-    report = make_report(
-        source,
-        duplicates,
-        table,
-        text_field=text_field,
-        ledger_path=ledger_path,
-        alarm_share=alarm_share,
-        near_misses=near_misses,
-    )
-    report_path = Path(output_path) / REPORT_NAME
-    temporary = report_path.with_name(f".{REPORT_NAME}.tmp")
-    temporary.write_text(json.dumps(report, indent=1, ensure_ascii=False), encoding="utf-8")
-    temporary.replace(report_path)
-    return {
-        "num_documents": report["documents"],
-        "num_duplicates": len(duplicates),
-        "duplicates_path": path,
-        "report_path": str(report_path),
-        "alarms": report["alarms"],
-    }
+@dataclass(frozen=True)
+class Findings:
+    """What a search has found, and what the report needs to know."""
+
+    duplicates: Duplicates
+    text_field: str
+    ledger_path: Path  # of the first pipeline, which has counted the documents
+    alarm_share: float
+    near_misses: Sequence[tuple[int, int, float]] = ()  # documents that stay, what they are like, how similar
+
+    def write(self, job: DedupJob) -> dict[str, object]:
+        """Write the list and the report; return what a workflow's result says about them."""
+        table = self.duplicates.to_table(job.source)
+        path = write_duplicates(table, job.output_path)
+        report = make_report(
+            job,
+            self.duplicates,
+            table,
+            text_field=self.text_field,
+            ledger_path=self.ledger_path,
+            alarm_share=self.alarm_share,
+            near_misses=self.near_misses,
+        )
+        report_path = Path(job.output_path) / REPORT_NAME
+        temporary = report_path.with_name(f".{REPORT_NAME}.tmp")
+        temporary.write_text(json.dumps(report, indent=1, ensure_ascii=False), encoding="utf-8")
+        temporary.replace(report_path)
+        return {
+            "num_documents": report["documents"],
+            "num_duplicates": len(self.duplicates),
+            "duplicates_path": path,
+            "report_path": str(report_path),
+            "alarms": report["alarms"],
+        }
+
+
+def remove_found(
+    job: DedupJob, found: Findings, result: WorkflowRunResult, write_kwargs: Mapping[str, object] | None = None
+) -> None:
+    """Write the documents that stay, and add to the result what became of them."""
+    done = job.remove(found.duplicates.doc, write_kwargs)
+    result.add_pipeline_tasks("removal", done)
+    result.extend_metadata({"num_kept": done.written, "quarantined": done.quarantined})

@@ -4,30 +4,29 @@ read, sketch ─▶ candidates by shared bands ─▶ read again, shingle ─▶
 ─▶ duplicates.parquet ─▶ read again, write those that stay
 """
 
-import sys
+import logging
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from gristmill.backends.base import BaseExecutor, Observer
 from gristmill.engine.plan import AnyStage, AnyTask
-from gristmill.errors import ConfigError
+from gristmill.errors import ConfigError, nearest
 from gristmill.kernels.dedup.banding import DEFAULT_ROWS, Banding, choose_bands
 from gristmill.pipeline.workflow import WorkflowBase, WorkflowRunResult
 from gristmill.stages.deduplication.fuzzy.shingling import Shingling
 from gristmill.stages.deduplication.keep_policy import KeepPolicy
 from gristmill.workflows.deduplication.dataset_index import DatasetIndex
 from gristmill.workflows.deduplication.dedup_input import DedupInput, given_input
-from gristmill.workflows.deduplication.findings import write_findings
-from gristmill.workflows.deduplication.fuzzy_search import FuzzySearch, FuzzySettings
+from gristmill.workflows.deduplication.dedup_job import open_job
+from gristmill.workflows.deduplication.findings import Findings, remove_found
+from gristmill.workflows.deduplication.fuzzy_search import Found, FuzzySearch, FuzzySettings
 from gristmill.workflows.deduplication.ignored_options import warn_ignored
-from gristmill.workflows.deduplication.removal import remove_documents, start_over
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+SIMILARITIES = ("jaccard", "containment")
+
+log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -38,7 +37,9 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
     that a pair at the threshold is compared with a probability of more than 0.999, unless `num_bands` and
     `minhashes_per_band` are given. Texts of fewer words than a shingle are duplicates of their equals only; documents
     without words are kept. `index` adds this dataset to an index and removes what is in it already; `consult` names
-    further ones. The same call continues a run that was killed.
+    further ones. The same call continues a run that was killed. With `similarity="containment"` a document goes when
+    that share of its shingles is in the one that stays; candidates are still those whose Jaccard similarity is high
+    enough for the bands.
     """
 
     cache_path: str | None
@@ -67,19 +68,24 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
     shingle: str = "word:5"
     jaccard_threshold: float = 0.8
     verify: bool = True
+    similarity: str = "jaccard"
     keep: str = "longest"
     id_field: str | None = None
     index: str | None = None
     consult: Sequence[str] = field(default_factory=tuple)
     alarm_share: float = 0.5
     fresh: bool = False
-    verbose: bool = True
 
     def __post_init__(self) -> None:
         who = type(self).__name__
         self.output_path = str(self.output_path).rstrip("/")
         if not 0 < self.jaccard_threshold <= 1:
             raise ConfigError(f"{who}: expected jaccard_threshold in (0, 1]; got {self.jaccard_threshold!r}")
+        if self.similarity not in SIMILARITIES:
+            raise ConfigError(
+                f"{who}: expected similarity to be one of {SIMILARITIES}; "
+                f"got {self.similarity!r}{nearest(self.similarity, SIMILARITIES)}"
+            )
         if self.index is not None and not self.perform_removal:
             raise ConfigError(f"{who}: expected perform_removal with index: it takes in the documents that stay")
         shingle = self.shingle if self.char_ngrams is None else f"char:{self.char_ngrams}"
@@ -93,6 +99,7 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
             self.id_field,
             self.seed,
             self.verify,
+            self.similarity == "containment",
         )
         defaults: dict[str, object] = {"lsh_rmm_pool_size": "auto", "lsh_spill_memory_limit": "auto", "env_vars": None}
         defaults |= {"use_async_memory": True, "use_64_bit_hash": False, "bands_per_iteration": 5, "cache_kwargs": None}
@@ -116,57 +123,37 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
     ) -> WorkflowRunResult:
         """Find the duplicates, write their list, and unless told otherwise write the documents that stay."""
         started = time.monotonic()
-        if self.verbose:
-            print(self._settings.banding.curve(), file=sys.stderr)
-        source = self._source(initial_tasks)
+        log.info(self.curve())
         run_dir = Path(self.cache_path or f"{self.output_path}/.gristmill") / "fuzzy"
-        if self.fresh:
-            start_over(run_dir, self.output_path)
-        index = DatasetIndex(self._settings.for_index(), self.index, self.consult, self.output_path)
-        search = FuzzySearch(source, self._settings, run_dir, index.files(run_dir), executor, observer)
-        found = search.run()
-        result = WorkflowRunResult("fuzzy_deduplication")
-        findings = write_findings(
-            source,
-            found.duplicates,
-            self.output_path,
-            text_field=self.text_field,
-            ledger_path=run_dir / "sketch-run" / "ledger.jsonl",
-            alarm_share=self.alarm_share,
-            near_misses=found.near_misses,
-        )
-        about = {
-            "num_bands": self._settings.banding.num_bands,
-            "minhashes_per_band": self._settings.banding.rows,
-            "largest_bucket": found.largest_bucket,
-            "warnings": found.warnings,
-            "identification_time": time.monotonic() - started,
-        }
-        result.extend_metadata({**findings, **about})
-        if self.verbose and found.warnings:
-            print("\n".join(found.warnings), file=sys.stderr)
-        if self.perform_removal:
-            self._remove(source, run_dir, found.duplicates.doc, result, executor, observer)
-            index.add(f"{self.output_path}/deduplicated", source.filetype, self._for_index, executor)
+        source = self._source(initial_tasks)
+        with open_job(source, self.output_path, run_dir, executor, observer, fresh=self.fresh) as job:
+            index = DatasetIndex(self._settings.for_index(), self.index, self.consult, self.output_path)
+            found = FuzzySearch(job, self._settings, index.files(run_dir)).run()
+            for warning in found.warnings:
+                log.warning(warning)
+            ledger = run_dir / "sketch-run" / "ledger.jsonl"
+            findings = Findings(found.duplicates, self.text_field, ledger, self.alarm_share, found.near_misses)
+            result = WorkflowRunResult("fuzzy_deduplication", metadata=findings.write(job))
+            result.extend_metadata(self._about(found))
+            result.add_metadata("identification_time", time.monotonic() - started)
+            if self.perform_removal:
+                remove_found(job, findings, result, self.write_kwargs)
+                index.add(job, self._for_index)
         result.add_metadata("total_time", time.monotonic() - started)
         return result
 
-    def _remove(
-        self,
-        source: DedupInput,
-        run_dir: Path,
-        removed: "NDArray[np.uint64]",
-        result: WorkflowRunResult,
-        executor: BaseExecutor | None,
-        observer: Observer | None,
-    ) -> None:
-        options = dict(self.write_kwargs or {})
-        output = f"{self.output_path}/deduplicated"
-        done = remove_documents(
-            source, removed, output, run_dir, executor=executor, observer=observer, write_kwargs=options
-        )
-        result.add_pipeline_tasks("removal", done)
-        result.extend_metadata({"num_kept": done.written, "quarantined": done.quarantined})
+    def curve(self) -> str:
+        """Return in lines for a person how likely a pair is compared, by its similarity."""
+        return self._settings.banding.curve()
+
+    def _about(self, found: Found) -> dict[str, object]:
+        banding = self._settings.banding
+        return {
+            "num_bands": banding.num_bands,
+            "minhashes_per_band": banding.rows,
+            "largest_bucket": found.largest_bucket,
+            "warnings": found.warnings,
+        }
 
     def _for_index(self, source: DedupInput) -> AnyStage:
         return self._settings.sketching(source, for_index=True)  # type: ignore[return-value]  # stages are invariant

@@ -6,13 +6,11 @@ whole or not at all, and is the same when it is computed again.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from gristmill.backends.base import BaseExecutor, Observer
 from gristmill.backends.run_result import RunResult
 from gristmill.kernels.arrow_arrays import from_numbers
 from gristmill.kernels.dedup.banding import Banding
@@ -37,13 +35,12 @@ from gristmill.stages.text.io.writer import ArrowWriter
 from gristmill.tasks import FileGroupTask
 from gristmill.tasks.text_columns import from_texts
 from gristmill.workflows.deduplication.dedup_input import DedupInput
+from gristmill.workflows.deduplication.dedup_job import DedupJob
 from gristmill.workflows.deduplication.duplicates_table import Duplicates
 from gristmill.workflows.deduplication.index_rows import write_index_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from gristmill.engine.plan import AnyStage
 
 PARTITION_BYTES = 32 * 1024**2  # of shingle sets and keys
 SHOWN_BUCKETS = 5
@@ -92,21 +89,11 @@ class Found:
 class FuzzySearch:
     """One search below one directory."""
 
-    def __init__(
-        self,
-        source: DedupInput,
-        settings: FuzzySettings,
-        run_dir: Path,
-        index_files: Sequence[str] = (),
-        executor: BaseExecutor | None = None,
-        observer: Observer | None = None,
-    ) -> None:
-        self.source = source
+    def __init__(self, job: DedupJob, settings: FuzzySettings, index_files: Sequence[str] = ()) -> None:
+        self.job = job
+        self.source = job.source
         self.settings = settings
-        self.run_dir = run_dir
         self.index_files = list(index_files)
-        self.executor = executor
-        self.observer = observer
 
     def run(self) -> Found:
         """Sketch, cluster, verify; return who loses to whom."""
@@ -128,19 +115,17 @@ class FuzzySearch:
 
     def _pipeline(self, name: str, stages: Sequence[object]) -> RunResult:
         """Run stages into Arrow files below the run directory."""
-        writer = ArrowWriter(str(self.run_dir / name))
-        line: list[AnyStage] = [*stages, writer]  # type: ignore[list-item]  # stages are invariant in their tasks
-        pipeline = Pipeline(f"fuzzy_{name}", stages=line)
-        return pipeline.run(self.executor, checkpoint_path=self.run_dir / f"{name}-run", observer=self.observer)
+        writer = ArrowWriter(str(self.job.run_dir / name))
+        return self.job.run(f"fuzzy_{name}", [*stages, writer], ledger=f"{name}-run")
 
     def _cluster(self, files: Sequence[str]) -> Clusters:
-        directory = self.run_dir / "clusters"
+        directory = self.job.run_dir / "clusters"
         if not directory.exists():
             s = self.settings
             stage = ClusterSketches(str(directory), s.banding, len(self.index_files), by_order=s.keep.kind == "first")
             pipeline = Pipeline("fuzzy_cluster", stages=[stage])  # type: ignore[list-item]  # stages are invariant
             task = FileGroupTask("sketches", [*self.index_files, *files])
-            pipeline.run(self.executor, [task], observer=self.observer)  # type: ignore[list-item]  # tasks too
+            pipeline.run(self.job.executor, [task], observer=self.job.observer)  # type: ignore[list-item]  # tasks too
         return Clusters.load(directory)
 
     def _verify(self, clusters: Clusters) -> pa.Table:
@@ -148,9 +133,9 @@ class FuzzySearch:
         s = self.settings
         if not len(clusters.positions):
             return _no_losers()
-        index_rows = write_index_rows(clusters, self.index_files, s.banding, self.run_dir / "index-rows.arrow")
+        index_rows = write_index_rows(clusters, self.index_files, s.banding, self.job.run_dir / "index-rows.arrow")
         size = int(clusters.sizes.sum()) * 4 + len(clusters.sizes) * 8 * s.banding.num_bands
-        shingling = s.shingling, s.banding, str(self.run_dir / "clusters"), s.text_field, s.seed
+        shingling = s.shingling, s.banding, str(self.job.run_dir / "clusters"), s.text_field, s.seed
         stages = [
             self.source.reader([s.text_field]),
             ShingleCandidates(self.source.numbers, *shingling),

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from gristmill.backends.base import BaseExecutor, Observer
+from gristmill.backends.run_result import RunResult
 from gristmill.errors import ConfigError
-from gristmill.pipeline import Pipeline
 from gristmill.pipeline.workflow import WorkflowBase, WorkflowRunResult
 from gristmill.stages.deduplication.exact.find_duplicates import FindDuplicates
 from gristmill.stages.deduplication.exact.hash_parts import SEPARATORS, HashParts, RemoveParts, Unit, write_parts
@@ -17,7 +17,7 @@ from gristmill.stages.deduplication.row_files import read_column
 from gristmill.stages.exchange import Exchange
 from gristmill.stages.text.io.writer import ArrowWriter
 from gristmill.workflows.deduplication.dedup_input import WRITERS, DedupInput
-from gristmill.workflows.deduplication.removal import start_over
+from gristmill.workflows.deduplication.dedup_job import DedupJob, open_job
 
 PARTITION_BYTES = 64 * 1024**2
 
@@ -60,8 +60,15 @@ class PartDeduplicationWorkflow(WorkflowBase):
         who = type(self).__name__
         source = DedupInput(who, path, self.input_filetype, self.input_blocksize, None, self.read_kwargs)
         run_dir = Path(self.output_path) / ".gristmill" / f"{self.unit}s"
-        if self.fresh:
-            start_over(run_dir, self.output_path)
+        with open_job(source, self.output_path, run_dir, executor, observer, fresh=self.fresh) as job:
+            num_parts, done = self._run(job)
+        numbers = {"num_parts_removed": num_parts, "num_documents": done.read, "num_kept": done.written}
+        return WorkflowRunResult(
+            "part_deduplication", {"removal": done}, {**numbers, "total_time": time.monotonic() - started}
+        )
+
+    def _run(self, job: DedupJob) -> tuple[int, RunResult]:
+        source, run_dir = job.source, job.run_dir
         stages = [
             source.reader([self.text_field]),
             HashParts(source.numbers, self.unit, self.text_field, self.min_chars),
@@ -69,16 +76,10 @@ class PartDeduplicationWorkflow(WorkflowBase):
             FindDuplicates(self.min_count),
             ArrowWriter(str(run_dir / "duplicates")),
         ]
-        pipeline = Pipeline("find_repeated_parts", stages=stages)  # type: ignore[arg-type]  # stages are invariant
-        found = pipeline.run(executor, checkpoint_path=run_dir / "identify", observer=observer)
+        found = job.run("find_repeated_parts", stages, ledger="identify")
         doc = read_column(found.output_files, "doc", np.uint64)
         if not (run_dir / "parts").exists():
             write_parts(run_dir / "parts", doc, read_column(found.output_files, "part", np.int32))
         removing = RemoveParts(source.numbers, str(run_dir / "parts"), self.unit, self.text_field, self.min_left_chars)
-        writer = WRITERS[source.filetype](f"{self.output_path}/deduplicated")
-        pipeline = Pipeline("remove_repeated_parts", stages=[source.reader(), removing, writer])  # type: ignore[list-item]
-        done = pipeline.run(executor, checkpoint_path=run_dir / "remove", observer=observer)
-        numbers = {"num_parts_removed": len(doc), "num_documents": done.read, "num_kept": done.written}
-        return WorkflowRunResult(
-            "part_deduplication", {"removal": done}, {**numbers, "total_time": time.monotonic() - started}
-        )
+        writer = WRITERS[source.filetype](job.kept_path)
+        return len(doc), job.run("remove_repeated_parts", [source.reader(), removing, writer], ledger="remove")

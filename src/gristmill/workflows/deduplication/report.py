@@ -7,12 +7,14 @@ import difflib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from gristmill.engine import ledger
 from gristmill.workflows.deduplication.dedup_input import DedupInput
+from gristmill.workflows.deduplication.dedup_job import DedupJob
 from gristmill.workflows.deduplication.duplicates_table import Duplicates
 
 LARGEST_SHOWN = 20
@@ -23,7 +25,7 @@ DIFFERENCES_SHOWN = 3
 
 
 def make_report(
-    source: DedupInput,
+    job: DedupJob,
     duplicates: Duplicates,
     table: pa.Table,
     *,
@@ -33,7 +35,7 @@ def make_report(
     near_misses: Sequence[tuple[int, int, float]] = (),
 ) -> dict[str, object]:
     """Return the report as one JSON object."""
-    read = _read_by_file(source, ledger_path)
+    read = _read_by_file(job.source, ledger_path)
     files = table.column("source").combine_chunks().value_counts() if len(duplicates) else ()
     lost = Counter({str(entry["values"]): int(entry["counts"].as_py()) for entry in files})
     sources = {
@@ -43,15 +45,20 @@ def make_report(
     }
     closest = np.argsort(duplicates.similarity, kind="stable")[:EXAMPLES_SHOWN].tolist()
     pairs = [(int(duplicates.doc[i]), int(duplicates.kept_doc[i]), float(duplicates.similarity[i])) for i in closest]
+    above, below = [pair for pair in pairs if pair[2] < 1], near_misses[:EXAMPLES_SHOWN]
+    largest = _largest(duplicates)
+    wanted = {int(n) for cluster in largest for n in (cluster.kept, duplicates.doc[cluster.compared])}
+    wanted |= {number for one, other, _ in (*above, *below) for number in (one, other)}
+    texts = job.texts(wanted, text_field)
     return {
         "documents": sum(read.values()),
         "removed": len(duplicates),
         "cluster_sizes": _histogram(duplicates),
         "sources": sources,
         "alarms": [file for file, own in sources.items() if own["share"] > alarm_share],
-        "largest_clusters": _largest(source, duplicates, table, text_field),
-        "just_above": _examples(source, [p for p in pairs if p[2] < 1], text_field),
-        "just_below": _examples(source, near_misses[:EXAMPLES_SHOWN], text_field),
+        "largest_clusters": [_shown(cluster, duplicates, table, texts) for cluster in largest],
+        "just_above": _examples(above, texts),
+        "just_below": _examples(below, texts),
     }
 
 
@@ -106,30 +113,34 @@ def _bin(exponent: int) -> str:
     return str(high) if low == high else f"{low}-{high}"
 
 
-def _largest(source: DedupInput, duplicates: Duplicates, table: pa.Table, text_field: str) -> list[dict[str, object]]:
+class _Cluster(NamedTuple):
+    kept: int
+    size: int
+    compared: int  # the least similar of the removed ones, by its place in the list: the most interesting to look at
+
+
+def _largest(duplicates: Duplicates) -> list[_Cluster]:
     kept_docs, counts = np.unique(duplicates.kept_doc, return_counts=True)
-    order = np.lexsort((kept_docs, -counts))[:LARGEST_SHOWN]
-    largest = [(int(kept_docs[i]), int(counts[i])) for i in order]
-    examples: dict[int, int] = {}
-    for kept, _ in largest:  # the least similar of each: the most interesting to compare
-        members = np.flatnonzero(duplicates.kept_doc == np.uint64(kept))
-        examples[kept] = int(members[np.argmin(duplicates.similarity[members])])
-    wanted = [number for kept, _ in largest for number in (kept, int(duplicates.doc[examples[kept]]))]
-    texts = source.texts(wanted, text_field)
-    return [
-        {
-            "size": count + 1,
-            "kept_id": table.column("kept_id")[examples[kept]].as_py(),
-            "compared_id": table.column("id")[examples[kept]].as_py(),
-            "text": texts.get(kept, "")[:SHOWN_CHARS],
-            "differences": differences(texts.get(kept, ""), texts.get(int(duplicates.doc[examples[kept]]), "")),
-        }
-        for kept, count in largest
-    ]
+    found = []
+    for i in np.lexsort((kept_docs, -counts))[:LARGEST_SHOWN]:
+        members = np.flatnonzero(duplicates.kept_doc == kept_docs[i])
+        compared = members[np.argmin(duplicates.similarity[members])]
+        found.append(_Cluster(int(kept_docs[i]), int(counts[i]) + 1, int(compared)))
+    return found
 
 
-def _examples(source: DedupInput, pairs: Sequence[tuple[int, int, float]], text_field: str) -> list[dict[str, object]]:
-    texts = source.texts([number for one, other, _ in pairs for number in (one, other)], text_field)
+def _shown(cluster: _Cluster, duplicates: Duplicates, table: pa.Table, texts: Mapping[int, str]) -> dict[str, object]:
+    kept, compared = texts.get(cluster.kept, ""), texts.get(int(duplicates.doc[cluster.compared]), "")
+    return {
+        "size": cluster.size,
+        "kept_id": table.column("kept_id")[cluster.compared].as_py(),
+        "compared_id": table.column("id")[cluster.compared].as_py(),
+        "text": kept[:SHOWN_CHARS],
+        "differences": differences(kept, compared),
+    }
+
+
+def _examples(pairs: Sequence[tuple[int, int, float]], texts: Mapping[int, str]) -> list[dict[str, object]]:
     return [
         {
             "similarity": round(similarity, 4),

@@ -4,7 +4,6 @@ read, extract embeddings ─▶ k-means on a sample ─▶ assign ─▶ exchang
 ─▶ duplicates.parquet ─▶ read again, write those that stay
 """
 
-import shutil
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
@@ -17,7 +16,6 @@ from gristmill.backends.base import BaseExecutor, Observer
 from gristmill.errors import ConfigError
 from gristmill.kernels.arrow_arrays import from_numbers, to_numbers
 from gristmill.kernels.kmeans import fit
-from gristmill.pipeline import Pipeline
 from gristmill.pipeline.workflow import WorkflowBase, WorkflowRunResult
 from gristmill.stages.deduplication.embeddings.extract_embeddings import ExtractEmbeddings, to_matrix
 from gristmill.stages.deduplication.embeddings.find_semantic_duplicates import (
@@ -31,10 +29,10 @@ from gristmill.stages.exchange import Exchange
 from gristmill.stages.text.io.reader import ArrowReader
 from gristmill.stages.text.io.writer import ArrowWriter
 from gristmill.workflows.deduplication.dedup_input import DedupInput
+from gristmill.workflows.deduplication.dedup_job import DedupJob, open_job
 from gristmill.workflows.deduplication.duplicates_table import Duplicates, no_duplicates
-from gristmill.workflows.deduplication.findings import write_findings
+from gristmill.workflows.deduplication.findings import Findings, remove_found
 from gristmill.workflows.deduplication.ignored_options import warn_ignored
-from gristmill.workflows.deduplication.removal import remove_documents
 
 SAMPLE_ROWS = 50_000  # embeddings k-means sees at most
 MAX_PARTITIONS = 256
@@ -109,40 +107,25 @@ class SemanticDeduplicationWorkflow(WorkflowBase):
         started = time.monotonic()
         chosen = executor or pairwise_executor or kmeans_executor
         run_dir = Path(self.cache_path or f"{self.output_path}/.gristmill") / "semantic"
-        if self.clear_output:
-            shutil.rmtree(run_dir, ignore_errors=True)
-            shutil.rmtree(f"{self.output_path}/deduplicated", ignore_errors=True)
         path = self.input_path if isinstance(self.input_path, str) else [str(path) for path in self.input_path]
         extensions, options = self.input_file_extensions, self.read_kwargs
         source = DedupInput(type(self).__name__, path, self.input_filetype, None, extensions, options)
-        duplicates = self._search(source, run_dir, chosen, observer)
-        ledger = run_dir / "extract-run" / "ledger.jsonl"
-        findings = write_findings(
-            source,
-            duplicates,
-            self.output_path,
-            text_field=self.text_field,
-            ledger_path=ledger,
-            alarm_share=self.alarm_share,
-        )
-        result = WorkflowRunResult("semantic_deduplication", metadata=findings)
-        if self.perform_removal:
-            output = f"{self.output_path}/deduplicated"
-            done = remove_documents(source, duplicates.doc, output, run_dir, executor=chosen, observer=observer)
-            result.add_pipeline_tasks("removal", done)
-            result.add_metadata("num_kept", done.written)
+        with open_job(source, self.output_path, run_dir, chosen, observer, fresh=self.clear_output) as job:
+            ledger = run_dir / "extract-run" / "ledger.jsonl"
+            findings = Findings(self._search(job), self.text_field, ledger, self.alarm_share)
+            result = WorkflowRunResult("semantic_deduplication", metadata=findings.write(job))
+            if self.perform_removal:
+                remove_found(job, findings, result)
         result.add_metadata("total_time", time.monotonic() - started)
         return result
 
-    def _search(
-        self, source: DedupInput, run_dir: Path, executor: BaseExecutor | None, observer: Observer | None
-    ) -> Duplicates:
+    def _search(self, job: DedupJob) -> Duplicates:
+        source, run_dir = job.source, job.run_dir
         ranking = self.ranking_strategy
         columns = () if ranking is None else tuple(ranking.metadata_cols)
         extracting = ExtractEmbeddings(source.numbers, self.embedding_field, self.id_field, columns)
         stages = [source.reader(extracting.inputs()[1]), extracting, ArrowWriter(str(run_dir / "embeddings"))]
-        extract = Pipeline("extract_embeddings", stages=stages)  # type: ignore[arg-type]  # stages are invariant
-        files = extract.run(executor, checkpoint_path=run_dir / "extract-run", observer=observer).output_files
+        files = job.run("extract_embeddings", stages, ledger="extract-run").output_files
         centroids = run_dir / "centroids.npy"
         if not files:
             return no_duplicates()
@@ -156,8 +139,7 @@ class SemanticDeduplicationWorkflow(WorkflowBase):
             finding,
             ArrowWriter(str(run_dir / "pairs")),
         ]
-        search = Pipeline("find_semantic_duplicates", stages=stages)  # type: ignore[arg-type]  # stages are invariant
-        found = search.run(executor, checkpoint_path=run_dir / "pairs-run", observer=observer)
+        found = job.run("find_semantic_duplicates", stages, ledger="pairs-run")
         rows = read_rows(found.output_files, ["doc", "kept_doc", "similarity", "id", "kept_id"])
         if not rows.num_rows:
             return no_duplicates()

@@ -1,0 +1,70 @@
+"""Runs in a row share the process that forks their workers, and nothing else."""
+
+import os
+
+import psutil
+import pytest
+
+from gristmill.backends.local import LocalExecutor
+from gristmill.errors import TooManyQuarantined
+from gristmill.pipeline import Pipeline
+from gristmill.stages.base import ProcessingStage
+from gristmill.tasks import EmptyTask, Task
+
+pytestmark = pytest.mark.slow
+
+
+class NumberTask(Task[int]):
+    """A number."""
+
+    @property
+    def num_items(self):
+        return 1
+
+    def validate(self):
+        return True
+
+
+class SayParent(ProcessingStage[EmptyTask, NumberTask]):
+    name = "say_parent"
+
+    def process(self, task):
+        return NumberTask(dataset_name="parent", data=os.getppid())
+
+
+class Fails(ProcessingStage[EmptyTask, NumberTask]):
+    name = "fails"
+
+    def process(self, task):
+        raise ValueError("on purpose")
+
+
+def parent_of_workers(executor):
+    return Pipeline("say", stages=[SayParent()]).run(executor)[0].data
+
+
+def test_workers_of_two_runs_have_the_same_parent_while_it_is_kept():
+    with LocalExecutor(num_workers=2).kept_ready() as ready:
+        parents = {parent_of_workers(ready), parent_of_workers(ready)}
+        (parent,) = parents
+        assert psutil.pid_exists(parent)
+        assert psutil.Process(parent).children() == []
+    assert not psutil.pid_exists(parent)
+
+
+def test_otherwise_each_run_has_its_own():
+    executor = LocalExecutor(num_workers=1)
+    assert parent_of_workers(executor) != parent_of_workers(executor)
+
+
+def test_a_run_that_failed_leaves_the_next_one_unharmed():
+    with LocalExecutor(num_workers=2).kept_ready() as ready:
+        with pytest.raises(TooManyQuarantined):
+            Pipeline("fail", stages=[Fails()]).run(ready, max_quarantined=0)
+        assert parent_of_workers(ready)
+
+
+def test_without_processes_there_is_nothing_to_keep():
+    executor = LocalExecutor(num_workers=0)
+    with executor.kept_ready() as ready:
+        assert ready is executor
