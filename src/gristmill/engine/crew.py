@@ -8,7 +8,7 @@ first.
 
 import itertools
 from collections import OrderedDict
-from collections.abc import Set
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -18,7 +18,6 @@ from gristmill.engine.task_state import TaskRecord
 WorkerState = Enum("WorkerState", "STARTING READY DRAINING")
 
 NO_SHELF = -1
-NOWHERE: Set[int] = frozenset()
 
 
 @dataclass(slots=True, eq=False)
@@ -132,26 +131,31 @@ class Crew:
             self._shelves[shelf].setdefault(worker.node, OrderedDict())[worker.id] = worker
             self._lowest = min(self._lowest, shelf)
 
-    def least_loaded(
-        self, *, below: int, avoid: int = -1, near: int | None = None, full: Set[int] = NOWHERE
-    ) -> WorkerRecord | None:
-        """The worker that holds the fewest tasks, fewer than `below`, on no machine that is `full`.
+    def least_loaded(self, *, below: int, avoid: int = -1, near: int | None = None) -> Iterator[WorkerRecord]:
+        """The worker that holds the fewest tasks, fewer than `below`; then, machine by machine, who could replace it.
 
-        Of several the one on the machine `near`; `avoid` only if there is no other.
+        Of several the one on the machine `near`; `avoid` only if there is no other. Whoever does not take the first has
+        found its machine full, and goes on: one pass over the machines, and no other of the same one. Nobody's load may
+        change meanwhile.
         """
         shelves = self._shelves
         while self._lowest < len(shelves) and not shelves[self._lowest]:
             self._lowest += 1
         last_resort = None
+        full: set[int] = set()
         for shelf in shelves[self._lowest : below]:
-            here = shelf.get(near) if near is not None and near not in full else None
-            boxes = (box for node, box in shelf.items() if node not in full)
-            for box in boxes if here is None else itertools.chain([here], boxes):
+            here = shelf.get(near) if near is not None else None
+            for box in shelf.values() if here is None else itertools.chain([here], shelf.values()):
                 for number, worker in box.items():
+                    if worker.node in full:
+                        break
                     if number != avoid:
-                        return worker
+                        full.add(worker.node)
+                        yield worker
+                        break
                     last_resort = worker
-        return last_resort
+        if last_resort is not None and last_resort.node not in full:
+            yield last_resort
 
     def most_loaded(self, *, above: int) -> WorkerRecord | None:
         """Of the workers that hold the most tasks, more than `above`, the one that has run its task for longest."""

@@ -65,13 +65,8 @@ class Dispatcher:
         s, size, workers = self.scheduler, group.plan.batch_size, group.crew.num_ready
         more_coming = s.more_is_coming(index)
         slots = self.slots(group, more_coming=more_coming)
-        full: set[int] = set()  # machines without memory for the head of the queue
         while group.queue:
             head = group.queue[0]
-            # A task that failed is tried elsewhere, if there is room elsewhere.
-            worker = group.crew.least_loaded(below=slots, avoid=head.last_worker, near=head.node, full=full)
-            if worker is None:
-                return
             if size == 1:
                 count = -(-len(group.queue) // workers)
             else:
@@ -85,16 +80,16 @@ class Dispatcher:
                 )
             if count == 0:
                 return
-            if not self._send(worker, group, index, min(count, slots - len(worker.assigned))):
-                full.add(worker.node)
-            else:
-                full.clear()
+            # A task that failed is tried elsewhere, if there is room elsewhere.
+            workers_in_turn = group.crew.least_loaded(below=slots, avoid=head.last_worker, near=head.node)
+            if not any(self._send(w, group, index, min(count, slots - len(w.assigned))) for w in workers_in_turn):
+                return
 
     def _share_out(self, index: int, group: GroupRecord) -> None:
         """If nothing is waiting, give idle workers what waits behind other tasks, or a straggler's second run."""
         crew = group.crew
         for _ in range(crew.num_ready):
-            if group.queue or crew.least_loaded(below=1) is None or self.must_wait(index):
+            if group.queue or not crew.num_idle or self.must_wait(index):
                 return
             if not self._find_work(index, group):
                 return

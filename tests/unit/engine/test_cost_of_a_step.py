@@ -88,3 +88,21 @@ def test_planning_on_few_workers_is_done_at_once():
     crew.scheduler.fleet.rescale_now = True
 
     assert crew.scheduler.fleet.next_rescale() <= crew.now
+
+
+def step_where_memory_is_full(machines):
+    """A scheduler whose machines have room for one task each and workers that could hold two, and its next step."""
+    s = Scheduler((group(0, num_workers=machines),), SchedulerConfig(num_sources=3 * machines, rescale_interval_s=60.0))
+    s.handle(*(e.NodeJoined(node, 1.0, (), 10) for node in range(machines)))
+    s.handle(*(e.WorkerReady(number) for number in range(machines)))
+    commands = s.handle(e.SourceListed(tuple(e.SourceItem(i, f"p{i}", 100, i) for i in range(3 * machines))))
+    sent = [(x.worker, a.task) for x in commands if isinstance(x, c.SendTask) for call in x.calls for a in call]
+    assert len(sent) == machines
+    s.handle(e.Ticked(1.0), e.TaskFinished(*sent[0], (), 0.5, ()))
+    return lambda: s.handle(e.Ticked(1.0 + BEAT_S))
+
+
+def test_a_step_looks_at_every_machine_once_where_memory_is_full_on_all():
+    few, many = (lines_of(step_where_memory_is_full(machines)) for machines in (20, 200))
+
+    assert many < 12 * few

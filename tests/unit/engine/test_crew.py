@@ -27,8 +27,7 @@ def give(crew, worker, count):
 
 
 def chosen(crew, *, below=10, avoid=-1):
-    worker = crew.least_loaded(below=below, avoid=avoid)
-    return None if worker is None else worker.id
+    return next((worker.id for worker in crew.least_loaded(below=below, avoid=avoid)), None)
 
 
 def test_the_worker_with_the_fewest_tasks_is_chosen():
@@ -72,13 +71,21 @@ def test_a_stalled_worker_is_not_chosen_before_its_outputs_are_granted():
     assert (chosen(crew), crew.num_stalled) == (0, 0)
 
 
-def test_among_equals_the_one_near_the_data_is_chosen_and_none_where_memory_is_full():
-    crew = crew_of(1, 0, 0, nodes=(0, 0, 1))
+def in_turn(crew, **options):
+    return [worker.id for worker in crew.least_loaded(below=10, **options)]
 
-    assert crew.least_loaded(below=10, near=1).id == 2
-    assert crew.least_loaded(below=10, near=0, full={0}).id == 2
-    assert crew.least_loaded(below=10, near=1, full={1}).id == 1
-    assert crew.least_loaded(below=10, full={0, 1}) is None
+
+def test_among_equals_the_one_near_the_data_is_chosen_and_then_one_of_each_other_machine():
+    crew = crew_of(1, 0, 0, 2, nodes=(0, 0, 1, 2))
+
+    assert in_turn(crew) == [1, 2, 3]
+    assert in_turn(crew, near=0) == [1, 2, 3]
+    assert in_turn(crew, near=1) == [2, 1, 3]
+
+
+def test_the_worker_a_task_failed_on_comes_last_and_not_after_another_of_its_machine():
+    assert in_turn(crew_of(0, 1, nodes=(0, 1)), avoid=0) == [1, 0]
+    assert in_turn(crew_of(0, 1, 1, nodes=(0, 1, 0)), avoid=0) == [1, 2]
 
 
 def test_of_those_that_hold_the_most_the_one_that_has_run_longest_is_found():
@@ -116,6 +123,6 @@ def test_the_choice_is_that_of_a_search_through_all_workers(loads, changes):
         elif change == "emit" and worker.assigned:
             crew.emitted(worker, next(iter(worker.assigned)))
         ready = [w for w in crew.workers.values() if w.state is WorkerState.READY and not w.is_stalled]
-        found = crew.least_loaded(below=3, avoid=-1)
+        found = next(crew.least_loaded(below=3), None)
         fewest = min((len(w.assigned) for w in ready if len(w.assigned) < 3), default=None)
         assert (None if found is None else len(found.assigned)) == fewest
