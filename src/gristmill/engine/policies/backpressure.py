@@ -105,8 +105,6 @@ class MemoryBook:
         node = self.nodes[at]
         if node.reserved_total == 0 and not any(node.held[group + 1 :]):
             return True  # nothing runs here and nothing waits further on: alone it may be as large as it is
-        if not self.reserved and not any(any(other.held[group + 1 :]) for other in self.nodes.values()):
-            return True  # what waits further on here has no worker here, and nothing else can move
         taken = node.held_total + node.reserved_total + self._unmet(node, group)
         return taken + self._amount(group, num_bytes, moves=source != at) <= node.limit
 

@@ -32,8 +32,6 @@ def batch_of(
     """
     if queued == 0:
         return 0
-    if batch_size == 1:
-        return 1
     if more_coming:
         return min(queued, batch_size) if queued >= batch_size or oldest_wait_s >= FLUSH_S else 0
     return max(1, min(queued, batch_size, tail_share(remaining, workers)))

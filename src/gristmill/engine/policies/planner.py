@@ -135,8 +135,6 @@ def area_bound(demands: Iterable[Demand], rooms: Sequence[Room]) -> float:
     cpus = gpus = 0.0
     memory = max((gb for room in rooms for gb in room.gpu_memory_gb), default=0.0)
     for d in demands:
-        if d.remaining <= 0:
-            continue
         seconds = d.remaining / d.rate
         cpus += seconds * cpu_units(d.resources)
         if d.resources.requires_gpu:

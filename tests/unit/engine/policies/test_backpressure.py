@@ -65,6 +65,14 @@ def test_a_task_runs_alone_however_large_it_is():
     assert admits(book(0), 0, 10**9)
 
 
+def test_a_task_runs_alone_on_its_machine_whatever_the_others_do():
+    memory = book(1000, 1000)
+    send(memory, 1, 0, 100, at=0)
+
+    assert admits(memory, 0, 10**9, at=1)
+    assert not admits(memory, 0, 10**9, at=0)
+
+
 def test_a_second_task_is_admitted_only_within_the_limit():
     memory = book()
     send(memory, 1, 0, 100)  # 500 reserved

@@ -54,6 +54,20 @@ def test_two_workers_of_six_tenths_do_not_share_a_gpu():
     assert pack({0: 2}, shape, [room(gpus=2)]).new == [Placed(0, 0, ((0, 6000),)), Placed(0, 0, ((1, 6000),))]
 
 
+def test_a_share_joins_the_one_that_is_there_and_leaves_the_other_gpu_whole():
+    present = [Placed(0, 0, ((1, 2500),))]
+    packing = pack({0: 2}, {0: Resources(cpus=0, gpus=0.25)}, [room(gpus=2)], present)
+
+    assert (packing.kept, packing.new) == (present, [Placed(0, 0, ((1, 2500),))])
+
+
+def test_a_worker_nobody_wants_any_more_is_not_kept():
+    shapes = {0: Resources(cpus=1), 1: Resources(cpus=1)}
+    packing = pack({0: 1}, shapes, [room()], [Placed(1, 0, ())])
+
+    assert (packing.kept, packing.new) == ([], [Placed(0, 0, ())])
+
+
 def test_shares_fill_a_gpu_that_is_in_use_before_a_whole_one():
     shapes = {0: Resources(cpus=0, gpus=0.25), 1: Resources(cpus=0, gpus=1)}
     packing = pack({0: 4, 1: 1}, shapes, [room(gpus=2)])

@@ -40,8 +40,9 @@ def test_a_worker_without_gpu_fits_anywhere():
     assert place(Resources(), [], []) == ()
 
 
-def test_a_share_goes_to_the_fullest_gpu_it_fits_on():
-    assert place(Resources(gpus=0.3), [UNITS, 4000, 2000], [80] * 3) == ((1, 3000),)
+@pytest.mark.parametrize(("free", "gpu"), [([UNITS, 4000, 2000], 1), ([4000, 5000, UNITS], 0), ([2000, 4000, 4000], 1)])
+def test_a_share_goes_to_the_fullest_gpu_it_fits_on_and_of_equals_to_the_first(free, gpu):
+    assert place(Resources(gpus=0.3), free, [80] * 3) == ((gpu, 3000),)
 
 
 def test_a_share_that_fits_nowhere_waits():

@@ -209,3 +209,30 @@ def test_a_change_that_gains_next_to_nothing_does_not_pay():
 
     assert not pays(stages, {0: 100}, {0: 102}, change_s=0.0)
     assert pays(stages, {0: 100}, {0: 104}, change_s=0.0)
+
+
+def test_a_change_to_nothing_or_with_nothing_left_does_not_pay():
+    stages = stages_with_rest(100)
+
+    assert not pays(stages, {0: 1, 1: 1}, {0: 0, 1: 1}, change_s=0.0)
+    assert not pays(stages_with_rest(0), {0: 1, 1: 1}, {0: 5, 1: 5}, change_s=0.0)
+
+
+def test_a_group_without_workers_serves_nothing():
+    assert throughput([Demand(0, Resources(), 1.0, 1.0)], {}) == 0.0
+
+
+def test_a_number_for_every_machine_is_needed_whatever_the_throughput():
+    demand = Demand(0, Resources(), 10.0, 2.0, per_node=3, cap=4)
+
+    assert [demand.need(theta, 2) for theta in (0.0, 100.0)] == [6, 6]
+    assert demand.most(2) == demand.theta(4) == 4 * 2.0 / 10.0
+
+
+def test_the_area_bound_is_that_of_the_scarcer_resource():
+    stages = [Demand(0, Resources(cpus=2), 3.0, 0.5), Demand(1, Resources(cpus=1, gpus=0.5), 1.0, 0.25)]
+
+    assert area_bound(stages, rooms(1, cpus=8, gpus=8)) == pytest.approx(8 / (3 / 0.5 * 2 + 1 / 0.25))
+    assert area_bound(stages, rooms(1, cpus=80, gpus=1)) == pytest.approx(1 / (0.5 / 0.25))
+    assert area_bound([Demand(0, Resources(cpus=0, gpus=2), 1.0, 1.0)], rooms(1, gpus=8)) == pytest.approx(4)
+    assert area_bound([Demand(0, Resources(), 0.0, 1.0)], rooms(1)) == math.inf

@@ -22,6 +22,15 @@ def test_a_straggler_lowers_the_rate_before_it_has_ended():
     assert rate.per_worker([8.0]) < rate.per_worker()
 
 
+def test_a_straggler_counts_with_the_time_beyond_the_mean():
+    assert rate_of(2.0, 2.0, 2.0).per_worker([8.0, 1.0]) == pytest.approx(3 / (3 * 2.0 + 6.0), rel=0.02)
+
+
+def test_tasks_of_no_time_have_a_rate_too():
+    assert rate_of(*[0.001] * 8).per_worker() == pytest.approx(1000)
+    assert rate_of(0.0).per_worker() > 1e8
+
+
 def test_tasks_under_way_as_usual_change_nothing():
     rate = rate_of(*[1.0] * 100)
 
@@ -47,6 +56,12 @@ def test_with_many_workers_an_estimate_rests_on_seconds_and_not_on_a_number_of_t
         rate.add(seconds, 1, workers=100)
 
     assert rate.per_worker() == pytest.approx(1 / (1 + 3 / MEMORY_S), rel=0.05)
+
+
+def test_an_estimate_of_quick_tasks_rests_on_seconds_too():
+    rate = rate_of(*[0.001] * 5000, *[0.004] * 100)  # the hundred took less than half a second
+
+    assert rate.per_worker() == pytest.approx(5100 / (5000 * 0.001 + 100 * 0.004), rel=0.05)
 
 
 def test_fan_out_is_one_until_it_is_known():

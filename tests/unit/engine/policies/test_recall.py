@@ -13,6 +13,8 @@ from gristmill.engine.policies.recall import RECALL_S, is_worth_it
         (1, 10.0, 10.0 - RECALL_S / 2, False),  # about to end
         (1, 0.001, 5.0, True),  # five seconds instead of a millisecond: as long again
         (1, RECALL_S / 2, 0.0, False),
+        (2, RECALL_S / 3, 0.0, False),
+        (1, 10.0, 10.0, False),  # due now
         (3, RECALL_S / 2, 0.0, True),  # the last of them waits for all before it
         (1, None, RECALL_S / 2, False),
         (2, None, RECALL_S, True),
