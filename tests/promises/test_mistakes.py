@@ -94,6 +94,7 @@ def test_a_mistake_in_a_pipeline_starts_no_process(work, mistake, monkeypatch):
         {"memory_limit": "banana"},
         {"gpu_memory_gb": -1.0},
         {"worker_max_lifetime_m": 0},
+        {"worker_max_tasks": 0},
     ],
 )
 def test_an_executor_is_refused_when_it_is_made(parameters):

@@ -1,8 +1,10 @@
 """What a stage may rely on in its workers: set-up, GPUs, recycling, and that a stuck one is named."""
 
 import os
+from pathlib import Path
 
 import pytest
+from tests.fault.processes import wait_until
 
 from gristmill.backends.local import LocalExecutor
 from gristmill.backends.local.gpus import Gpu, find_gpus
@@ -78,15 +80,36 @@ def test_in_this_process_the_life_of_a_stage_is_the_same(tmp_path):
     assert [list(seen[what].values()) for what in ("setup", "task", "teardown")] == [[1], [3], [1]]
 
 
+class WaitsForASuccessor(NotesItsLife):
+    """Does not come to the end of its work before a second worker has been set up, however slow that is."""
+
+    name = "waits_for_a_successor"
+
+    def process(self, task):
+        if task.data == ["100"]:
+            wait_until(lambda: len([*Path(self.directory).glob("setup-*")]) > 1, what="a second worker")
+        return super().process(task)
+
+
 def test_workers_are_recycled_and_nothing_is_lost(tmp_path):
     """Recycling by `worker_max_lifetime_m` keeps results."""
     executor = LocalExecutor(num_workers=1, worker_max_lifetime_m=1e-9, worker_restart_interval_m=0.0)
-    result = Pipeline("worn", stages=[NotesItsLife(tmp_path)]).run(executor, initial_tasks=tasks(200))
+    result = Pipeline("worn", stages=[WaitsForASuccessor(tmp_path)]).run(executor, initial_tasks=tasks(200))
     seen = notes(tmp_path)
 
     assert [task.data[0] for task in result] == [str(n) for n in range(200)]
     assert len(seen["setup"]) > 1
     assert set(seen["setup"].values()) == {1}
+
+
+def test_workers_are_recycled_after_so_many_tasks_and_nothing_is_lost(tmp_path):
+    executor = LocalExecutor(num_workers=1, worker_max_tasks=20)
+    result = Pipeline("used", stages=[WaitsForASuccessor(tmp_path)]).run(executor, initial_tasks=tasks(200))
+    seen = notes(tmp_path)
+
+    assert [task.data[0] for task in result] == [str(n) for n in range(200)]
+    assert len(seen["setup"]) > 1
+    assert seen["setup"].keys() == seen["teardown"].keys()
 
 
 def test_fractions_of_gpus_are_packed_and_workers_see_their_own(tmp_path):

@@ -74,11 +74,22 @@ class Caretaker:
     # Worn out
 
     def worker_may_be_worn(self) -> None:
-        """Something besides time has changed: a worker has grown, or one has ended."""
+        """Something besides time has changed: a worker has ended, and others may take their turn."""
         self._none_worn_until = -math.inf
 
+    def worker_was_used(self, worker: WorkerRecord) -> None:
+        """A worker has grown, or done one task more."""
+        if self._is_used_up(worker):
+            self._none_worn_until = -math.inf
+
+    def _is_used_up(self, worker: WorkerRecord) -> bool:
+        most_bytes, most_tasks = self.scheduler.config.worker_memory_bytes, self.scheduler.config.worker_max_tasks
+        return (most_bytes is not None and worker.rss_bytes > own_limit(worker.id, most_bytes)) or (
+            most_tasks is not None and worker.tasks_done >= own_limit(worker.id, most_tasks)
+        )
+
     def _recycle(self) -> None:
-        """Replace workers that are too old or too large, the new one before the old one goes.
+        """Replace workers that are too old, too large or used too often, the new one before the old one goes.
 
         Of a group one at a time; those that are only old also `worker_restart_interval_s` apart.
         """
@@ -96,15 +107,14 @@ class Caretaker:
 
     def _first_worn(self) -> WorkerRecord | None:
         """The first worker to be replaced; None, and when there may be one, if none is worn now."""
-        s = self.scheduler
-        lifetime = math.inf if s.config.worker_max_lifetime_s is None else s.config.worker_max_lifetime_s
-        most = math.inf if s.config.worker_memory_bytes is None else s.config.worker_memory_bytes
-        old_again_at = self._last_recycle + s.config.worker_restart_interval_s
+        s, config = self.scheduler, self.scheduler.config
+        lifetime = math.inf if config.worker_max_lifetime_s is None else config.worker_max_lifetime_s
+        old_again_at = self._last_recycle + config.worker_restart_interval_s
         until = s.now + lifetime
-        if until < math.inf or most < math.inf:
+        if until < math.inf or config.worker_memory_bytes is not None or config.worker_max_tasks is not None:
             for worker in self._replaceable():
                 old_at = max(worker.ready_at + lifetime, old_again_at)
-                if s.now > old_at or worker.rss_bytes > own_limit(worker.id, most):
+                if s.now > old_at or self._is_used_up(worker):
                     return worker
                 until = min(until, old_at)
         self._none_worn_until = until

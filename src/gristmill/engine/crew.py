@@ -36,6 +36,7 @@ class WorkerRecord:
     running_since: float = 0.0
     warned_at: float = 0.0
     rss_bytes: int = 0
+    tasks_done: int = 0
     replaces: int | None = None
     recalled: bool = False  # it was told to skip a task, and may be busy with it all the same
     shadow: tuple[int, TaskRecord] | None = None  # what it runs that has been given to another as well, by its number

@@ -24,7 +24,6 @@ from gristmill.engine.plan import Group
 from gristmill.engine.policies import retry
 from gristmill.engine.policies.backpressure import MemoryBook
 from gristmill.engine.policies.rates import Prior
-from gristmill.engine.policies.recycling import own_limit
 from gristmill.engine.state import GroupRecord, RootRecord
 from gristmill.engine.task_state import Change, TaskRecord
 from gristmill.metrics.stage_counts import StageCounts
@@ -53,6 +52,7 @@ class SchedulerConfig:
     copies: bool = True  # whether stragglers may be copied, where their stages allow it
     priors: tuple[Prior | None, ...] = ()  # of every group: what an earlier run or the user says
     worker_memory_bytes: int | None = None  # a worker that has grown beyond this is replaced
+    worker_max_tasks: int | None = None  # and so is one that has done so many tasks
 
 
 class Scheduler:
@@ -246,9 +246,7 @@ class Scheduler:
         worker = self.fleet.find(event.worker)
         if worker is not None:
             worker.rss_bytes = max(worker.rss_bytes, event.rss_bytes)
-            most = self.config.worker_memory_bytes
-            if most is not None and event.rss_bytes > own_limit(worker.id, most):
-                self.caretaker.worker_may_be_worn()
+            self.caretaker.worker_was_used(worker)
 
     # Tasks
 
@@ -343,6 +341,8 @@ class Scheduler:
         self.out.append(c.Release(task.payload))
         del self.tasks[task.id]
         self._hand_back(worker, task)
+        worker.tasks_done += 1
+        self.caretaker.worker_was_used(worker)
         self.copies.settle(task)
         group.live -= 1
         root.live -= 1

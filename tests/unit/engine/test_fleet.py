@@ -196,6 +196,40 @@ def test_ready_workers_never_fall_below_what_there_were_while_they_are_replaced(
     assert all(worker.id > 3 for worker in s.groups[0].workers.values())
 
 
+def finish_what_is_sent(s, now):
+    """All that is running is done by `now`; starting workers are ready, leaving ones gone."""
+    workers = [*s.groups[0].workers.values()]
+    done = [e.TaskFinished(w.id, next(iter(w.assigned)), (), 0.5, ()) for w in workers if w.assigned]
+    ready = [e.WorkerReady(w.id) for w in workers if w.state is WorkerState.STARTING]
+    gone = [e.WorkerExited(w.id) for w in workers if w.state is WorkerState.DRAINING and not w.assigned]
+    return s.handle(e.Ticked(now), *done, *ready, *gone)
+
+
+def test_a_worker_that_has_done_as_many_tasks_as_it_may_is_replaced_by_one_that_is_ready():
+    s, _ = grown(1, rss_bytes=0, worker_max_tasks=3)
+    for now in (2.0, 3.0):
+        assert starts_and_drains(finish_what_is_sent(s, now)) == []
+
+    assert starts_and_drains(finish_what_is_sent(s, 4.0)) == [c.StartWorker(1, 0, 0, ())]
+    assert starts_and_drains(finish_what_is_sent(s, 5.0)) == [c.DrainWorker(0)]
+    invariants.check(s)
+
+
+def test_workers_that_have_done_as_much_are_replaced_one_after_another_until_all_is_done():
+    s, _ = grown(3, rss_bytes=0, worker_max_tasks=5)
+    s.handle(e.SourceExhausted())
+    ready, most = [], 0
+    for step in range(60):
+        finish_what_is_sent(s, 2.0 + step)
+        most = max(most, *(w.tasks_done for w in s.groups[0].workers.values()), 0)
+        if s.groups[0].live > 12:
+            ready.append(s.groups[0].crew.num_ready)
+
+    assert min(ready) == 3
+    assert most <= 5 + 3 * 3  # who waits for its turn goes on working: two steps for each of those before it
+    assert not s.tasks
+
+
 def test_of_workers_that_have_grown_alike_only_some_are_replaced_at_first():
     s, commands = grown(4, rss_bytes=90)
     limits = [own_limit(n, 100) for n in range(4)]

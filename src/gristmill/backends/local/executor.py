@@ -29,6 +29,7 @@ class LocalExecutor(BaseExecutor):
     `autoscale_interval_s`, `logging_interval`   seconds between rebalancings, and between entries in metrics.jsonl
     `ignore_failures`   do not stop at `max_quarantined`
     `worker_max_lifetime_m`, `worker_restart_interval_m`   replace workers older than this, so long apart
+    `worker_max_tasks`   replace workers that have done about so many tasks: for libraries that wear out with use
     `event_log`      record what `gristmill replay` needs in the run directory, if the run has one. On by default: it
                      costs 1 µs an event, and who needs it needs it afterwards. Off for billions of tiny tasks, as it
                      takes 45 bytes an event on disk
@@ -44,6 +45,7 @@ class LocalExecutor(BaseExecutor):
     ignore_failures: bool = False
     worker_max_lifetime_m: float | None = None
     worker_restart_interval_m: float = 1.0
+    worker_max_tasks: int | None = None
     event_log: bool = True
     _server: Server | None = field(default=None, init=False, repr=False, compare=False)  # of `kept_ready`
 
@@ -57,7 +59,7 @@ class LocalExecutor(BaseExecutor):
             )
         if self.memory_limit is not None:
             parse_size(self.memory_limit, who="LocalExecutor: memory_limit")
-        for name in ("gpu_memory_gb", "worker_max_lifetime_m"):
+        for name in ("gpu_memory_gb", "worker_max_lifetime_m", "worker_max_tasks"):
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise ConfigError(f"LocalExecutor: expected {name} > 0; got {value!r}")

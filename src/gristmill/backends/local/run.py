@@ -80,6 +80,7 @@ class LocalRun:
             worker_restart_interval_s=self.executor.worker_restart_interval_m * 60,
             max_queued=max(64, (allow_many_files() - SPARE_FILES) // len(self.run.plan.groups)),
             worker_memory_bytes=worker_memory,
+            worker_max_tasks=self.executor.worker_max_tasks,
             # In this process one task runs at a time: those behind it are no stragglers.
             copies=self.server is not None,
         )
