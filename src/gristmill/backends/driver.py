@@ -16,6 +16,7 @@ from gristmill.backends.measured import MeasuredRun, measure
 from gristmill.backends.pool import Pool
 from gristmill.backends.run_directory import RunDirectory
 from gristmill.backends.snapshots import SnapshotMaker
+from gristmill.backends.telling import Telling
 from gristmill.engine import commands as c
 from gristmill.engine import events as e
 from gristmill.engine.ledger import CommitRecord
@@ -27,8 +28,6 @@ if TYPE_CHECKING:  # named only, for whoever sets it
     from gristmill.backends.event_recorder import EventRecorder
 
 TICK_S = 0.1
-SNAPSHOT_S = 0.25
-STATUS_S = 1.0
 
 
 class Driver:
@@ -51,8 +50,6 @@ class Driver:
         self.scheduler = scheduler
         self.pool = pool
         self.books = books
-        self.directory = directory
-        self.observer = observer
         self.nodes = tuple(nodes)
         self.snapshots = SnapshotMaker(plan, scheduler, books, memory_limit)
         self.recorder: EventRecorder | None = None
@@ -61,10 +58,7 @@ class Driver:
         self._events: list[e.Event] = []
         self._source = iter([i for i in range(len(plan.sources)) if i not in books.records])
         self._commits = Commits(books, directory)
-        self._last_snapshot = 0.0
-        self._last_status = 0.0
-        self._last_log = time.monotonic()
-        self._logging_interval = logging_interval
+        self._telling = Telling(directory, observer, logging_interval)
         self._do: dict[type, Callable[..., None]] = {
             c.StartWorker: self._start_worker,
             c.DrainWorker: lambda command: pool.drain(command.worker),
@@ -169,23 +163,10 @@ class Driver:
     # Observation
 
     def _tell(self, *, state: str = "running", at_once: bool = False) -> None:
-        now = time.monotonic()
-        if not at_once and now - self._last_snapshot < SNAPSHOT_S:
-            return
-        self._last_snapshot = now
-        if self.observer is None and self.directory is None:
-            return
-        fresh = self.messages[self.snapshots.messages_told :]
-        snapshot = self.snapshots.make(state, self.pool.memory_bytes(), fresh)
-        self.snapshots.messages_told = len(self.messages)
-        if self.observer is not None:
-            self.observer(snapshot)
-        if self.directory is not None and (at_once or now - self._last_status >= STATUS_S):
-            self._last_status = now
-            self.directory.write_status(snapshot)
-        if self.directory is not None and (at_once or now - self._last_log >= self._logging_interval):
-            self._last_log = now
-            self.directory.log_metrics(snapshot)
+        def make(fresh: list[str]) -> RunSnapshot:
+            return self.snapshots.make(state, self.pool.memory_bytes(), fresh)
+
+        self._telling.tell(self.messages, make, at_once=at_once)
 
     def measured(self) -> MeasuredRun:
         """What this run has found out about its stages."""

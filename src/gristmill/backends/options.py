@@ -14,7 +14,11 @@ if TYPE_CHECKING:  # its `from_options` imports this file
     from gristmill.backends.base import BaseExecutor
 
 # What recipes and the command line call them, the default first.
-EXECUTORS = {"local": "gristmill.backends.local.LocalExecutor"}
+EXECUTORS = {
+    "local": "gristmill.backends.local.LocalExecutor",
+    "ray_data": "gristmill.backends.ray_data.RayDataExecutor",
+    "xenna": "gristmill.backends.xenna.XennaExecutor",
+}
 
 
 def check_options(executor: "type[BaseExecutor]", given: Iterable[str]) -> None:

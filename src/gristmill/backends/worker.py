@@ -34,6 +34,7 @@ class JobResult:
     files: list[StagedFile] = field(default_factory=list)  # written by stages, to be published with the commit
     side_files: list[StagedFile] = field(default_factory=list)
     lines_read: list[tuple[str, int, int]] = field(default_factory=list)
+    notes: dict[tuple[int, str], int] = field(default_factory=dict)  # side files so far, by stage and item
     useful_s: float = 0.0
     attempt: str = ""
 
@@ -379,7 +380,10 @@ class GroupRunner:
         result.counts[index].quarantined += sum(record.num_documents for record in context.quarantined)
         result.lines_read += [(path, start, count) for (path, start), count in context.lines_read.items()]
         if context.rejects or context.quarantined:
-            name = f"{item.item_id}-{index:02d}-{len(result.side_files):04d}"
+            # Counted for the stage, not for the group: a name is the same however stages are grouped.
+            number = result.notes.get((index, item.item_id), 0)
+            result.notes[index, item.item_id] = number + 1
+            name = f"{item.item_id}-{number:04d}"
             result.side_files += self._side.write(index, name, item.item_id, context)
 
     def _account(

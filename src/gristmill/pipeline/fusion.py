@@ -9,6 +9,7 @@ large file: then the stages behind it can keep the other cores busy.
 from collections.abc import Sequence
 
 from gristmill.engine.plan import AnyStage, AnyTask, Group
+from gristmill.engine.uniting import belong_together
 from gristmill.errors import ConfigError
 
 
@@ -17,22 +18,10 @@ def fuse(stages: Sequence[AnyStage], names: Sequence[str], sources: Sequence[Any
     cuts = [0]
     for index in range(1, len(stages)):
         streaming = index == 1 and any(stages[0].streams(task) for task in sources)
-        if streaming or not _belong_together(stages[index - 1], stages[index], stages[cuts[-1]]):
+        if streaming or not belong_together(stages[index - 1], stages[index], stages[cuts[-1]]):
             cuts.append(index)
     ends = [*cuts[1:], len(stages)]
     return tuple(_group(n, stages, names, first, end) for n, (first, end) in enumerate(zip(cuts, ends, strict=True)))
-
-
-def _belong_together(before: AnyStage, after: AnyStage, first: AnyStage) -> bool:
-    return (
-        before.fusible
-        and after.fusible
-        and before.resources == after.resources
-        and not after.resources.requires_gpu
-        and before.runtime_env == after.runtime_env
-        and before.num_workers() == after.num_workers()
-        and (after.batch_size or 1) in (1, first.batch_size or 1)
-    )
 
 
 def _group(number: int, stages: Sequence[AnyStage], names: Sequence[str], first: int, end: int) -> Group:

@@ -1,0 +1,166 @@
+"""`GroupWorker`: the loop of every worker (`backends/worker.py`) inside a worker of another engine.
+
+It takes a few tasks, asks the registrar how to handle them, runs the group's stages, reports, and hands on what was
+made. A stage that raises is tried again here, with the care the registrar says, so the other engine never sees an
+exception of a user's stage.
+"""
+
+import os
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from gristmill.backends.delegated.envelope import Envelope, Receipt, Ticket, pack, unpack
+from gristmill.backends.isolation import Job
+from gristmill.backends.side_files import SideFiles
+from gristmill.backends.worker import GroupRunner, JobFailure, JobResult, RunSettings, load_stages
+from gristmill.engine.commands import Care
+from gristmill.engine.plan import AnyTask, Group
+from gristmill.errors import RunFailed
+from gristmill.stages.worker_info import NodeInfo, WorkerMetadata
+
+WAIT_S = 0.2  # between two looks whether another worker has set up the node
+
+
+class Desk(Protocol):
+    """The registrar as a worker reaches it; every call waits for the answer."""
+
+    def begin(self, group: int, worker: str, items: Sequence[tuple[int, str]]) -> list[Ticket | None]: ...
+    def leave_crumb(self, group: int, item_id: str, crumb: tuple[int, int, int]) -> None: ...
+    def raised(self, group: int, item_id: str, error: str, *, transient: bool) -> Ticket: ...
+    def finish(self, receipts: Sequence[Receipt]) -> list[bool]: ...
+    def keep(self, envelope: Envelope) -> object: ...
+    def worker_ready(self, group: int) -> None: ...
+    def set_up_failed(self, error: str) -> None: ...
+    def claim_node(self, node: str) -> str: ...
+    def node_ready(self, node: str) -> None: ...
+
+
+@dataclass(frozen=True)
+class GroupWork:
+    """What a worker of one group is sent when it starts. `stages` are all groups of the plan, pickled by value."""
+
+    stages: bytes
+    index: int
+    settings: RunSettings
+    keeps_final_tasks: bool  # the plan does not end in a writer, so what comes out at its end is its result
+
+
+class GroupWorker:
+    """One worker of one group."""
+
+    def __init__(self, work: GroupWork, desk: Desk, *, node: str, gpu_ids: tuple[str, ...] = ()) -> None:
+        self._work = work
+        self._desk = desk
+        self._name = f"{node}-{os.getpid()}"
+        self._calls = 0
+        self._crumbs_of: str | None = None  # the item whose rows are announced before they are touched
+        groups, error = load_stages(work.stages)
+        if groups is None:
+            raise self._failed(error)
+        self._group: Group = groups[work.index]
+        self._last = work.index + 1 == len(groups)
+        self._runner = GroupRunner(
+            self._group, last=self._last, settings=work.settings, leave_crumb=self._leave_crumb, keeps_inputs=False
+        )
+        self._set_up_node(groups, node)
+        metadata = WorkerMetadata(worker_id=f"{self._group.name}-{self._name}", gpu_ids=gpu_ids)
+        error = self._runner.setup(metadata)
+        if error:
+            raise self._failed(error)
+        desk.worker_ready(work.index)
+
+    def _failed(self, error: str) -> RunFailed:
+        self._desk.set_up_failed(error)
+        return RunFailed(error)
+
+    def _set_up_node(self, groups: Iterable[Group], node: str) -> None:
+        """Once on every machine, for all stages of the plan; the other workers there wait until it is done."""
+        wanted = [stage for group in groups for stage in group.stages if stage.wants_node_setup()]
+        if not wanted:
+            return
+        while (answer := self._desk.claim_node(node)) == "wait":
+            time.sleep(WAIT_S)
+        if answer == "set up":
+            for stage in wanted:
+                stage.setup_on_node(NodeInfo(node), WorkerMetadata())
+            self._desk.node_ready(node)
+
+    def teardown(self) -> None:
+        """Run `teardown` of the stages."""
+        self._runner.teardown()
+
+    def run(self, envelopes: Sequence[Envelope]) -> Iterator[Envelope]:
+        """Run tasks through the group; what they lead to is handed on when the registrar knows of it."""
+        self._calls += 1
+        token = f"{self._name}-{self._calls}"
+        tickets = self._desk.begin(self._work.index, token, [(e.root, e.item_id) for e in envelopes])
+        wanted = [(envelope, ticket) for envelope, ticket in zip(envelopes, tickets, strict=True) if ticket is not None]
+        if all(ticket.care is Care.NORMAL and not ticket.attempt for _, ticket in wanted):
+            yield from self._run_call(wanted)
+        else:  # one at a time, so that the next death is one task's
+            for one in wanted:
+                yield from self._run_call([one])
+
+    def _run_call(self, call: Sequence[tuple[Envelope, Ticket]]) -> Iterator[Envelope]:
+        if not call:
+            return
+        streamed: list[list[tuple[str, AnyTask]]] = [[] for _ in call]
+
+        def emit(number: int, item_id: str, task: AnyTask) -> None:
+            streamed[number].append((item_id, task))
+
+        self._crumbs_of = call[0][0].item_id if call[0][1].care is Care.STEP else None
+        outcomes = self._runner.run([_job(envelope, ticket) for envelope, ticket in call], emit)
+        self._crumbs_of = None
+        done: list[tuple[Receipt, list[Envelope]]] = []
+        again: list[tuple[Envelope, Ticket]] = []
+        for (envelope, _), outcome, early in zip(call, outcomes, streamed, strict=True):
+            if isinstance(outcome, JobFailure):
+                again.append((envelope, self._try_again(envelope, outcome)))
+            else:
+                done.append(self._made(envelope, outcome, early))
+        counted = self._desk.finish([receipt for receipt, _ in done])
+        for (receipt, outputs), is_first in zip(done, counted, strict=True):
+            if not is_first:
+                SideFiles.discard((*receipt.files, *receipt.side_files))
+            yield from outputs
+        for one in again:
+            yield from self._run_call([one])
+
+    def _try_again(self, envelope: Envelope, failure: JobFailure) -> Ticket:
+        ticket = self._desk.raised(self._work.index, envelope.item_id, failure.error, transient=failure.transient)
+        if ticket.pause_s:
+            time.sleep(ticket.pause_s)
+        return ticket
+
+    def _made(
+        self, envelope: Envelope, result: JobResult, early: list[tuple[str, AnyTask]]
+    ) -> tuple[Receipt, list[Envelope]]:
+        packed = [pack(envelope.root, item_id, task) for item_id, task in (*early, *result.outputs)]
+        final: list[tuple[str, object]] = []
+        if self._last and self._work.keeps_final_tasks:
+            final = [(output.item_id, self._desk.keep(output)) for output in packed]
+        receipt = Receipt(
+            self._work.index,
+            envelope.root,
+            envelope.item_id,
+            0 if self._last else len(packed),
+            result.counts,
+            tuple(result.files),
+            tuple(result.side_files),
+            tuple(result.lines_read),
+            tuple(final),
+        )
+        return receipt, [] if self._last else packed
+
+    def _leave_crumb(self, stage: int, first_row: int, end_row: int) -> None:
+        # A call to the cluster for every stage of every task would cost more than most stages: only where it is needed.
+        if self._crumbs_of is not None:
+            self._desk.leave_crumb(self._work.index, self._crumbs_of, (stage, first_row, end_row))
+
+
+def _job(envelope: Envelope, ticket: Ticket) -> Job:
+    # keeps_inputs is False: every attempt unpacks its own task.
+    return Job(envelope.item_id, unpack(envelope), ticket.care, ticket.attempt, tuple(ticket.condemned), ticket.cause)

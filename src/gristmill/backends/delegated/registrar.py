@@ -1,0 +1,119 @@
+"""`Registrar`: the one place that knows which tasks were begun, by whom, and which are done.
+
+The other engine repeats tasks when a worker or a machine is lost, without saying so. Here a task that is begun again
+without having been finished tells that its worker died on it, and `retry` decides how the next attempt is made. One
+that is begun again after it was finished has lost its results with a machine: they are made again, and counted once.
+It runs as an actor on the cluster and answers small questions; no data is here.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from gristmill.backends.delegated.envelope import Receipt, Ticket
+from gristmill.engine.events import Crumb
+from gristmill.engine.policies.retry import FRESH, Trial, after_death, after_exception
+
+Key = tuple[int, str]  # group, item
+FIRST_REPEAT = 1_000  # attempts that no task reaches by failing: the number is in the name of its temporary files
+LOST = "it was lost"  # nobody tells why: the other engine only starts the task again
+
+
+class Registrar:
+    """The state of one run on the workers' side."""
+
+    def __init__(self) -> None:
+        self._running: dict[Key, str] = {}  # by which attempt of which worker
+        self._trials: dict[Key, Trial] = {}
+        self._crumbs: dict[Key, Crumb] = {}
+        self._done: dict[int, set[Key]] = {}  # of roots that are not committed yet
+        self._closed: set[int] = set()
+        self._receipts: list[Receipt] = []
+        self._workers: Counter[int] = Counter()  # that have been set up, by group
+        self._nodes: dict[str, bool] = {}  # whether the node is set up, or just being set up
+        self._repeats = 0
+        self._failure = ""
+        self._stopped = False
+
+    # Asked by workers
+
+    def begin(self, group: int, worker: str, items: Sequence[tuple[int, str]]) -> list[Ticket | None]:
+        """How to handle these tasks; None for one that nobody wants any more."""
+        return [self._begin((group, item_id), root, worker) for root, item_id in items]
+
+    def _begin(self, key: Key, root: int, worker: str) -> Ticket | None:
+        if self._stopped or root in self._closed:
+            return None
+        if key in self._done.get(root, ()):
+            self._repeats += 1
+            self._trials[key] = Trial(attempts=FIRST_REPEAT * self._repeats)
+            return _ticket(self._trials[key])
+        trial = self._trials.get(key, FRESH)
+        if key in self._running:
+            trial = self._trials[key] = after_death(trial, LOST, self._crumbs.pop(key, None))
+        self._running[key] = worker
+        return _ticket(trial)
+
+    def leave_crumb(self, group: int, item_id: str, crumb: tuple[int, int, int]) -> None:
+        """A worker is about to touch these rows of a task."""
+        self._crumbs[group, item_id] = Crumb(*crumb)
+
+    def raised(self, group: int, item_id: str, error: str, *, transient: bool) -> Ticket:
+        """A stage raised on a task; how to try it again."""
+        trial = after_exception(self._trials.get((group, item_id), FRESH), error, transient=transient)
+        self._trials[group, item_id] = trial
+        return _ticket(trial)
+
+    def finish(self, receipts: Sequence[Receipt]) -> list[bool]:
+        """Tasks are done. False for one that had been done before: what this attempt made is nobody's."""
+        return [self._finish(receipt) for receipt in receipts]
+
+    def _finish(self, receipt: Receipt) -> bool:
+        key = (receipt.group, receipt.item_id)
+        for book in (self._running, self._trials, self._crumbs):
+            book.pop(key, None)
+        if receipt.root in self._closed or key in self._done.get(receipt.root, ()):
+            return False
+        self._done.setdefault(receipt.root, set()).add(key)
+        self._receipts.append(receipt)
+        return True
+
+    def worker_ready(self, group: int) -> None:
+        """A worker of a group has been set up."""
+        self._workers[group] += 1
+
+    def set_up_failed(self, error: str) -> None:
+        """A stage's set-up raised: the run cannot go on."""
+        self._failure = self._failure or error
+        self._stopped = True
+
+    def claim_node(self, node: str) -> str:
+        """Say whether to "set up" a node, to "wait" for whoever does, or that it is "ready"."""
+        if node not in self._nodes:
+            self._nodes[node] = False
+            return "set up"
+        return "ready" if self._nodes[node] or self._stopped else "wait"
+
+    def node_ready(self, node: str) -> None:
+        """A node is set up."""
+        self._nodes[node] = True
+
+    # Asked by the driver
+
+    def take(self) -> tuple[list[Receipt], dict[int, int], dict[int, int], str]:
+        """New receipts, workers started and tasks at work by group, and what has failed."""
+        receipts, self._receipts = self._receipts, []
+        return receipts, dict(self._workers), dict(Counter(group for group, _ in self._running)), self._failure
+
+    def close(self, roots: Sequence[int]) -> None:
+        """These partitions are committed: nothing about them counts any more."""
+        self._closed.update(roots)
+        for root in roots:
+            self._done.pop(root, None)
+
+    def stop(self) -> None:
+        """Let what is under way finish, and begin nothing."""
+        self._stopped = True
+
+
+def _ticket(trial: Trial) -> Ticket:
+    return Ticket(trial.care, trial.attempts, trial.condemned, trial.cause, trial.pause_s)

@@ -1,0 +1,98 @@
+"""The registrar as an actor, and how workers and the driver talk to it. Ray is imported when a run begins."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from gristmill.backends.delegated.envelope import Envelope, Receipt, Ticket, unpack
+from gristmill.backends.delegated.registrar import Registrar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gristmill.engine.plan import AnyTask
+
+Taken = tuple[list[Receipt], dict[int, int], dict[int, int], str]
+
+
+class _RegistrarActor(Registrar):
+    """Also owns final tasks: what a worker owned would be gone with the worker."""
+
+    def keep(self, envelope: Envelope) -> object:
+        import ray
+
+        return [ray.put(envelope)]  # in a list, so that the reference itself is the answer
+
+
+class RemoteRegistrar:
+    """A handle that may be sent to workers. Every call waits for the answer."""
+
+    def __init__(self, actor: Any) -> None:  # Ray has no type for the handle of an actor
+        self._actor = actor
+
+    @classmethod
+    def start(cls) -> "RemoteRegistrar":
+        """Start a registrar on the cluster; it ends with the last handle to it."""
+        import ray
+
+        # It needs no core of its own: most of the time it waits.
+        return cls(ray.remote(_RegistrarActor).options(num_cpus=0, max_restarts=0).remote())
+
+    def _ask(self, method: str, *arguments: object, **named: object) -> Any:
+        import ray
+
+        return ray.get(getattr(self._actor, method).remote(*arguments, **named))
+
+    def begin(self, group: int, worker: str, items: Sequence[tuple[int, str]]) -> list[Ticket | None]:
+        return list(self._ask("begin", group, worker, items))
+
+    def leave_crumb(self, group: int, item_id: str, crumb: tuple[int, int, int]) -> None:
+        self._ask("leave_crumb", group, item_id, crumb)
+
+    def raised(self, group: int, item_id: str, error: str, *, transient: bool) -> Ticket:
+        return Ticket(*self._ask("raised", group, item_id, error, transient=transient))
+
+    def finish(self, receipts: Sequence[Receipt]) -> list[bool]:
+        return list(self._ask("finish", receipts)) if receipts else []
+
+    def keep(self, envelope: Envelope) -> object:
+        return self._ask("keep", envelope)[0]
+
+    def worker_ready(self, group: int) -> None:
+        self._ask("worker_ready", group)
+
+    def set_up_failed(self, error: str) -> None:
+        self._ask("set_up_failed", error)
+
+    def claim_node(self, node: str) -> str:
+        return str(self._ask("claim_node", node))
+
+    def node_ready(self, node: str) -> None:
+        self._ask("node_ready", node)
+
+    @staticmethod
+    def _unpack(envelope: Envelope) -> "AnyTask":
+        return unpack(envelope)
+
+    # For the driver
+
+    def take(self) -> Taken:
+        taken: Taken = self._ask("take")
+        return taken
+
+    def close(self, roots: Sequence[int]) -> None:
+        if roots:
+            self._ask("close", roots)
+
+    def stop(self) -> None:
+        self._ask("stop")
+
+    def fetch(self, reference: object) -> "Callable[[], AnyTask]":
+        """How to get a final task when somebody looks at it; the registrar lives as long as this does."""
+
+        def get() -> "AnyTask":
+            import ray
+
+            fetched: Any = ray.get(cast("Any", reference))
+            return self._unpack(fetched)  # through self: an actor without a handle ends, and its objects with it
+
+        return get

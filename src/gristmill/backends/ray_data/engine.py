@@ -1,0 +1,71 @@
+"""`RayDataEngine`: builds the dataset of a plan and lets Ray Data stream it."""
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import cloudpickle
+
+from gristmill.backends.delegated.envelope import Envelope
+from gristmill.backends.delegated.group_worker import GroupWork
+from gristmill.backends.delegated.registrar_actor import RemoteRegistrar
+from gristmill.backends.ray_data.config import RayDataConfig
+from gristmill.backends.ray_data.operators import ActorOperator, Shape, run_stateless, to_rows
+from gristmill.backends.worker import RunSettings
+from gristmill.engine.plan import Plan
+
+MOST_BLOCKS = 10_000  # of sources: each costs the driver a few kilobytes and a millisecond
+
+
+@dataclass(frozen=True)
+class RayDataEngine:
+    """One run of one plan."""
+
+    plan: Plan
+    settings: RunSettings
+    shapes: Sequence[Shape]
+    config: RayDataConfig
+    avoid: str | None  # a node that is to do no work
+
+    def run(self, sources: Sequence[Envelope], registrar: RemoteRegistrar) -> None:
+        """Stream all sources through the operators."""
+        if not sources:
+            return
+        import ray.data
+
+        with ray.data.DataContext.current(self._context()):
+            for _ in self._dataset(sources, registrar).iter_internal_ref_bundles():
+                pass  # nothing comes out at the end: receipts went to the registrar
+
+    def _dataset(self, sources: Sequence[Envelope], registrar: RemoteRegistrar) -> Any:
+        import ray.data
+
+        step = -(-len(sources) // MOST_BLOCKS)
+        blocks = [to_rows(sources[start : start + step]) for start in range(0, len(sources), step)]
+        dataset: Any = ray.data.from_arrow(blocks)
+        stages = cloudpickle.dumps(self.plan.groups)
+        for group, shape in zip(self.plan.groups, self.shapes, strict=True):
+            work = GroupWork(stages, group.index, self.settings, not self.plan.ends_in_writer)
+            common: dict[str, Any] = {"batch_size": group.batch_size, "batch_format": "pyarrow", **shape.arguments()}
+            if self.avoid:
+                common["label_selector"] = {"ray.io/node-id": f"!{self.avoid}"}
+            if shape.max_actors is None:
+                arguments = {"work": work, "registrar": registrar}
+                dataset = dataset.map_batches(run_stateless, fn_kwargs=arguments, **common)
+            else:
+                dataset = dataset.map_batches(ActorOperator, fn_constructor_args=(work, registrar), **common)
+        return dataset
+
+    def _context(self) -> Any:
+        """Settings of Ray Data for this run; those of the process stay as they are."""
+        from ray.data import DataContext, ExecutionResources
+
+        context: Any = copy.deepcopy(DataContext.get_current())
+        context.enable_progress_bars = False
+        context.print_on_execution_start = False
+        limits = {"cpu": self.config.cpus, "object_store_memory": self.config.store_bytes()}
+        given = {name: value for name, value in limits.items() if value is not None}
+        if given:
+            context.execution_options.resource_limits = ExecutionResources(**given)
+        return context

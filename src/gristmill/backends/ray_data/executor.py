@@ -1,0 +1,80 @@
+"""`RayDataExecutor`: a plan as a dataset of Ray Data, which schedules it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Self
+
+from gristmill.backends.base import BaseExecutor, RunOptions
+from gristmill.backends.delegated.config import option_names, read_config
+from gristmill.backends.ray_data.config import RayDataConfig
+from gristmill.backends.run import Ending, Run
+from gristmill.backends.run_result import RunResult
+from gristmill.engine.plan import Plan
+from gristmill.engine.uniting import unite_streaming
+from gristmill.errors import ConfigError, require
+
+
+@dataclass(frozen=True)
+class RayDataExecutor(BaseExecutor):
+    """Hands the groups of a plan to Ray Data as its operators. Needs `gristmill[ray]`.
+
+    `config` may hold
+
+    `cpus`                  cores of the cluster this run may use; all if not given
+    `object_store_memory`   bytes, or "4GB", that tasks between groups may hold in Ray's object store
+    `logging_interval`      seconds between entries in metrics.jsonl: 5
+    `ignore_failures`       do not stop at `max_quarantined`
+
+    `ignore_head_node` leaves the head to the driver. Groups with a set-up, a GPU or a fixed number of workers become
+    actors, the others tasks. A GPU is asked for by `Resources(gpus=...)`; Ray knows no GPU memory.
+    """
+
+    config: Mapping[str, object] | None = None
+    ignore_head_node: bool = False
+
+    def __post_init__(self) -> None:
+        self.settings()
+
+    @classmethod
+    def options(cls) -> tuple[str, ...]:
+        return option_names(RayDataConfig, "ignore_head_node")
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, object]) -> Self:
+        config = dict(options)
+        ignore_head_node = bool(config.pop("ignore_head_node", False))
+        return cls(config=config, ignore_head_node=ignore_head_node)
+
+    def settings(self) -> RayDataConfig:
+        """What `config` says, with defaults for what it does not say."""
+        return read_config(type(self), RayDataConfig, self.config)
+
+    def check(self, plan: Plan) -> None:
+        for group in plan.groups:
+            need = group.resources
+            if need.gpu_memory_gb and not need.gpus:
+                raise ConfigError(
+                    f"{group.name}: expected GPUs as Resources(gpus=...), the only way Ray Data knows; got "
+                    f"gpu_memory_gb={need.gpu_memory_gb:g}. RayActorPoolExecutor and LocalExecutor share GPUs by memory"
+                )
+
+    def execute(self, plan: Plan, options: RunOptions) -> RunResult:
+        run = Run(unite_streaming(plan), options, ignore_failures=self.settings().ignore_failures)
+        try:
+            return run.execute(self._drive)
+        finally:
+            run.close()
+
+    def _drive(self, run: Run) -> Ending:
+        from gristmill.backends.delegated.drive import drive
+        from gristmill.backends.delegated.ray_cluster import connect
+        from gristmill.backends.ray_data.engine import RayDataEngine
+        from gristmill.backends.ray_data.operators import shapes
+
+        require("pandas", extra="ray")  # Ray Data does not start without it
+        config = self.settings()
+        cluster = connect("RayDataExecutor", ignore_head_node=self.ignore_head_node)
+        asked = shapes(run.plan, cpus=min(config.cpus or cluster.cpus, cluster.cpus), gpus=cluster.gpus)
+        avoid = cluster.head_id if self.ignore_head_node else None
+        engine = RayDataEngine(run.plan, run.settings, asked, config, avoid)
+        return drive(run, engine, logging_interval=config.logging_interval)

@@ -1,0 +1,49 @@
+"""`Telling`: whoever watches a run is told how it is, each as often as it wants: observer, status file, log."""
+
+import time
+from collections.abc import Callable
+
+from gristmill.backends.run_directory import RunDirectory
+from gristmill.metrics.snapshot import RunSnapshot
+
+SNAPSHOT_S = 0.25
+STATUS_S = 1.0
+
+
+class Telling:
+    """Remembers who was told when. `directory` is None for a run that leaves none."""
+
+    def __init__(
+        self,
+        directory: RunDirectory | None,
+        observer: Callable[[RunSnapshot], None] | None,
+        logging_interval: float,
+    ) -> None:
+        self._directory = directory
+        self._observer = observer
+        self._logging_interval = logging_interval
+        self._last_snapshot = 0.0
+        self._last_status = 0.0
+        self._last_log = time.monotonic()
+        self._messages_told = 0
+
+    def tell(self, messages: list[str], make: Callable[[list[str]], RunSnapshot], *, at_once: bool = False) -> None:
+        """Tell who is due. `make` gets the messages nobody has heard yet, and is called only if somebody listens."""
+        now = time.monotonic()
+        if not at_once and now - self._last_snapshot < SNAPSHOT_S:
+            return
+        self._last_snapshot = now
+        if self._observer is None and self._directory is None:
+            return
+        snapshot = make(messages[self._messages_told :])
+        self._messages_told = len(messages)
+        if self._observer is not None:
+            self._observer(snapshot)
+        if self._directory is None:
+            return
+        if at_once or now - self._last_status >= STATUS_S:
+            self._last_status = now
+            self._directory.write_status(snapshot)
+        if at_once or now - self._last_log >= self._logging_interval:
+            self._last_log = now
+            self._directory.log_metrics(snapshot)

@@ -1,0 +1,5 @@
+"""The executor that hands a plan to Cosmos-Xenna."""
+
+from gristmill.backends.xenna.executor import XennaExecutor
+
+__all__ = ["XennaExecutor"]

@@ -1,0 +1,156 @@
+"""`XennaEngine`: builds the pipeline of a plan and lets Cosmos-Xenna run it, one of its stages for each group.
+
+Cosmos-Xenna is imported here and in the workers, nowhere else; 0.3 and 0.5 have the same names for what is used. It
+kills its workers when it is done with them, so `teardown` of stages is not run there.
+"""
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import cloudpickle
+
+from gristmill.backends.delegated.envelope import Envelope
+from gristmill.backends.delegated.group_worker import GroupWork, GroupWorker
+from gristmill.backends.delegated.ray_cluster import RayCluster
+from gristmill.backends.delegated.registrar_actor import RemoteRegistrar
+from gristmill.backends.worker import RunSettings
+from gristmill.backends.xenna.config import XennaConfig
+from gristmill.engine.plan import Group, Plan
+from gristmill.errors import ConfigError, MissingDependency
+
+# Xenna asks the dashboard for 40,000 actors, which one that was not told so refuses: every Ray answers for this many.
+API_LIMIT = 10_000
+SET_BY_XENNA = (
+    "RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES",
+    "RAY_MAX_LIMIT_FROM_API_SERVER",
+    "RAY_MAX_LIMIT_FROM_DATA_SOURCE",
+)
+
+
+def import_xenna() -> Any:  # a module without types
+    """Return Xenna's interface, or say how to install it."""
+    try:
+        from cosmos_xenna.pipelines import v1
+    except ModuleNotFoundError as error:
+        raise MissingDependency(
+            f"XennaExecutor: expected cosmos_xenna and what it imports; {error.name} is not installed. "
+            "Install it with: pip install 'gristmill[xenna]'"
+        ) from None
+    return v1
+
+
+def check_dashboard() -> None:
+    """Raise ConfigError if the cluster has no dashboard: Xenna asks it for its actors."""
+    from ray.util.state import list_nodes
+    from ray.util.state.exception import RayStateApiException
+
+    try:
+        list_nodes(limit=1)
+    except (RayStateApiException, OSError) as error:
+        raise ConfigError(
+            "XennaExecutor: expected a Ray cluster with its dashboard, which Cosmos-Xenna asks about workers; it does "
+            f"not answer ({type(error).__name__}). Install ray[default], start the head with --include-dashboard=true"
+        ) from error
+
+
+@dataclass(frozen=True)
+class XennaEngine:
+    """One run of one plan."""
+
+    plan: Plan
+    settings: RunSettings
+    config: XennaConfig
+    stage_specs: Sequence[Mapping[str, object]]
+    cluster: RayCluster
+
+    def run(self, sources: Sequence[Envelope], registrar: RemoteRegistrar) -> None:
+        """Run all sources through Xenna's stages."""
+        if not sources:
+            return
+        xenna = import_xenna()
+        stages = cloudpickle.dumps(self.plan.groups)
+        specs = []
+        for group, asked in zip(self.plan.groups, self.stage_specs, strict=True):
+            work = GroupWork(stages, group.index, self.settings, not self.plan.ends_in_writer)
+            made = make_stage(xenna, group, work, registrar)
+            specs.append(xenna.StageSpec(made, num_workers=group.num_workers, **asked))
+        with _quiet(), _environment(self.cluster):
+            xenna.run_pipeline(xenna.PipelineSpec(list(sources), specs, self._pipeline_config(xenna)))
+
+    def _pipeline_config(self, xenna: Any) -> object:
+        quiet = xenna.VerbosityLevel.NONE
+        fields = {
+            **self.config.pipeline_fields(),
+            "return_last_stage_outputs": False,
+            "actor_pool_verbosity_level": quiet,
+            "monitoring_verbosity_level": quiet,
+        }
+        if self.config.execution_mode == "batch":
+            return xenna.PipelineConfig(execution_mode=xenna.ExecutionMode.BATCH, **fields)
+        streaming = xenna.StreamingSpecificSpec(
+            autoscale_interval_s=self.config.autoscale_interval_s,
+            autoscaler_verbosity_level=quiet,
+            executor_verbosity_level=quiet,
+        )
+        mode = xenna.ExecutionMode.STREAMING
+        return xenna.PipelineConfig(execution_mode=mode, mode_specific=streaming, **fields)
+
+
+def make_stage(xenna: Any, group: Group, work: GroupWork, registrar: RemoteRegistrar) -> object:
+    """Return a stage of Xenna that runs a group."""
+    need, batch_size = group.resources, group.batch_size
+
+    class GroupStage(xenna.Stage):  # type: ignore[misc]  # without types
+        @property
+        def stage_batch_size(self) -> int:
+            return batch_size
+
+        @property
+        def required_resources(self) -> object:
+            return xenna.Resources(cpus=need.cpus, gpus=need.gpus)
+
+        def setup(self, worker_metadata: Any) -> None:
+            import ray
+
+            gpus = tuple(str(gpu.index) for gpu in worker_metadata.allocation.gpus)
+            self.worker = GroupWorker(work, registrar, node=ray.get_runtime_context().get_node_id(), gpu_ids=gpus)
+
+        def process_data(self, in_data: list[Envelope]) -> list[Envelope]:
+            return list(self.worker.run(in_data))
+
+    GroupStage.__name__ = group.name.replace("…", "_to_")  # what Xenna shows; it writes ASCII only
+    return GroupStage()
+
+
+@contextlib.contextmanager
+def _environment(cluster: RayCluster) -> Iterator[None]:
+    """Xenna sets variables for whoever starts Ray, and finds the dashboard by another: all as before, afterwards."""
+    from cosmos_xenna.ray_utils import cluster as xenna_cluster
+
+    xenna_cluster.API_LIMIT = API_LIMIT
+    names = (*SET_BY_XENNA, "RAY_ADDRESS")
+    before = {name: os.environ.get(name) for name in names}
+    os.environ["RAY_ADDRESS"] = cluster.address
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Xenna prints pages about itself; what a run has to say is in its books."""
+    from loguru import logger
+
+    logger.disable("cosmos_xenna")
+    try:
+        yield
+    finally:
+        logger.enable("cosmos_xenna")

@@ -1,0 +1,84 @@
+"""`XennaExecutor`: a plan as a pipeline of Cosmos-Xenna, which schedules it."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Self
+
+from gristmill.backends.base import BaseExecutor, RunOptions
+from gristmill.backends.delegated.config import option_names, read_config
+from gristmill.backends.run import Ending, Run
+from gristmill.backends.run_result import RunResult
+from gristmill.backends.xenna.config import XennaConfig, check_size, stage_spec
+from gristmill.engine.plan import Plan
+from gristmill.engine.uniting import unite_streaming
+from gristmill.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class XennaExecutor(BaseExecutor):
+    """Hands the groups of a plan to Cosmos-Xenna as its stages. Needs `gristmill[xenna]` and a Ray with its dashboard.
+
+    `config` may hold
+
+    `execution_mode`             "streaming", or "batch": one stage after the other
+    `cpu_allocation_percentage`  of the cores of each machine, as a share: 0.95
+    `autoscale_interval_s`       seconds between two decisions how many workers each stage has: 180
+    `logging_interval`           seconds between entries in metrics.jsonl: 60
+    `ignore_failures`            do not stop at `max_quarantined`
+    `slots_per_actor`            tasks sent ahead to each worker: 2
+    `worker_max_lifetime_m`, `worker_restart_interval_m`   replace workers older than this, so long apart; 0 is never
+
+    A stage has options of its own through `with_(xenna_stage_spec={"num_workers_per_node": 1, ...})`. Xenna holds one
+    worker for each stage from beginning to end, so a machine with fewer cores than fused groups is refused at once.
+    """
+
+    config: Mapping[str, object] | None = None
+    ignore_head_node: bool = False
+
+    def __post_init__(self) -> None:
+        self.settings()
+        if self.ignore_head_node:
+            raise ConfigError(
+                "XennaExecutor: expected ignore_head_node=False; Cosmos-Xenna uses every machine with cores. Start the "
+                "head with none (ray start --head --num-cpus=0), or use RayDataExecutor"
+            )
+
+    @classmethod
+    def options(cls) -> tuple[str, ...]:
+        return option_names(XennaConfig)
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, object]) -> Self:
+        return cls(config=options)
+
+    def settings(self) -> XennaConfig:
+        """What `config` says, with defaults for what it does not say."""
+        return read_config(type(self), XennaConfig, self.config)
+
+    def check(self, plan: Plan) -> None:
+        specs = [stage_spec(group) for group in plan.groups]
+        if not os.environ.get("RAY_ADDRESS"):  # how large that cluster is, is known when it is reached
+            cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+            check_size(self.settings(), plan.groups, specs, cpus)
+
+    def execute(self, plan: Plan, options: RunOptions) -> RunResult:
+        run = Run(unite_streaming(plan), options, ignore_failures=self.settings().ignore_failures)
+        try:
+            return run.execute(self._drive)
+        finally:
+            run.close()
+
+    def _drive(self, run: Run) -> Ending:
+        from gristmill.backends.delegated.drive import drive
+        from gristmill.backends.delegated.ray_cluster import connect
+        from gristmill.backends.xenna.engine import XennaEngine, check_dashboard, import_xenna
+
+        import_xenna()
+        cluster = connect("XennaExecutor", dashboard=True)
+        check_dashboard()
+        config, groups = self.settings(), run.plan.groups
+        specs = [stage_spec(group) for group in groups]
+        check_size(config, groups, specs, cluster.cpus)
+        engine = XennaEngine(run.plan, run.settings, config, specs, cluster)
+        return drive(run, engine, logging_interval=config.logging_interval)

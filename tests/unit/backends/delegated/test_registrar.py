@@ -1,0 +1,117 @@
+"""The registrar counts every task once, and sees from tasks that come again what happened to their workers."""
+
+from gristmill.backends.delegated.envelope import Receipt, Ticket
+from gristmill.backends.delegated.registrar import FIRST_REPEAT, Registrar
+from gristmill.engine.commands import Care
+from gristmill.engine.events import Crumb
+
+ITEM = [(0, "a")]
+
+
+def receipt(item_id="a", group=0, root=0):
+    return Receipt(group, root, item_id, 1, (), (), (), ())
+
+
+def begin(registrar, worker="w", group=0):
+    return registrar.begin(group, worker, ITEM)[0]
+
+
+def test_a_new_task_is_handled_as_usual():
+    assert begin(Registrar()) == Ticket()
+
+
+def test_a_task_that_is_finished_twice_counts_once():
+    registrar = Registrar()
+    begin(registrar)
+
+    assert registrar.finish([receipt()]) == [True]
+    assert registrar.finish([receipt()]) == [False]
+    assert registrar.take()[0] == [receipt()]
+    assert registrar.take()[0] == []
+
+
+def test_the_same_item_is_another_task_in_the_next_group():
+    registrar = Registrar()
+
+    assert registrar.finish([receipt(group=0), receipt(group=1)]) == [True, True]
+
+
+def test_a_task_begun_again_has_lost_its_worker_and_is_stepped_through_the_second_time():
+    registrar = Registrar()
+    tickets = [begin(registrar) for _ in range(3)]
+
+    assert [(ticket.care, ticket.attempt) for ticket in tickets] == [
+        (Care.NORMAL, 0),
+        (Care.NORMAL, 1),
+        (Care.STEP, 2),
+    ]
+
+
+def test_a_document_announced_at_two_deaths_is_condemned():
+    registrar = Registrar()
+    for _ in range(3):
+        begin(registrar)
+    for _ in range(2):
+        registrar.leave_crumb(0, "a", (1, 7, 8))
+        ticket = begin(registrar)
+
+    assert ticket.condemned == (Crumb(1, 7, 8),)
+
+
+def test_a_task_whose_stage_raised_is_taken_apart_and_was_not_lost():
+    registrar = Registrar()
+    begin(registrar)
+
+    assert registrar.raised(0, "a", "ValueError: x", transient=False).care is Care.ISOLATE
+
+
+def test_a_transient_error_is_waited_out():
+    registrar = Registrar()
+    begin(registrar)
+    ticket = registrar.raised(0, "a", "TimeoutError", transient=True)
+
+    assert ticket.care is Care.NORMAL
+    assert ticket.pause_s > 0
+
+
+def test_a_finished_task_that_is_needed_again_is_repeated_under_another_name():
+    registrar = Registrar()
+    begin(registrar)
+    registrar.finish([receipt()])
+    first, second = begin(registrar), begin(registrar)
+
+    assert FIRST_REPEAT <= first.attempt < second.attempt
+
+
+def test_nothing_of_a_committed_partition_is_done_again():
+    registrar = Registrar()
+    registrar.close([0])
+
+    assert begin(registrar) is None
+    assert registrar.finish([receipt()]) == [False]
+
+
+def test_after_a_stop_nothing_is_begun_and_what_is_under_way_counts():
+    registrar = Registrar()
+    begin(registrar)
+    registrar.stop()
+
+    assert registrar.begin(0, "w", [(1, "b")]) == [None]
+    assert registrar.finish([receipt()]) == [True]
+
+
+def test_a_node_is_set_up_by_the_first_who_asks_while_the_others_wait():
+    registrar = Registrar()
+    before = [registrar.claim_node("n"), registrar.claim_node("n"), registrar.claim_node("other")]
+    registrar.node_ready("n")
+
+    assert before == ["set up", "wait", "set up"]
+    assert registrar.claim_node("n") == "ready"
+
+
+def test_a_failed_set_up_is_told_to_the_driver_and_stops_the_run():
+    registrar = Registrar()
+    registrar.set_up_failed("no model")
+
+    assert registrar.take()[3] == "no model"
+    assert begin(registrar) is None
