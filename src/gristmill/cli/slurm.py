@@ -10,7 +10,7 @@ from gristmill.errors import ConfigError
 if TYPE_CHECKING:
     from gristmill.core.slurm_script import SlurmJob
 
-ON_SEVERAL_NODES = "ray_actor_pool"  # the executor unless another is named
+ON_SEVERAL_NODES = "ray"  # the executor unless another is named
 
 
 def slurm(

@@ -8,16 +8,29 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from gristmill.backends.base import RunOptions
 from gristmill.backends.commits import Commits
 from gristmill.backends.delegated.envelope import Envelope, pack
 from gristmill.backends.delegated.registrar_actor import RemoteRegistrar
 from gristmill.backends.delegated.root_books import RootBooks
 from gristmill.backends.delegated.view import View
 from gristmill.backends.run import Ending, Run
+from gristmill.backends.run_result import RunResult
 from gristmill.engine.commands import Finish
+from gristmill.engine.plan import Plan
 from gristmill.engine.scheduler import SHARE_NEEDS
+from gristmill.engine.uniting import unite_streaming
 
 POLL_S = 0.1
+
+
+def execute(plan: Plan, options: RunOptions, drive_run: Callable[[Run], Ending], *, ignore_failures: bool) -> RunResult:
+    """Run a plan by whatever `drive_run` prepares: the engine, and a call of `drive`."""
+    run = Run(unite_streaming(plan), options, ignore_failures=ignore_failures)
+    try:
+        return run.execute(drive_run)
+    finally:
+        run.close()
 
 
 class Engine(Protocol):

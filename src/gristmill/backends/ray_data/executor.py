@@ -2,16 +2,17 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from gristmill.backends.base import BaseExecutor, RunOptions
 from gristmill.backends.delegated.config import option_names, read_config
 from gristmill.backends.ray_data.config import RayDataConfig
-from gristmill.backends.run import Ending, Run
 from gristmill.backends.run_result import RunResult
 from gristmill.engine.plan import Plan
-from gristmill.engine.uniting import unite_streaming
 from gristmill.errors import ConfigError, require
+
+if TYPE_CHECKING:  # what runs a plan is imported when one runs
+    from gristmill.backends.run import Ending, Run
 
 
 @dataclass(frozen=True)
@@ -59,13 +60,11 @@ class RayDataExecutor(BaseExecutor):
                 )
 
     def execute(self, plan: Plan, options: RunOptions) -> RunResult:
-        run = Run(unite_streaming(plan), options, ignore_failures=self.settings().ignore_failures)
-        try:
-            return run.execute(self._drive)
-        finally:
-            run.close()
+        from gristmill.backends.delegated.drive import execute
 
-    def _drive(self, run: Run) -> Ending:
+        return execute(plan, options, self._drive, ignore_failures=self.settings().ignore_failures)
+
+    def _drive(self, run: "Run") -> "Ending":
         from gristmill.backends.delegated.drive import drive
         from gristmill.backends.delegated.ray_cluster import connect
         from gristmill.backends.ray_data.engine import RayDataEngine

@@ -1,18 +1,20 @@
 """`XennaExecutor`: a plan as a pipeline of Cosmos-Xenna, which schedules it."""
 
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from gristmill.backends.base import BaseExecutor, RunOptions
 from gristmill.backends.delegated.config import option_names, read_config
-from gristmill.backends.run import Ending, Run
 from gristmill.backends.run_result import RunResult
 from gristmill.backends.xenna.config import XennaConfig, check_size, stage_spec
 from gristmill.engine.plan import Plan
-from gristmill.engine.uniting import unite_streaming
 from gristmill.errors import ConfigError
+
+if TYPE_CHECKING:  # what runs a plan is imported when one runs
+    from gristmill.backends.run import Ending, Run
 
 
 @dataclass(frozen=True)
@@ -58,18 +60,18 @@ class XennaExecutor(BaseExecutor):
 
     def check(self, plan: Plan) -> None:
         specs = [stage_spec(group) for group in plan.groups]
-        if not os.environ.get("RAY_ADDRESS"):  # how large that cluster is, is known when it is reached
+        ray = sys.modules.get("ray")
+        if not os.environ.get("RAY_ADDRESS") and not (ray and ray.is_initialized()):
+            # A cluster would be started here. How large another is, is known when it is reached.
             cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
             check_size(self.settings(), plan.groups, specs, cpus)
 
     def execute(self, plan: Plan, options: RunOptions) -> RunResult:
-        run = Run(unite_streaming(plan), options, ignore_failures=self.settings().ignore_failures)
-        try:
-            return run.execute(self._drive)
-        finally:
-            run.close()
+        from gristmill.backends.delegated.drive import execute
 
-    def _drive(self, run: Run) -> Ending:
+        return execute(plan, options, self._drive, ignore_failures=self.settings().ignore_failures)
+
+    def _drive(self, run: "Run") -> "Ending":
         from gristmill.backends.delegated.drive import drive
         from gristmill.backends.delegated.ray_cluster import connect
         from gristmill.backends.xenna.engine import XennaEngine, check_dashboard, import_xenna
