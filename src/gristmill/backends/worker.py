@@ -470,8 +470,12 @@ def _failure(raised: StageRaised) -> JobFailure:
 
 
 def load_stages(pickled: bytes) -> tuple[tuple[Group, ...] | None, str]:
-    """Return the groups, or the traceback of what a user's module threw when it was imported."""
+    """Return the groups, ready to fork workers with, or the traceback of what a user's module threw on the way."""
     try:
-        return pickle.loads(pickled), ""
+        groups: tuple[Group, ...] = pickle.loads(pickled)
+        for group in groups:
+            for stage in group.stages:
+                stage.before_fork()
+        return groups, ""
     except Exception:
         return None, traceback.format_exc()

@@ -100,6 +100,12 @@ class ProcessingStage(Generic[X, Y]):
         """Whether `setup_on_node` has anything to do; if no stage says so, a run starts without that step."""
         return type(self).setup_on_node is not ProcessingStage.setup_on_node
 
+    def before_fork(self) -> None:
+        """Run in the process that workers are forked from, where there is one: import what each would have to import.
+
+        It must start no thread, and nothing may depend on it.
+        """
+
     def setup(self, worker_metadata: WorkerMetadata | None = None) -> None:
         """Run once in every worker before its first task (load the model)."""
 

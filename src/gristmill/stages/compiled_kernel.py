@@ -46,14 +46,25 @@ def _address(array: NDArray[np.generic]) -> int:
 
 @cache
 def _load(module: str, function: str, signature: tuple[str, ...]) -> Compiled:
-    sources = [_source_digest(package) for package in (TEXT_KERNELS, module.rpartition(".")[0])]
-    key = "\n".join([module, function, *signature, target_name(), *ObjectCode._fields, *sources])
+    key = "\n".join([module, function, *signature, *_origin(module.rpartition(".")[0])])
 
     def make() -> bytes:
         made = compile_function(getattr(importlib.import_module(module), function), signature)
         return msgspec.msgpack.encode(made)
 
     return link(msgspec.msgpack.decode(cached_bytes(key, make), type=ObjectCode), signature)
+
+
+def prepare_kernels(package: str) -> None:
+    """Do what loading the kernels of a package needs once, so that processes forked from this one need not."""
+    _origin(f"{KERNELS}.{package}")
+
+
+@cache
+def _origin(package: str) -> tuple[str, ...]:
+    """What the machine code of a package's kernels depends on, beside the kernel."""
+    sources = [_source_digest(name) for name in (TEXT_KERNELS, package)]
+    return target_name(), *ObjectCode._fields, *sources
 
 
 @cache

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gristmill.kernels.arrow_arrays import from_bools, from_numbers, is_null
+from gristmill.kernels.arrow_arrays import from_bools, from_numbers, is_null, numbers_of
 
 int64s = st.lists(st.integers(-(2**63), 2**63 - 1))
 
@@ -19,6 +19,19 @@ def test_integers_equal_what_pyarrow_makes_of_them(values):
 @given(values=st.lists(st.floats(allow_nan=False)))
 def test_floats_equal_what_pyarrow_makes_of_them(values):
     assert from_numbers(np.array(values, np.float64)).equals(pa.array(values, pa.float64()))
+
+
+@given(values=int64s, cut=st.integers(0, 5))
+def test_numbers_come_back_as_they_were_also_from_a_slice(values, cut):
+    found = numbers_of(pa.array(values, pa.int64()).slice(cut))
+    assert found.dtype == np.int64
+    assert found.tolist() == values[cut:]
+
+
+@pytest.mark.parametrize("array", [pa.array([1, None]), pa.array(["a"])])
+def test_what_is_not_a_number_is_refused(array):
+    with pytest.raises(ValueError, match="expected numbers without nulls; got"):
+        numbers_of(array)
 
 
 @given(values=st.lists(st.booleans()))

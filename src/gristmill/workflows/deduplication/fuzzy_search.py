@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from gristmill.backends.run_result import RunResult
-from gristmill.kernels.arrow_arrays import from_numbers
+from gristmill.kernels.arrow_arrays import from_numbers, to_numbers
 from gristmill.kernels.dedup.banding import Banding
 from gristmill.pipeline import Pipeline
 from gristmill.stages.deduplication.fuzzy.cluster_sketches import ClusterSketches
@@ -162,11 +162,10 @@ class FuzzySearch:
 
     def _with_followers(self, clusters: Clusters, lost: pa.Table) -> Duplicates:
         """Add the documents that are the same as others: they lose to their leader, or to what that lost to."""
-        columns = {name: lost.column(name).to_numpy() for name in lost.column_names}
-        real = columns["kind"] == LOST
-        losers = clusters.at(columns["doc"][real])
-        order = np.argsort(losers)
-        losers, winners = losers[order], clusters.at(columns["kept_doc"][real][order])
+        lost = _of_kind(lost, LOST)
+        doc, kept_doc = (to_numbers(lost.column(name), np.uint64) for name in ("doc", "kept_doc"))
+        order = np.argsort(doc)  # as the positions of the input's documents, which alone can lose
+        losers, winners = clusters.at(doc[order]), clusters.at(kept_doc[order])
         followers = np.flatnonzero(clusters.leader != np.arange(len(clusters.leader), dtype=np.int32))
         removed = np.union1d(losers, followers[followers >= clusters.num_indexed])
         leader = clusters.leader[removed]
@@ -176,8 +175,8 @@ class FuzzySearch:
         kept, similarity = leader.astype(np.int64), np.ones(len(removed))
         shared = np.full(len(removed), self.settings.banding.num_bands, np.int32)
         kept[lost_too] = winners[of]
-        similarity[lost_too] = columns["similarity"][real][order][of]
-        shared[lost_too] = columns["bands_shared"][real][order][of]
+        similarity[lost_too] = to_numbers(lost.column("similarity"), np.float64)[order[of]]
+        shared[lost_too] = to_numbers(lost.column("bands_shared"), np.int32)[order[of]]
         return Duplicates(clusters.doc[removed], clusters.doc[kept], similarity, shared)
 
     def _index_ids(self, clusters: Clusters, duplicates: Duplicates) -> pa.Array:
@@ -211,7 +210,7 @@ def _near_misses(rows: pa.Table) -> list[tuple[int, int, float]]:
 
 
 def _of_kind(rows: pa.Table, kind: np.int32) -> pa.Table:
-    return rows.take(from_numbers(np.flatnonzero(rows.column("kind").to_numpy() == kind)))
+    return rows.take(from_numbers(np.flatnonzero(to_numbers(rows.column("kind"), np.int32) == kind)))
 
 
 def _no_losers() -> pa.Table:

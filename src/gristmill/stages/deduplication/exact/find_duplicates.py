@@ -10,6 +10,7 @@ from gristmill.kernels.arrow_arrays import from_numbers, to_numbers
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.deduplication.document_numbers import OF_INDEX
 from gristmill.stages.deduplication.exact.hash_index import find_in_index
+from gristmill.stages.deduplication.fork_preparation import prepare_fork
 from gristmill.tasks import DocumentBatch
 
 
@@ -33,6 +34,9 @@ class FindDuplicates(ProcessingStage[DocumentBatch, DocumentBatch]):
 
     def outputs(self) -> tuple[list[str], list[str]]:
         return ["data"], ["kept_doc"]
+
+    def before_fork(self) -> None:
+        prepare_fork(folds=False)
 
     def process(self, task: DocumentBatch) -> DocumentBatch:
         table = task.to_pyarrow()

@@ -12,6 +12,7 @@ from gristmill.kernels.content_hash import content_hash
 from gristmill.kernels.row_hash import hash_column
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.deduplication.document_numbers import DocumentNumbers
+from gristmill.stages.deduplication.fork_preparation import prepare_fork
 from gristmill.stages.deduplication.keep_policy import KeepPolicy
 from gristmill.stages.deduplication.token_hash import hash_tokens
 from gristmill.stages.text.statistics.text_column import TextColumn
@@ -47,6 +48,9 @@ class HashDocuments(ProcessingStage[DocumentBatch, DocumentBatch]):
 
     def outputs(self) -> tuple[list[str], list[str]]:
         return ["data"], ["low", "high", "doc", "worth", "tie"]
+
+    def before_fork(self) -> None:
+        prepare_fork(folds=self.normalize)
 
     def process(self, task: DocumentBatch) -> DocumentBatch:
         texts, is_null = texts_of_batch(task, self.text_field)

@@ -18,6 +18,7 @@ from gristmill.errors import ConfigError
 from gristmill.kernels.dedup.banding import Banding
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.compiled_kernel import CompiledKernel
+from gristmill.stages.deduplication.fork_preparation import prepare_fork
 from gristmill.stages.deduplication.fuzzy.clusters import Clusters
 from gristmill.stages.deduplication.row_files import column_parts, count_rows, read_column, take_numbers
 from gristmill.tasks import FileGroupTask
@@ -44,6 +45,9 @@ class ClusterSketches(ProcessingStage[FileGroupTask, FileGroupTask]):
     by_order: bool = False
     range_keys: int = RANGE_KEYS
     name: str = field(default="cluster_sketches", kw_only=True)
+
+    def before_fork(self) -> None:
+        prepare_fork(folds=False)
 
     def process(self, task: FileGroupTask) -> None:
         files = task.data

@@ -10,6 +10,7 @@ from gristmill.kernels.arrow_arrays import from_bools, from_lists, from_numbers
 from gristmill.kernels.dedup.banding import Banding
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.deduplication.document_numbers import DocumentNumbers
+from gristmill.stages.deduplication.fork_preparation import prepare_fork
 from gristmill.stages.deduplication.fuzzy.clusters import Clusters
 from gristmill.stages.deduplication.fuzzy.shingling import Shingling
 from gristmill.stages.text.statistics.texts_of_batch import texts_of_batch
@@ -42,6 +43,9 @@ class ShingleCandidates(ProcessingStage[DocumentBatch, DocumentBatch]):
 
     def setup(self, worker_metadata: WorkerMetadata | None = None) -> None:
         self._clusters = Clusters.load(self.clusters)
+
+    def before_fork(self) -> None:
+        prepare_fork(folds=True)
 
     def process(self, task: DocumentBatch) -> DocumentBatch:
         numbers = self.numbers.of_batch(task.task_id, task.num_items)

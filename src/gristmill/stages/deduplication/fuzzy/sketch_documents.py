@@ -11,6 +11,7 @@ from gristmill.kernels.dedup.banding import Banding
 from gristmill.kernels.row_hash import hash_column
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.deduplication.document_numbers import DocumentNumbers
+from gristmill.stages.deduplication.fork_preparation import prepare_fork
 from gristmill.stages.deduplication.fuzzy.shingling import Shingling
 from gristmill.stages.deduplication.keep_policy import KeepPolicy
 from gristmill.stages.text.statistics.texts_of_batch import texts_of_batch
@@ -43,6 +44,9 @@ class SketchDocuments(ProcessingStage[DocumentBatch, DocumentBatch]):
     def inputs(self) -> tuple[list[str], list[str]]:
         columns = [self.text_field, *([self.id_field] if self.id_field else []), *self.keep.columns]
         return ["data"], list(dict.fromkeys(columns))
+
+    def before_fork(self) -> None:
+        prepare_fork(folds=True)
 
     def process(self, task: DocumentBatch) -> DocumentBatch:
         texts, _ = texts_of_batch(task, self.text_field)

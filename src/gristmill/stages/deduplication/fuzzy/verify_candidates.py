@@ -7,8 +7,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from gristmill.kernels.arrow_arrays import Number, from_numbers, to_numbers
+from gristmill.kernels.arrow_arrays import Number, from_numbers, numbers_of, to_numbers
 from gristmill.stages.base import ProcessingStage
+from gristmill.stages.deduplication.fork_preparation import prepare_fork
 from gristmill.stages.deduplication.fuzzy.verification import verify
 from gristmill.tasks import DocumentBatch
 
@@ -35,6 +36,9 @@ class VerifyCandidates(ProcessingStage[DocumentBatch, DocumentBatch]):
 
     def inputs(self) -> tuple[list[str], list[str]]:
         return ["data"], ["doc", "component", "rank", "keys", "shingles"]
+
+    def before_fork(self) -> None:
+        prepare_fork(folds=False)
 
     def process(self, task: DocumentBatch) -> DocumentBatch:
         table = self._with_index(task.to_pyarrow()).combine_chunks()
@@ -80,9 +84,9 @@ def _flat(column: pa.ChunkedArray, kind: type[Number]) -> tuple[NDArray[Number],
     lists = column.combine_chunks()
     if isinstance(lists, pa.ChunkedArray):
         lists = pa.concat_arrays(lists.chunks) if lists.num_chunks else pa.nulls(0, column.type)
-    offsets = lists.offsets.to_numpy().astype(np.int64)
+    offsets = numbers_of(lists.offsets).astype(np.int64)
     first = int(offsets[0]) if len(offsets) else 0
-    values = lists.values.to_numpy()[first : int(offsets[-1]) if len(offsets) else 0]
+    values = numbers_of(lists.values)[first : int(offsets[-1]) if len(offsets) else 0]
     return np.ascontiguousarray(values, kind), offsets - first
 
 
