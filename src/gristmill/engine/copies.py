@@ -41,7 +41,6 @@ class Copies:
         worker.shadow = (task.id, task)
         task.shadow = task.last_worker = worker.id
         s.recalled(worker, task)
-        group.crew.refile(worker)
         s.fleet.drain(worker)
         return True
 

@@ -111,6 +111,14 @@ def test_the_straggler_wins_and_the_worker_with_the_copy_is_stopped():
     assert tell(s, finished(0, copy, late)) == [c.Release("<late>")]
 
 
+@pytest.mark.parametrize(("copy_wins", "wasted_s"), [(True, 10.0), (False, 1.0)])
+def test_the_time_of_the_run_that_came_second_is_wasted(copy_wins, wasted_s):
+    s, copy = copied()
+    tell(s, e.Ticked(11.0), finished(0, copy) if copy_wins else finished(1, 2))
+
+    assert s.groups[0].book.wasted_s == wasted_s
+
+
 @pytest.mark.parametrize(
     "ends", [lambda copy: e.TaskRaised(0, copy, "stage_0", "no"), lambda _: e.WorkerLost(0, "died")]
 )

@@ -43,6 +43,13 @@ def test_among_equals_the_one_that_has_waited_longest_is_chosen():
     assert chosen(crew) == 1
 
 
+def test_who_is_filed_again_unchanged_keeps_its_turn():
+    crew = crew_of(0, 0)
+    crew.refile(crew.workers[0])
+
+    assert chosen(crew) == 0
+
+
 def test_nobody_is_chosen_when_all_hold_as_many_as_they_may():
     assert chosen(crew_of(2, 2), below=2) is None
 
