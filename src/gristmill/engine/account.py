@@ -55,12 +55,11 @@ class Efficiency:
 
 @dataclass
 class Account:
-    """Seconds of both resources that no worker held, and all there were."""
+    """Seconds of both resources that no worker held."""
 
     started: float | None = None
     longest_path_s: float = 0.0
-    capacity: list[float] = field(default_factory=lambda: [0.0, 0.0])  # unit-seconds
-    free_starved: list[float] = field(default_factory=lambda: [0.0, 0.0])
+    free_starved: list[float] = field(default_factory=lambda: [0.0, 0.0])  # unit-seconds
     free_fragmented: list[float] = field(default_factory=lambda: [0.0, 0.0])
     rooms: list[Room] = field(default_factory=list)  # the machines, as long as there are any
     _units: list[int] = field(default_factory=lambda: [0, 0])  # what they have together
@@ -99,7 +98,6 @@ class Account:
             held[GPU] += total * gpus
         for d in (CPU, GPU):
             free = max(0, self._units[d] - held[d])
-            self.capacity[d] += seconds * (free + held[d])
             side = self.free_fragmented if wanted[d] else self.free_starved
             side[d] += seconds * free
 

@@ -7,7 +7,10 @@ from gristmill.backends.simulated.spec import SimulationSpec
 from gristmill.engine.account import SHARES, Account
 from gristmill.engine.crew import WorkerRecord
 from gristmill.engine.group_book import GroupBook
-from gristmill.engine.state import GroupRecord
+from gristmill.engine.policies.placement import UNITS
+from gristmill.engine.state import GroupRecord, NodeRecord
+from gristmill.engine.task_state import TaskRecord
+from gristmill.stages.resources import Resources
 from gristmill.testing.virtual_run import group
 
 
@@ -109,3 +112,49 @@ def test_a_worker_on_its_way_out_is_neither_starved_nor_blocked():
 
     assert crew_of.book.split()["setup"] == 3.0
     assert crew_of.book.starved_s == crew_of.book.blocked_s == 0.0
+
+
+def account_of(*groups, seconds=3.0):
+    """What an interval on a machine of four CPUs and two GPUs comes to."""
+    account = Account()
+    account.nodes_changed([NodeRecord(0, 4.0, (80.0, 80.0), 0)], 0.0)
+    account.pass_time(seconds, groups)
+    return account
+
+
+def waiting(resources):
+    record = GroupRecord.starting_from(group(0, resources=resources), None)
+    record.queue.append(TaskRecord(0, 0, 0, "a", 1, None, 0.0))
+    return record
+
+
+@pytest.mark.parametrize(
+    ("resources", "wanted"),
+    [(Resources(cpus=8), (True, False)), (Resources(cpus=0, gpus=3), (False, True)), (None, (False, False))],
+)
+def test_what_nobody_holds_is_fragmented_only_if_a_task_waits_that_wants_it(resources, wanted):
+    account = account_of(*([waiting(resources)] if resources else []))
+    free = (3.0 * 4 * UNITS, 3.0 * 2 * UNITS)
+
+    assert account.free_fragmented == [all_of_it * is_wanted for all_of_it, is_wanted in zip(free, wanted, strict=True)]
+    assert [a + b for a, b in zip(account.free_fragmented, account.free_starved, strict=True)] == list(free)
+
+
+def test_a_worker_that_starts_is_in_set_up_and_one_without_a_task_is_starved():
+    record = GroupRecord.starting_from(group(0), None)
+    for number in range(3):
+        record.crew.add(WorkerRecord(number, 0, 0, ()))
+    record.crew.make_ready(record.crew.workers[0])
+    account_of(record)
+
+    assert (record.book.setup_s, record.book.starved_s, record.book.ending_s) == (6.0, 3.0, 0.0)
+
+
+def test_no_item_is_done_before_a_worker_of_the_first_group_is_there():
+    record = GroupRecord.starting_from(group(0), None)
+    record.book.ready(2.0)
+    record.book.finished(useful_s=1.0, held_s=0.0, outputs=0, output_bytes=0)
+    account = account_of(record)
+    account.longest_path_s = 5.0
+
+    assert account.efficiency([record], 10.0).bound_s == 7.0

@@ -319,3 +319,48 @@ def test_with_a_barrier_a_stage_begins_when_the_one_before_has_ended():
 
     assert c.StartWorker(1, 1, 0, ()) not in tell(s, e.TaskFinished(0, 0, (output("a.0"),), 0.1, ()))
     assert c.StartWorker(1, 1, 0, ()) in tell(s, e.TaskFinished(0, 1, (output("b.0"),), 0.1, ()))
+
+
+def test_with_a_barrier_a_stage_goes_on_though_what_it_makes_fills_the_memory():
+    s = scheduler(num_sources=2, barrier=True)
+    tell(s, e.NodeJoined(0, 1, (), 15))
+    tell(s, e.WorkerReady(0), listed("a", "b"), e.SourceExhausted())
+
+    assert [x.calls[0][0].item_id for x in sends(tell(s, e.TaskFinished(0, 0, (output("a.0"),), 0.1, ())))] == ["b"]
+
+
+def test_a_group_pauses_while_as_many_tasks_as_allowed_wait_for_the_next():
+    s = scheduler(num_sources=9, max_queued=2)
+    tell(s, NODE)
+    tell(s, e.WorkerReady(0), listed("a", "b", "c", "d", "e"))  # nobody of the second group is ready
+    outputs = iter("abcde")
+    sent = []
+    while s.groups[0].workers[0].assigned:
+        task = next(iter(s.groups[0].workers[0].assigned))
+        name = next(outputs)
+        sent.append(name)
+        tell(s, e.TaskFinished(0, task, (output(f"{name}.0"),), 10.0, ()))
+
+    assert len(s.groups[1].queue) == len(sent) >= 2
+    assert s.dispatcher.must_wait(0)
+    assert len(s.groups[0].queue) == 5 - len(sent) > 0
+
+
+@pytest.mark.parametrize(("num_bytes", "goes_on"), [(50, True), (51, False)])
+def test_a_streaming_worker_waits_while_more_than_half_of_the_memory_is_held(num_bytes, goes_on):
+    s = scheduler()
+    tell(s, e.NodeJoined(0, 1, (), 100))
+    tell(s, e.WorkerReady(0), listed("a"), e.SourceExhausted())
+
+    commands = tell(s, e.TaskEmitted(0, 0, output("a.0", num_bytes=num_bytes)))
+    assert (c.GrantEmit(0, 0) in commands) is goes_on
+
+
+def test_the_scheduler_asks_to_be_woken_for_what_is_due_first():
+    s = scheduler(group(0), group(1, batch_size=2), num_sources=9)
+    tell(s, NODE)
+    tell(s, e.WorkerReady(0), e.WorkerReady(1), listed("a", "b"))
+    tell(s, e.TaskFinished(0, 0, (output("a.0"),), 0.1, ()))
+    tell(s, e.TaskRaised(0, 1, "stage_0", "away", transient=True))
+
+    assert s.next_wakeup() == pytest.approx(0.05)

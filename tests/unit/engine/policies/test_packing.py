@@ -1,5 +1,6 @@
 """What is placed fits, what is there stays, and what does not fit is refused."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -113,6 +114,31 @@ def test_small_shares_fill_what_large_ones_leave():
     packing = pack({0: 10, 1: 20}, resources, [room(node, gpus=2) for node in range(5)])
 
     assert packing is not None
+
+
+@pytest.mark.parametrize(
+    ("wanted", "shapes", "machines"),
+    [
+        ({0: 1, 1: 4}, {0: Resources(cpus=5), 1: Resources(cpus=2)}, [(8, 1), (5, 2)]),
+        ({0: 3, 1: 4}, {0: Resources(cpus=3), 1: Resources(cpus=2)}, [(9, 0), (4, 0), (4, 0)]),
+        ({0: 2, 1: 2}, {0: Resources(cpus=2, gpus=0.4), 1: Resources(cpus=2, gpus=1)}, [(5, 2), (5, 1)]),
+        ({0: 3, 1: 1}, {0: Resources(cpus=3, gpus=0.25), 1: Resources(cpus=3, gpus=1)}, [(8, 1), (7, 2)]),
+    ],
+)
+def test_on_few_machines_a_way_is_found_that_no_order_of_groups_leads_to(wanted, shapes, machines):
+    rooms = [room(node, cpus=cpus, gpus=gpus) for node, (cpus, gpus) in enumerate(machines)]
+    packing = pack(wanted, shapes, rooms)
+    cpus, gpus = used(packing, shapes, rooms)
+
+    assert {g: sum(w.group == g for w in packing.new) for g in wanted} == wanted
+    assert all(cpus[r.node] <= r.cpus for r in rooms)
+    assert all(units <= UNITS for units in gpus.values())
+
+
+def test_what_no_way_leads_to_is_given_up():
+    shapes = {0: Resources(cpus=0.7), 1: Resources(cpus=1.3)}  # 32 workers, 1.5 CPUs too many
+
+    assert pack({0: 16, 1: 16}, shapes, [room(node, cpus=cpus) for node, cpus in enumerate((11, 7.5, 7, 5))]) is None
 
 
 def test_every_machine_gets_its_part_where_one_group_after_another_does_not_fit():

@@ -68,6 +68,10 @@ def test_memory_of_one_gpu_is_shared_as_the_rates_ask():
     assert plan_workers(stages, rooms(1, cpus=64, gpus=1, memory_gb=102.0)).workers == {0: 2, 1: 1, 2: 10}
 
 
+def test_a_plan_of_many_workers_is_exact_too():
+    assert plan_workers([Demand(0, Resources(cpus=3), 2, 3.0)], rooms(1, cpus=1803.36, gpus=0)).workers == {0: 601}
+
+
 def test_a_group_keeps_what_it_has_to_however_little_it_needs():
     stages = [Demand(0, Resources(cpus=1), 1, 1.0), Demand(1, Resources(cpus=1), 1, 100.0, least=3)]
 
