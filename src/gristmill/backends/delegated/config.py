@@ -1,10 +1,11 @@
 """`config={...}` of an executor, read into a frozen dataclass. An option it does not have is said to be whose it is."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from typing import TYPE_CHECKING, TypeVar
 
 from gristmill.backends.options import check_options
+from gristmill.engine.plan import Group
 from gristmill.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -32,3 +33,14 @@ def read_config(executor: "type[BaseExecutor]", kind: type[C], given: Mapping[st
         what, _, where = str(error).partition(" - at `$.")
         name = where.rstrip("`")
         raise ConfigError(f"{who}: {name}: {what[:1].lower()}{what[1:].replace('`', '')}") from None
+
+
+def check_gpus(engine: str, groups: Iterable[Group]) -> None:
+    """Raise ConfigError for a group that asks for a part of a GPU in gigabytes, which no other engine knows."""
+    for group in groups:
+        need = group.resources
+        if need.gpu_memory_gb and not need.gpus:
+            raise ConfigError(
+                f"{group.name}: expected GPUs as Resources(gpus=...), the only way {engine} knows; got "
+                f"gpu_memory_gb={need.gpu_memory_gb:g}. LocalExecutor and RayActorPoolExecutor share GPUs by memory"
+            )

@@ -105,9 +105,12 @@ class _Loop:
         return Finish("finished")
 
     def _take(self) -> str:
-        receipts, workers, busy, failure = self._registrar.take()
-        self.view.workers, self.view.busy = workers, busy
-        for receipt in receipts:
+        news = self._registrar.take()
+        self.view.workers, self.view.busy = news.workers, news.busy
+        for group, item_id in news.lost:
+            name = self._run.plan.groups[group].name
+            self.view.messages.append(f"a worker of {name} was lost while it processed {item_id}")
+        for receipt in news.receipts:
             done = self._books.add(receipt)
             if done is not None:
                 self._commits.add(done.record)
@@ -115,7 +118,7 @@ class _Loop:
                     fetched = [self._registrar.fetch(reference) for _, reference in done.final]
                     self._run.books.tasks[done.record.root] = fetched
         self._registrar.close(self._commits.force())
-        return failure
+        return news.failure
 
     def _stop_if_asked(self) -> None:
         if self._stopping:

@@ -8,6 +8,7 @@ It runs as an actor on the cluster and answers small questions; no data is here.
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from gristmill.backends.delegated.envelope import Receipt, Ticket
 from gristmill.engine.events import Crumb
@@ -16,6 +17,16 @@ from gristmill.engine.policies.retry import FRESH, Trial, after_death, after_exc
 Key = tuple[int, str]  # group, item
 FIRST_REPEAT = 1_000  # attempts that no task reaches by failing: the number is in the name of its temporary files
 LOST = "it was lost"  # nobody tells why: the other engine only starts the task again
+
+
+class News(NamedTuple):
+    """What the driver wants to know, often."""
+
+    receipts: list[Receipt]
+    lost: list[tuple[int, str]]  # group and item: a worker died on it
+    workers: dict[int, int]  # set up so far, by group
+    busy: dict[int, int]  # tasks at work, by group
+    failure: str
 
 
 class Registrar:
@@ -28,6 +39,7 @@ class Registrar:
         self._done: dict[int, set[Key]] = {}  # of roots that are not committed yet
         self._closed: set[int] = set()
         self._receipts: list[Receipt] = []
+        self._lost: list[Key] = []
         self._workers: Counter[int] = Counter()  # that have been set up, by group
         self._nodes: dict[str, bool] = {}  # whether the node is set up, or just being set up
         self._repeats = 0
@@ -49,6 +61,7 @@ class Registrar:
             return _ticket(self._trials[key])
         trial = self._trials.get(key, FRESH)
         if key in self._running:
+            self._lost.append(key)
             trial = self._trials[key] = after_death(trial, LOST, self._crumbs.pop(key, None))
         self._running[key] = worker
         return _ticket(trial)
@@ -99,10 +112,16 @@ class Registrar:
 
     # Asked by the driver
 
-    def take(self) -> tuple[list[Receipt], dict[int, int], dict[int, int], str]:
-        """New receipts, workers started and tasks at work by group, and what has failed."""
-        receipts, self._receipts = self._receipts, []
-        return receipts, dict(self._workers), dict(Counter(group for group, _ in self._running)), self._failure
+    def take(self) -> News:
+        """What is new since the last time."""
+        busy = Counter(group for group, _ in self._running)
+        news = News(self._receipts, self._lost, dict(self._workers), dict(busy), self._failure)
+        self._receipts, self._lost = [], []
+        return news
+
+    def closed(self) -> set[int]:
+        """Partitions that are committed."""
+        return self._closed
 
     def close(self, roots: Sequence[int]) -> None:
         """These partitions are committed: nothing about them counts any more."""

@@ -4,14 +4,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from gristmill.backends.delegated.envelope import Envelope, Receipt, Ticket, unpack
-from gristmill.backends.delegated.registrar import Registrar
+from gristmill.backends.delegated.registrar import News, Registrar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gristmill.engine.plan import AnyTask
-
-Taken = tuple[list[Receipt], dict[int, int], dict[int, int], str]
 
 
 class _RegistrarActor(Registrar):
@@ -75,9 +73,11 @@ class RemoteRegistrar:
 
     # For the driver
 
-    def take(self) -> Taken:
-        taken: Taken = self._ask("take")
-        return taken
+    def take(self) -> News:
+        return News(*self._ask("take"))
+
+    def closed(self) -> set[int]:
+        return set(self._ask("closed"))
 
     def close(self, roots: Sequence[int]) -> None:
         if roots:

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from gristmill.backends.base import BaseExecutor, RunOptions
-from gristmill.backends.delegated.config import option_names, read_config
+from gristmill.backends.delegated.config import check_gpus, option_names, read_config
 from gristmill.backends.ray_data.config import RayDataConfig
 from gristmill.backends.run_result import RunResult
 from gristmill.engine.plan import Plan
-from gristmill.errors import ConfigError, require
+from gristmill.errors import require
 
 if TYPE_CHECKING:  # what runs a plan is imported when one runs
     from gristmill.backends.run import Ending, Run
@@ -51,13 +51,7 @@ class RayDataExecutor(BaseExecutor):
         return read_config(type(self), RayDataConfig, self.config)
 
     def check(self, plan: Plan) -> None:
-        for group in plan.groups:
-            need = group.resources
-            if need.gpu_memory_gb and not need.gpus:
-                raise ConfigError(
-                    f"{group.name}: expected GPUs as Resources(gpus=...), the only way Ray Data knows; got "
-                    f"gpu_memory_gb={need.gpu_memory_gb:g}. RayActorPoolExecutor and LocalExecutor share GPUs by memory"
-                )
+        check_gpus("Ray Data", plan.groups)
 
     def execute(self, plan: Plan, options: RunOptions) -> RunResult:
         from gristmill.backends.delegated.drive import execute

@@ -18,11 +18,13 @@ from gristmill.backends.delegated.ray_cluster import RayCluster
 from gristmill.backends.delegated.registrar_actor import RemoteRegistrar
 from gristmill.backends.worker import RunSettings
 from gristmill.backends.xenna.config import XennaConfig
+from gristmill.backends.xenna.leftovers import ended
 from gristmill.engine.plan import Group, Plan
 from gristmill.errors import ConfigError, MissingDependency
 
 # Xenna asks the dashboard for 40,000 actors, which one that was not told so refuses: every Ray answers for this many.
 API_LIMIT = 10_000
+MOST_ROUNDS = 100  # each ends with the death of a worker; a document that kills is found within six
 SET_BY_XENNA = (
     "RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES",
     "RAY_MAX_LIMIT_FROM_API_SERVER",
@@ -67,7 +69,26 @@ class XennaEngine:
     cluster: RayCluster
 
     def run(self, sources: Sequence[Envelope], registrar: RemoteRegistrar) -> None:
-        """Run all sources through Xenna's stages."""
+        """Run all sources through Xenna's stages.
+
+        Xenna gives up when a worker dies. What is left is then given to it again: the registrar knows what is done, and
+        handles with care what was under way.
+        """
+        from ray.exceptions import RayError, RayTaskError
+
+        left = list(sources)
+        for _ in range(MOST_ROUNDS):
+            try:
+                return self._run_round(left, registrar)
+            except RayTaskError:  # raised by a worker that lives: nothing would be different next time
+                raise
+            except RayError as error:
+                lost = error
+                closed = registrar.closed()
+                left = [source for source in left if source.root not in closed]
+        raise lost
+
+    def _run_round(self, sources: Sequence[Envelope], registrar: RemoteRegistrar) -> None:
         if not sources:
             return
         xenna = import_xenna()
@@ -77,7 +98,7 @@ class XennaEngine:
             work = GroupWork(stages, group.index, self.settings, not self.plan.ends_in_writer)
             made = make_stage(xenna, group, work, registrar)
             specs.append(xenna.StageSpec(made, num_workers=group.num_workers, **asked))
-        with _quiet(), _environment(self.cluster):
+        with _quiet(), _environment(self.cluster), ended():
             xenna.run_pipeline(xenna.PipelineSpec(list(sources), specs, self._pipeline_config(xenna)))
 
     def _pipeline_config(self, xenna: Any) -> object:

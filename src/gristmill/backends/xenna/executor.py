@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from gristmill.backends.base import BaseExecutor, RunOptions
-from gristmill.backends.delegated.config import option_names, read_config
+from gristmill.backends.delegated.config import check_gpus, option_names, read_config
 from gristmill.backends.run_result import RunResult
 from gristmill.backends.xenna.config import XennaConfig, check_size, stage_spec
 from gristmill.engine.plan import Plan
@@ -60,6 +60,7 @@ class XennaExecutor(BaseExecutor):
 
     def check(self, plan: Plan) -> None:
         specs = [stage_spec(group) for group in plan.groups]
+        check_gpus("Cosmos-Xenna", plan.groups)
         ray = sys.modules.get("ray")
         if not os.environ.get("RAY_ADDRESS") and not (ray and ray.is_initialized()):
             # A cluster would be started here. How large another is, is known when it is reached.

@@ -62,7 +62,7 @@ def test_what_a_group_makes_goes_on_to_the_next(tmp_path):
     made = list(worker.run(envelopes([1, 2])))
 
     assert [unpack(each).column("n").to_pylist() for each in made] == [[1, 2]]
-    assert [(each.item_id, each.outputs) for each in desk.take()[0]] == [("item-0", 1)]
+    assert [(each.item_id, each.outputs) for each in desk.take().receipts] == [("item-0", 1)]
 
 
 def test_what_the_last_group_makes_goes_nowhere_and_is_kept(tmp_path):
@@ -70,7 +70,7 @@ def test_what_the_last_group_makes_goes_nowhere_and_is_kept(tmp_path):
     worker = start(_FailsOnThree(), desk=desk, directory=tmp_path)
 
     assert list(worker.run(envelopes([1], [2]))) == []
-    kept = [unpack(reference).column("n").to_pylist() for each in desk.take()[0] for _, reference in each.final]
+    kept = [unpack(reference).column("n").to_pylist() for each in desk.take().receipts for _, reference in each.final]
     assert kept == [[1], [2]]
 
 
@@ -78,7 +78,7 @@ def test_a_document_that_breaks_a_stage_is_quarantined_and_the_others_go_on(tmp_
     desk = Desk()
     worker = start(_FailsOnThree(), _FailsOnThree().with_(name="next"), desk=desk, directory=tmp_path)
     made = list(worker.run(envelopes([1, 3, 5])))
-    done = desk.take()[0][0]
+    done = desk.take().receipts[0]
 
     assert [unpack(each).column("n").to_pylist() for each in made] == [[1, 5]]
     assert done.counts[0].quarantined == 1
@@ -94,7 +94,7 @@ def test_a_repeated_task_gives_its_results_again_and_is_not_counted(tmp_path):
 
     assert [unpack(each).column("n").to_pylist() for each in again] == [[1]]
     assert [each.item_id for each in again] == [each.item_id for each in first]
-    assert desk.take()[0] == []
+    assert desk.take().receipts == []
 
 
 def test_nothing_is_done_after_a_stop(tmp_path):
@@ -103,7 +103,7 @@ def test_nothing_is_done_after_a_stop(tmp_path):
     desk.stop()
 
     assert list(worker.run(envelopes([1]))) == []
-    assert desk.take()[0] == []
+    assert desk.take().receipts == []
 
 
 def test_a_failed_set_up_is_reported_with_its_reason(tmp_path):
@@ -111,4 +111,4 @@ def test_a_failed_set_up_is_reported_with_its_reason(tmp_path):
 
     with pytest.raises(RunFailed, match=r"model\.bin"):
         start(_HasNoModel(), desk=desk, directory=tmp_path)
-    assert "model.bin" in desk.take()[3]
+    assert "model.bin" in desk.take().failure

@@ -26,8 +26,8 @@ def test_a_task_that_is_finished_twice_counts_once():
 
     assert registrar.finish([receipt()]) == [True]
     assert registrar.finish([receipt()]) == [False]
-    assert registrar.take()[0] == [receipt()]
-    assert registrar.take()[0] == []
+    assert registrar.take().receipts == [receipt()]
+    assert registrar.take().receipts == []
 
 
 def test_the_same_item_is_another_task_in_the_next_group():
@@ -113,5 +113,5 @@ def test_a_failed_set_up_is_told_to_the_driver_and_stops_the_run():
     registrar = Registrar()
     registrar.set_up_failed("no model")
 
-    assert registrar.take()[3] == "no model"
+    assert registrar.take().failure == "no model"
     assert begin(registrar) is None
