@@ -67,6 +67,7 @@ class Driver:
             c.RecallTask: lambda command: pool.recall(command.worker, command.tasks),
             c.GrantEmit: lambda command: pool.grant(command.worker, command.task),
             c.PullSource: self._pull_source,
+            c.ListAgain: self._list_again,
             c.Release: lambda command: pool.release(command.payload),
             c.Commit: self._commit,
             c.Publish: lambda command: None,
@@ -128,13 +129,19 @@ class Driver:
     def _pull_source(self, command: c.PullSource) -> None:
         items = []
         for index in self._source:
-            task = self.plan.sources[index]
-            items.append(e.SourceItem(index, self.plan.source_names[index], task.nbytes, self.pool.pack(task)))
+            items.append(self._source_item(index))
             if len(items) == command.count:
                 break
         self._events.append(e.SourceListed(tuple(items)))
         if len(items) < command.count:
             self._events.append(e.SourceExhausted())
+
+    def _list_again(self, command: c.ListAgain) -> None:
+        self._events.append(e.ListedAgain(self._source_item(command.root), command.attempt))
+
+    def _source_item(self, index: int) -> e.SourceItem:
+        task = self.plan.sources[index]
+        return e.SourceItem(index, self.plan.source_names[index], task.nbytes, self.pool.pack(task))
 
     def _commit(self, command: c.Commit) -> None:
         if self.plan.ends_in_writer:

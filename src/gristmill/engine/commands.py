@@ -83,6 +83,13 @@ class PullSource(msgspec.Struct, frozen=True, array_like=True, tag=True):
     count: int
 
 
+class ListAgain(msgspec.Struct, frozen=True, array_like=True, tag=True):
+    """Say ListedAgain of this partition, with the same attempt: what came of it is lost and is made again."""
+
+    root: int
+    attempt: int
+
+
 class Release(msgspec.Struct, frozen=True, array_like=True, tag=True):
     """A payload is no longer needed."""
 
@@ -131,6 +138,7 @@ Command = (
     | RecallTask
     | GrantEmit
     | PullSource
+    | ListAgain
     | Release
     | Commit
     | Publish

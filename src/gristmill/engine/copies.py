@@ -36,7 +36,7 @@ class Copies:
         running_s = s.now - worker.running_since
         # What has begun to stream has outputs further on; what failed before is looked at with care, and alone.
         is_plain = not task.received and task.trial.care is c.Care.NORMAL and task.shadow == NOBODY
-        if not is_plain or not is_straggler(running_s, group.mean_service_s):
+        if not is_plain or s.restarts.is_void(task) or not is_straggler(running_s, group.mean_service_s):
             return False
         worker.shadow = (task.id, task)
         task.shadow = task.last_worker = worker.id

@@ -109,17 +109,28 @@ class Dispatcher:
         running_s = s.now - worker.running_since
         if not recall.is_worth_it(len(waiting), mean_service_s=group.mean_service_s, running_s=running_s):
             return False
-        taken = waiting if all_of_it else waiting[len(waiting) // 2 :]
-        s.out.append(c.RecallTask(worker.id, tuple(task.id for task in taken)))
-        for task in reversed(taken):
-            s.recalled(worker, task)
-        group.crew.refile(worker)
+        self._take_back(worker, waiting if all_of_it else waiting[len(waiting) // 2 :])
         return True
+
+    def recall_void(self, worker: WorkerRecord) -> None:
+        """Take back what waits behind a worker's running call and would come to nothing."""
+        waiting = list(worker.assigned.values())[self.scheduler.groups[worker.group].plan.batch_size :]
+        taken = [task for task in waiting if self.scheduler.restarts.is_void(task)]
+        if taken:
+            self._take_back(worker, taken)
+
+    def _take_back(self, worker: WorkerRecord, tasks: list[TaskRecord]) -> None:
+        s = self.scheduler
+        s.out.append(c.RecallTask(worker.id, tuple(task.id for task in tasks)))
+        for task in reversed(tasks):
+            s.recalled(worker, task)
+        s.groups[worker.group].crew.refile(worker)
 
     def _send(self, worker: WorkerRecord, group: GroupRecord, index: int, count: int) -> bool:
         """Send up to `count` tasks; False if memory does not allow even one."""
         s, queue, size = self.scheduler, group.queue, group.plan.batch_size
         calls: list[list[c.Assignment]] = []
+        alone = False
         if not worker.assigned:
             worker.running_since = s.now
         for _ in range(min(count, len(queue))):
@@ -131,9 +142,10 @@ class Dispatcher:
             s.memory.send(task.id, index, task.num_bytes, at=worker.node, source=task.node)
             worker.assigned[task.id] = task
             # What is handled with care runs in a call of its own: its failure must be its own.
-            if not calls or len(calls[-1]) == size or task.trial.attempts or calls[-1][-1].attempt:
+            alone, after_care = bool(task.trial.attempts), alone
+            if not calls or len(calls[-1]) == size or alone or after_care:
                 calls.append([])
-            calls[-1].append(_assignment(task))
+            calls[-1].append(_assignment(task, s.roots[task.root].first_attempt))
         if calls:
             group.crew.refile(worker)
             s.out.append(c.SendTask(worker.id, calls))
@@ -177,8 +189,8 @@ class Dispatcher:
         return min((time for time in times if time > s.now), default=None)
 
 
-def _assignment(task: TaskRecord) -> c.Assignment:
-    trial = task.trial
+def _assignment(task: TaskRecord, first_attempt: int) -> c.Assignment:
+    trial, attempt = task.trial, first_attempt + task.trial.attempts
     return c.Assignment(
-        task.id, task.item_id, task.payload, trial.care, trial.attempts, trial.condemned, trial.cause, task.received
+        task.id, task.item_id, task.payload, trial.care, attempt, trial.condemned, trial.cause, task.received
     )

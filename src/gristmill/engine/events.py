@@ -65,6 +65,13 @@ class SourceListed(msgspec.Struct, frozen=True, array_like=True, tag=True):
     items: tuple[SourceItem, ...]
 
 
+class ListedAgain(msgspec.Struct, frozen=True, array_like=True, tag=True):
+    """A partition that starts over, in answer to ListAgain."""
+
+    item: SourceItem
+    attempt: int
+
+
 class SourceExhausted(msgspec.Struct, frozen=True, array_like=True, tag=True):
     """There are no more partitions."""
 
@@ -162,6 +169,7 @@ Event = (
     | NodeJoined
     | NodeLost
     | SourceListed
+    | ListedAgain
     | SourceExhausted
     | WorkerReady
     | WorkerSetupFailed

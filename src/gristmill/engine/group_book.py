@@ -38,6 +38,11 @@ class GroupBook:
         self.outputs += outputs
         self.output_bytes += output_bytes
 
+    def came_to_nothing(self, seconds: float) -> None:
+        """Work that was useful has to be done again."""
+        self.useful_s -= seconds
+        self.wasted_s += seconds
+
     def split(self, running_s: float = 0.0) -> dict[str, float]:
         """Worker-seconds by what they were spent on; `running_s` is how long unfinished tasks have been running."""
         at_work = self.useful_s + running_s + self.wasted_s + self.blocked_busy_s

@@ -9,7 +9,7 @@ An event about something that is over (a late result of a worker given up on, a 
 
 import heapq
 from collections import deque
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gristmill.engine import commands as c
@@ -24,6 +24,7 @@ from gristmill.engine.plan import Group
 from gristmill.engine.policies import retry
 from gristmill.engine.policies.backpressure import MemoryBook
 from gristmill.engine.policies.rates import Prior
+from gristmill.engine.restarts import Restarts
 from gristmill.engine.state import GroupRecord, RootRecord
 from gristmill.engine.task_state import Change, TaskRecord
 from gristmill.metrics.stage_counts import StageCounts
@@ -71,6 +72,7 @@ class Scheduler:
         self.fleet = Fleet(self)
         self.caretaker = Caretaker(self)
         self.copies = Copies(self)
+        self.restarts = Restarts(self)
         self.dispatcher = Dispatcher(self)
         self.account = Account()
         self.totals = [StageCounts() for _ in range(self.num_stages)]
@@ -82,12 +84,13 @@ class Scheduler:
         self.stop_reason: tuple[str, str] | None = None  # (outcome, error): finish what is under way, then stop
         self.finished = False
         self.out: list[c.Command] = []
-        self._next_task = 0
+        self.next_task = 0
         self._apply: dict[type, Callable[..., None]] = {
             e.Ticked: self._ticked,
             e.NodeJoined: self._node_joined,
             e.NodeLost: self._node_lost,
             e.SourceListed: self._source_listed,
+            e.ListedAgain: self.restarts.take,
             e.SourceExhausted: self._source_ended,
             e.WorkerReady: self._worker_ready,
             e.WorkerSetupFailed: self._worker_setup_failed,
@@ -135,7 +138,7 @@ class Scheduler:
                 continue
             counts = tuple(StageCounts() for _ in range(self.num_stages))
             self.roots[item.index] = RootRecord(item.index, item.name, item.num_bytes, counts)
-            self._enqueue(item.index, 0, item, item.name, None)
+            self.enqueue(item.index, 0, item, item.name, None)
 
     def _source_ended(self, event: e.SourceExhausted) -> None:
         if self.source_exhausted:
@@ -168,9 +171,7 @@ class Scheduler:
         self.fleet.remove_node(event.node)
         self.account.nodes_changed(self.fleet.nodes.values(), self.now)
         self.memory.remove_node(event.node)
-        for task in self.tasks.values():
-            if task.node == event.node:
-                task.node = None
+        self.restarts.data_lost(event.node)
 
     def _worker_ready(self, event: e.WorkerReady) -> None:
         worker = self.fleet.find(event.worker)
@@ -223,7 +224,9 @@ class Scheduler:
         running = next(iter(worker.assigned.values()), None)
         for task in reversed(worker.assigned.values()):  # each goes to the front, so the first comes to be first again
             task.change(Change.WORKER_LOST)
-            if task is running and cause is not None:
+            if cause is None:
+                task.trial = retry.without_blame(task.trial)
+            elif task is running:
                 task.trial = retry.after_death(task.trial, cause, crumb)
             self._requeue(task)
         worker.assigned.clear()
@@ -232,7 +235,7 @@ class Scheduler:
         """A worker is told to skip a task. It may have begun, so files of the next attempt have other names."""
         task.change(Change.RECALLED)
         worker.recalled = True
-        task.trial = replace(task.trial, attempts=task.trial.attempts + 1)
+        task.trial = retry.without_blame(task.trial)
         del worker.assigned[task.id]
         self._requeue(task)
 
@@ -250,7 +253,7 @@ class Scheduler:
 
     # Tasks
 
-    def _enqueue(
+    def enqueue(
         self,
         root: int,
         group: int,
@@ -260,9 +263,10 @@ class Scheduler:
         *,
         path_s: float = 0.0,
     ) -> None:
-        task = TaskRecord(self._next_task, root, group, item_id, item.num_bytes, item.payload, self.now, node=node)
+        """Let a task wait for a group."""
+        task = TaskRecord(self.next_task, root, group, item_id, item.num_bytes, item.payload, self.now, node=node)
         task.path_s = path_s
-        self._next_task += 1
+        self.next_task += 1
         self.tasks[task.id] = task
         record = self.groups[group]
         record.live += 1
@@ -273,9 +277,12 @@ class Scheduler:
 
     def _requeue(self, task: TaskRecord) -> None:
         self.memory.unsend(task.id)
+        if self.restarts.is_void(task):
+            self.let_go(task)
+            return
         # A new number for every attempt: news of an earlier one, even on the same worker, cannot be taken for this one.
-        self.renumber(task, self._next_task)
-        self._next_task += 1
+        self.renumber(task, self.next_task)
+        self.next_task += 1
         group = self.groups[task.group]
         if task.trial.pause_s > 0:
             heapq.heappush(group.delayed, (self.now + task.trial.pause_s, task.id, task))
@@ -297,7 +304,10 @@ class Scheduler:
             self.copies.streams(event.worker, event.task)
             return
         worker, task = found
-        if self._take_over(worker, task, event.output):
+        if self.restarts.is_void(task):
+            # It ends soonest if nothing holds it up.
+            self.out += (c.Release(event.output.payload), c.GrantEmit(worker.id, task.id))
+        elif self._take_over(worker, task, event.output):
             self.groups[task.group].crew.emitted(worker, task.id)
 
     def _task_stepped(self, event: e.TaskStepped) -> None:
@@ -316,7 +326,7 @@ class Scheduler:
             root.outputs.append(output)
         else:
             root.live += 1
-            self._enqueue(task.root, task.group + 1, output, output.item_id, worker.node, path_s=task.path_s)
+            self.enqueue(task.root, task.group + 1, output, output.item_id, worker.node, path_s=task.path_s)
         return True
 
     def _task_finished(self, event: e.TaskFinished) -> None:
@@ -326,31 +336,45 @@ class Scheduler:
             return
         worker, task = found
         task.change(Change.FINISHED)
+        if self.restarts.is_void(task):
+            self.out.extend(c.Release(output.payload) for output in event.outputs)
+            self.groups[task.group].book.wasted_s += event.useful_s
+        else:
+            self._take_results(worker, task, event)
+        self.memory.unsend(task.id)
+        self._hand_back(worker, task)
+        worker.tasks_done += 1
+        self.caretaker.worker_was_used(worker)
+        self.let_go(task)
+        if self.groups[task.group].live == 0 and self.source_exhausted:
+            self.fleet.rescale_now = True
+        self._check_quarantine()
+
+    def _take_results(self, worker: WorkerRecord, task: TaskRecord, event: e.TaskFinished) -> None:
+        """Accept what a finished task has made, and learn from how it went."""
         group = self.groups[task.group]
-        root = self.roots[task.root]
         made = sum(output.num_bytes for output in event.outputs)
         self._enter_times(task, group, event, made)
         for output in event.outputs:
             self._take_over(worker, task, output)
-        self._enter(root, group, event)
+        self._enter(self.roots[task.root], group, event)
         group.measured(event.useful_s, task.received)
-        self.memory.unsend(task.id)
         self.memory.observe(task.group, task.num_bytes, made + int(self.config.working_copies * task.num_bytes))
+
+    def let_go(self, task: TaskRecord) -> None:
+        """A task is over and needs its input no more. With its last task a root is over, or starts over."""
         if task.group:
             self.memory.consume(task.group, task.num_bytes, at=task.node)
         self.out.append(c.Release(task.payload))
         del self.tasks[task.id]
-        self._hand_back(worker, task)
-        worker.tasks_done += 1
-        self.caretaker.worker_was_used(worker)
         self.copies.settle(task)
-        group.live -= 1
+        root = self.roots[task.root]
+        self.groups[task.group].live -= 1
         root.live -= 1
-        if group.live == 0 and self.source_exhausted:
-            self.fleet.rescale_now = True
-        if root.live == 0:
+        if root.live == 0 and root.starts_over:
+            self.restarts.list_again(root)
+        elif root.live == 0:
             self._commit(root)
-        self._check_quarantine()
 
     def _enter_times(self, task: TaskRecord, group: GroupRecord, event: e.TaskFinished, made: int) -> None:
         """Add what a task took to the book of its group. One that streamed may have waited for the next group."""
@@ -359,6 +383,8 @@ class Scheduler:
             worked_s = min(worked_s, sum(counts.process_s for counts in event.counts))
         group.book.finished(worked_s, event.useful_s - worked_s, task.received + len(event.outputs), made)
         task.path_s += worked_s
+        spent = self.roots[task.root].useful_s
+        spent[task.group] = spent.get(task.group, 0.0) + worked_s
         self.account.longest_path_s = max(self.account.longest_path_s, task.path_s)
 
     def _enter(self, root: RootRecord, group: GroupRecord, event: e.TaskFinished) -> None:
@@ -455,6 +481,8 @@ class Scheduler:
             self.out.extend(c.Release(output.payload) for output in event.outputs)
         elif isinstance(event, e.SourceListed):
             self.out.extend(c.Release(item.payload) for item in event.items)
+        elif isinstance(event, e.ListedAgain):
+            self.out.append(c.Release(event.item.payload))
 
     def _cancelled(self, event: e.Cancelled) -> None:
         self._abort("stopped", event.reason)
@@ -473,7 +501,8 @@ class Scheduler:
 
     def more_is_coming(self, index: int) -> bool:
         """Whether a group may get tasks that are not there yet."""
-        return not self.source_exhausted or any(group.live for group in self.groups[:index])
+        source_goes_on = not self.source_exhausted or bool(self.restarts.listed_again)
+        return source_goes_on or any(group.live for group in self.groups[:index])
 
     # Time
 

@@ -72,6 +72,17 @@ class RootRecord:
     files: list[StagedFile] = field(default_factory=list)
     side_files: list[StagedFile] = field(default_factory=list)
     lines_read: list[tuple[str, int, int]] = field(default_factory=list)
+    useful_s: dict[int, float] = field(default_factory=dict)  # by group
+    starts_over: bool = False  # what comes of it does not count, until it is listed again
+    first_attempt: int = 0  # attempts of its tasks are counted from here
+
+    def begin_again(self, *, first_attempt: int) -> None:
+        """Be as if nothing had come of it, but for the number of its first attempt."""
+        self.counts = tuple(StageCounts() for _ in self.counts)
+        self.outputs, self.files, self.side_files, self.lines_read = [], [], [], []
+        self.useful_s = {}
+        self.starts_over = False
+        self.first_attempt = first_attempt
 
 
 @dataclass(slots=True, eq=False)

@@ -33,6 +33,8 @@ class TaskStory:
             case e.SourceListed(items):
                 self.item_ids.update(dict.fromkeys(item.name for item in items))
                 yield from (f"listed, {i.num_bytes} bytes" for i in items if i.name == self.item_id)
+            case e.ListedAgain(item) if item.name == self.item_id:
+                yield "listed again: what came of it was on a machine that is lost"
             case e.TaskEmitted(worker, task, output):
                 yield from self._made(worker, task, (output,))
             case e.TaskFinished(worker, task, outputs):

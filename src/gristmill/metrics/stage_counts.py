@@ -32,6 +32,19 @@ class StageCounts(msgspec.Struct, array_like=True):
         for reason, count in other.dropped.items():
             self.dropped[reason] = self.dropped.get(reason, 0) + count
 
+    def subtract(self, other: "StageCounts") -> None:
+        """Take back what was added."""
+        self.documents_in -= other.documents_in
+        self.documents_out -= other.documents_out
+        self.read -= other.read
+        self.created -= other.created
+        self.written -= other.written
+        self.quarantined -= other.quarantined
+        self.bytes_in -= other.bytes_in
+        self.process_s -= other.process_s
+        for reason, count in other.dropped.items():
+            self.dropped[reason] -= count
+
     def is_empty(self) -> bool:
         """Whether no document was counted."""
         return not (self.documents_in or self.documents_out or self.read or self.quarantined or self.written)

@@ -26,6 +26,7 @@ from gristmill.stages.resources import Resources
 TICK_S = 0.1
 MIN_TICK_S = 0.001  # a wakeup may be a rounding error away
 STANDSTILL_S = 100.0  # this long without an event is a deadlock: longer than any pause
+NOWHERE = -1  # where a name is, as opposed to data
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,7 @@ class Payload:
 
     number: int
     item_id: str
+    node: int = NOWHERE
 
 
 @dataclass
@@ -112,6 +114,7 @@ class VirtualRun:
         done: Collection[int] = (),
     ) -> None:
         sizes = {index: size for index, size in enumerate(sources) if index not in done}
+        self._sizes = sizes
         self.groups = groups
         self.config = config or SchedulerConfig(num_sources=len(sizes))
         self.scheduler = Scheduler(groups, self.config)
@@ -120,6 +123,7 @@ class VirtualRun:
         self.now = 0.0
         self.workers: dict[int, PretendedWorker] = {}
         self.nodes: dict[int, e.NodeJoined] = {}
+        self.lost_payloads: set[int] = set()  # data that was on a machine that is gone
         self.payloads: dict[int, Payload] = {}  # handles not released yet
         self.events: list[e.Event] = []
         self.commands: list[c.Command] = []
@@ -141,6 +145,7 @@ class VirtualRun:
             c.RecallTask: self._recall,
             c.GrantEmit: self._grant,
             c.PullSource: self._pull,
+            c.ListAgain: self._list_again,
             c.Release: lambda command: self._release(command.payload),
             c.Commit: self._commit,
             c.Publish: lambda command: self._publish(command.root),
@@ -174,7 +179,8 @@ class VirtualRun:
         self.feed(node)
 
     def lose_node(self, node: int) -> None:
-        """Take a machine away with all its workers; one with the same shape may join later."""
+        """Take a machine away with all its workers and data; one with the same shape may join later."""
+        self.lost_payloads |= {payload.number for payload in self.payloads.values() if payload.node == node}
         self.workers = {w.id: w for w in self.workers.values() if w.node != node}
         self.feed(e.NodeLost(node))
 
@@ -199,7 +205,7 @@ class VirtualRun:
         """What a worker that has a task would say if it finished it now, for a message that comes too late."""
         record = self.workers[worker]
         deed = self._deed(record)
-        outputs = (self._output(record.todo[0], n, deed) for n in range(record.emitted, len(deed.sizes)))
+        outputs = (self._output(record, record.todo[0], n, deed) for n in range(record.emitted, len(deed.sizes)))
         return e.TaskFinished(worker, record.todo[0].task, tuple(outputs), deed.service_s, ())
 
     def repeat(self, event: e.Event) -> list[c.Command]:
@@ -210,13 +216,16 @@ class VirtualRun:
             )
         elif isinstance(event, e.TaskEmitted):
             event = e.TaskEmitted(event.worker, event.task, self._again(event.output))
+        elif isinstance(event, e.ListedAgain):
+            event = e.ListedAgain(self._source_item(event.item.index), event.attempt)
         elif isinstance(event, e.SourceListed):
             items = [e.SourceItem(i.index, i.name, i.num_bytes, self._payload(i.name)) for i in event.items]
             event = e.SourceListed(tuple(items))
         return self.feed(event)
 
     def _again(self, output: e.Output) -> e.Output:
-        return e.Output(output.index, output.item_id, output.num_bytes, self._payload(output.item_id))
+        payload = self._payload(output.item_id, output.payload.node)  # type: ignore[attr-defined]  # one of ours
+        return e.Output(output.index, output.item_id, output.num_bytes, payload)
 
     # What may happen next
 
@@ -257,7 +266,7 @@ class VirtualRun:
     def _work(self, worker: PretendedWorker, deed: Deed) -> None:
         assignment = worker.todo[0]
         if worker.emitted < deed.streamed:
-            output = self._output(assignment, worker.emitted, deed)
+            output = self._output(worker, assignment, worker.emitted, deed)
             worker.emitted += 1
             worker.credits -= 1
             self.feed(e.TaskEmitted(worker.id, assignment.task, output))
@@ -269,7 +278,7 @@ class VirtualRun:
             self._finish_task(worker, assignment, deed)
 
     def _finish_task(self, worker: PretendedWorker, assignment: c.Assignment, deed: Deed) -> None:
-        outputs = tuple(self._output(assignment, n, deed) for n in range(worker.emitted, len(deed.sizes)))
+        outputs = tuple(self._output(worker, assignment, n, deed) for n in range(worker.emitted, len(deed.sizes)))
         is_condemned = assignment.care is c.Care.CONDEMN
         if is_condemned:
             self.quarantined[assignment.item_id] = assignment.skip
@@ -286,12 +295,12 @@ class VirtualRun:
         worker.next_task()
         self.feed(e.TaskFinished(worker.id, assignment.task, outputs, deed.service_s, (counts,)))
 
-    def _output(self, assignment: c.Assignment, index: int, deed: Deed) -> e.Output:
+    def _output(self, worker: PretendedWorker, assignment: c.Assignment, index: int, deed: Deed) -> e.Output:
         item_id = f"{assignment.item_id}.{index}"
-        return e.Output(index, item_id, deed.sizes[index], self._payload(item_id))
+        return e.Output(index, item_id, deed.sizes[index], self._payload(item_id, worker.node))
 
-    def _payload(self, item_id: str) -> Payload:
-        payload = Payload(self._next_payload, item_id)
+    def _payload(self, item_id: str, node: int = NOWHERE) -> Payload:
+        payload = Payload(self._next_payload, item_id, node)
         self._next_payload += 1
         self.payloads[payload.number] = payload
         return payload
@@ -379,7 +388,8 @@ class VirtualRun:
             if not 1 <= len(call) <= size:
                 raise EngineBug(f"virtual run: expected calls of 1 to {size} tasks; got {len(call)}")
             for assignment in call:
-                self._use(assignment.payload)
+                if self._use(assignment.payload).number in self.lost_payloads:
+                    raise EngineBug(f"virtual run: expected data that is there; got {assignment!r}")
                 if not worker.todo:
                     worker.emitted, worker.credits, worker.acted_at = assignment.skip, c.EMIT_CREDITS, self.now
                 worker.todo.append(assignment)
@@ -398,10 +408,17 @@ class VirtualRun:
 
     def _pull(self, command: c.PullSource) -> None:
         batch = [self._unlisted.popleft() for _ in range(min(command.count, len(self._unlisted)))]
-        items = [e.SourceItem(index, f"p{index}", size, self._payload(f"p{index}")) for index, size in batch]
-        self.source_notices.append(e.SourceListed(tuple(items)))
+        self.source_notices.append(e.SourceListed(tuple(self._source_item(index) for index, _ in batch)))
         if len(batch) < command.count:
             self.source_notices.append(e.SourceExhausted())
+
+    def _list_again(self, command: c.ListAgain) -> None:
+        name = f"p{command.root}"
+        self.quarantined = {i: n for i, n in self.quarantined.items() if i != name and not i.startswith(f"{name}.")}
+        self.source_notices.append(e.ListedAgain(self._source_item(command.root), command.attempt))
+
+    def _source_item(self, index: int) -> e.SourceItem:
+        return e.SourceItem(index, f"p{index}", self._sizes[index], self._payload(f"p{index}"))
 
     def tell_source(self) -> None:
         """Deliver the next answer of the source."""

@@ -5,6 +5,7 @@ import pytest
 from gristmill.engine import commands as c
 from gristmill.engine import events as e
 from gristmill.engine import invariants
+from gristmill.engine.policies.retry import Trial
 from gristmill.engine.scheduler import Scheduler, SchedulerConfig
 from gristmill.metrics.stage_counts import StageCounts
 from gristmill.testing.virtual_run import group
@@ -126,11 +127,11 @@ def test_a_lost_worker_is_replaced_and_its_task_goes_to_the_next():
     assert tell(s, e.WorkerReady(1)) == [c.SendTask(1, [[assignment(1, "a", attempt=1, cause="killed")]])]
 
 
-def test_a_lost_node_blames_nobody():
+def test_a_lost_node_blames_nobody_and_may_go_on_writing_under_the_old_name():
     s, _ = begun("a", groups=(group(0),))
     tell(s, e.NodeLost(0))
 
-    assert [(t.item_id, t.trial.attempts) for t in s.groups[0].queue] == [("a", 0)]
+    assert [(t.item_id, t.trial) for t in s.groups[0].queue] == [("a", Trial(attempts=1))]
     assert s.memory.limit == 0
 
 

@@ -45,6 +45,15 @@ def test_every_attempt_at_a_task_is_told_until_it_is_committed():
     ]
 
 
+def test_a_partition_that_starts_over_says_why():
+    again = e.ListedAgain(e.SourceItem(1, "b", 20, 2), attempt=9)
+
+    assert told(TaskStory("b"), ((again,), [c.SendTask(7, [[assignment(9, "b", attempt=9)]])])) == [
+        (1, "listed again: what came of it was on a machine that is lost"),
+        (1, "sent to worker 7 as task 9, attempt 10"),
+    ]
+
+
 def test_a_task_made_by_another_begins_with_its_making_and_ends_with_its_commit():
     output = e.Output(0, "a.0", 5, 9)
     story = TaskStory("a.0")

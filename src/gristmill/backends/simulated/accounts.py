@@ -33,6 +33,8 @@ class Accounts:
         self._peak_workers = [0] * len(spec.stages)
         self._starts: list[tuple[float, str]] = []
         self._work_s = [0.0] * len(spec.stages)
+        self._work_on: dict[int, dict[int, float]] = {}  # an item that is not committed: by stage
+        self._started_over = 0
         self._longest_s = 0.0
         self._spent = {resource: dict.fromkeys(SPENT, 0.0) for resource in ("cpu", "gpu")}
 
@@ -46,23 +48,31 @@ class Accounts:
         return NodeJoined(number, kind.cpus, (kind.gpu_memory_gb,) * kind.gpus, as_bytes(kind.memory))
 
     def lose_node(self, number: int) -> None:
-        """A machine is gone. Its data is taken to survive elsewhere: the scheduler is not told what was on it."""
+        """A machine is gone, with its data."""
         del self.nodes[number]
 
     # Bytes
 
     def hold(self, parcel: "Parcel", node: int) -> None:
-        """Data comes to lie on a node."""
-        parcel.node = node
+        """Data is made on a node."""
+        parcel.node = parcel.home = node
         self._resident[node] += parcel.num_bytes
         self._peak_bytes[node] = max(self._peak_bytes[node], self._resident[node])
+
+    def has(self, parcel: "Parcel") -> bool:
+        """Whether data is still anywhere. What was lost on the way to a worker is fetched again from where it was."""
+        if parcel.node >= 0 and parcel.node not in self.nodes and parcel.home in self.nodes:
+            self.hold(parcel, parcel.home)
+        return parcel.node < 0 or parcel.node in self.nodes
 
     def move(self, parcel: "Parcel", node: int) -> float:
         """Data goes to the node of its worker; return how long that takes."""
         if parcel.node == node or parcel.node < 0:
             return 0.0
         self._resident[parcel.node] -= parcel.num_bytes
+        home = parcel.home
         self.hold(parcel, node)
+        parcel.home = home
         link = self.nodes[node].link
         return parcel.num_bytes / as_bytes(link) if link is not None else 0.0
 
@@ -90,17 +100,32 @@ class Accounts:
             "wasted": worker.wasted_s,
             "killed": worker.killed_s,
         }
-        resources = self.spec.stages[worker.group].resources
+        self._spend(worker.group, seconds)
+
+    def _spend(self, group: int, seconds: dict[str, float]) -> None:
+        resources = self.spec.stages[group].resources
         memory = max((kind.gpu_memory_gb for kind in self.spec.nodes), default=0.0)
         amounts = {"cpu": cpu_units(resources), "gpu": gpu_amount(resources, memory)}
         for resource, spent in self._spent.items():
             for name, value in seconds.items():
                 spent[name] += value * amounts[resource] / UNITS
 
-    def worked(self, group: int, work_s: float, path_s: float) -> None:
-        """An item is through a stage for good."""
-        self._work_s[group] += work_s
+    def worked(self, item: int, group: int, work_s: float, path_s: float) -> None:
+        """Something that came of a source item is through a stage."""
+        done = self._work_on.setdefault(item, {})
+        done[group] = done.get(group, 0.0) + work_s
         self._longest_s = max(self._longest_s, path_s)
+
+    def committed(self, item: int) -> None:
+        """A source item is done for good."""
+        for group, work_s in self._work_on.pop(item, {}).items():
+            self._work_s[group] += work_s
+
+    def lost(self, item: int) -> None:
+        """What was done for a source item is lost with a machine and is done again."""
+        self._started_over += 1
+        for group, work_s in self._work_on.pop(item, {}).items():
+            self._spend(group, {"useful": -work_s, "wasted": work_s, "killed": work_s})
 
     # The end
 
@@ -126,6 +151,7 @@ class Accounts:
             killed_s=spent["killed"],
             attempts=attempts,
             quarantined=quarantined,
+            started_over=self._started_over,
             peak_bytes=tuple(self._peak_bytes.values()),
             digest=digest,
             starts=tuple(self._starts),

@@ -21,6 +21,7 @@ class SimulationResult:
     killed_s: float = 0.0  # of it: how long what was killed had been running
     attempts: int = 0  # calls, those that look for bad documents included
     quarantined: int = 0  # documents
+    started_over: int = 0  # source items whose data was on a machine that was lost
     peak_bytes: tuple[int, ...] = ()  # of data on each node
     digest: str = ""  # of everything committed; the same whatever happened on the way
     utilisation: dict[str, float] = field(default_factory=dict)  # useful share of the time of each stage's workers

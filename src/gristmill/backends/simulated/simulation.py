@@ -33,7 +33,8 @@ class Parcel:
 
     num_bytes: int
     node: int = -1  # nowhere yet: a name in a list
-    item: int = -1  # of a source item
+    home: int = -1  # the node it was made on
+    item: int = -1  # the source item it came of
     path_s: float = 0.0
 
 
@@ -64,7 +65,7 @@ class Simulation:
         self.now = 0.0
         self.num_events = 0
         self.attempts = 0
-        self.quarantined = 0
+        self._quarantined: dict[int, int] = {}  # documents by source item; one that starts over is counted once
         self.groups = tuple(
             Group(i, _no_stages(), (s.name,), i, s.resources, s.batch_size, s.num_workers, None, None, s.may_run_twice)
             for i, s in enumerate(spec.stages)
@@ -90,6 +91,7 @@ class Simulation:
             c.RecallTask: self._recall,
             c.GrantEmit: lambda _: None,
             c.PullSource: self._pull,
+            c.ListAgain: self._list_again,
             c.Release: lambda command: self.accounts.forget(command.payload),
             c.Commit: self._commit,
             c.Publish: lambda _: None,
@@ -189,14 +191,26 @@ class Simulation:
         self._next_call(worker)
 
     def _recall(self, command: c.RecallTask) -> None:
-        worker = self.workers[command.worker]
+        worker = self.workers.get(command.worker)
+        if worker is None:
+            return  # it has just died, and the scheduler has not heard of it yet
         kept = ([a for a in call if a.task not in command.tasks] for call in worker.calls)
         worker.calls = deque(call for call in kept if call)
 
     def _next_call(self, worker: SimulatedWorker) -> None:
         if worker.running is not None or not worker.calls:
             return
-        call = worker.running = worker.calls.popleft()
+        call = worker.calls.popleft()
+        lost = [assignment for assignment in call if not self.accounts.has(_parcel(assignment))]
+        if lost:
+            for assignment in lost:
+                self._data_lost(worker, assignment)
+            worker.calls.appendleft([assignment for assignment in call if assignment not in lost])
+            if not worker.calls[0]:
+                worker.calls.popleft()
+            self._next_call(worker)
+            return
+        worker.running = call
         worker.running_since = self.now
         moved = sum(self.accounts.move(_parcel(assignment), worker.node) for assignment in call)
         work_s = sum(self._work_s(worker.group, assignment) for assignment in call)
@@ -208,6 +222,14 @@ class Simulation:
             return
         for assignment in call:
             self.at(late_s + seconds, lambda a=assignment: self._ended(worker, call, a, seconds))  # type: ignore[misc]
+
+    def _data_lost(self, worker: SimulatedWorker, assignment: c.Assignment) -> None:
+        """A worker looks for the input of a task and there is none."""
+        name = self.spec.stages[worker.group].name
+        raised = e.TaskRaised(
+            worker.number, assignment.task, name, "its input was on a node that is lost", transient=True
+        )
+        self.at(0.0, lambda: raised)
 
     def _work_s(self, group: int, assignment: c.Assignment) -> float:
         """Seconds of work; one that is taken apart to find what is bad costs more."""
@@ -259,10 +281,10 @@ class Simulation:
     def _outputs(self, worker: SimulatedWorker, assignment: c.Assignment, seconds: float) -> tuple[e.Output, ...]:
         parcel = _parcel(assignment)
         group, name = worker.group, assignment.item_id
-        self.accounts.worked(group, self.chance.service_s(group, name), parcel.path_s + seconds)
+        self.accounts.worked(parcel.item, group, self.chance.service_s(group, name), parcel.path_s + seconds)
         if group == 0:
             bad = sum(map(len, self._bad(assignment)))
-            self.quarantined += bad
+            self._quarantined[parcel.item] = bad
             if bad == self.spec.documents:
                 return ()
         last = group + 1 == len(self.groups)
@@ -270,7 +292,8 @@ class Simulation:
         count = self.chance.fan_out(group, name)
         made = []
         for i in range(count):
-            output = Parcel(0 if last else size, path_s=parcel.path_s + seconds)  # the last stage writes
+            # The last stage writes.
+            output = Parcel(0 if last else size, item=parcel.item, path_s=parcel.path_s + seconds)
             self.accounts.hold(output, worker.node)
             made.append(e.Output(i, f"{name}.{i}" if count > 1 else name, size, output))
         return tuple(made)
@@ -278,19 +301,26 @@ class Simulation:
     # Source and sink
 
     def _pull(self, command: c.PullSource) -> None:
-        size = as_bytes(self.spec.source_bytes)
         items = []
         for i in self._sources:
-            items.append(e.SourceItem(i, f"item-{i:06d}", size, Parcel(0, item=i)))
+            items.append(self._source_item(i))
             if len(items) == command.count:
                 break
         self.at(0.0, lambda: e.SourceListed(tuple(items)))
         if len(items) < command.count:
             self.at(0.0, e.SourceExhausted)
 
+    def _list_again(self, command: c.ListAgain) -> None:
+        self.accounts.lost(command.root)
+        self.at(0.0, lambda: e.ListedAgain(self._source_item(command.root), command.attempt))
+
+    def _source_item(self, index: int) -> e.SourceItem:
+        return e.SourceItem(index, f"item-{index:06d}", as_bytes(self.spec.source_bytes), Parcel(0, item=index))
+
     def _commit(self, command: c.Commit) -> None:
         def durable() -> e.Event:
             self.manifest.add(command)
+            self.accounts.committed(command.root)
             return e.Committed(command.root)
 
         self.at(0.0, durable)
@@ -307,7 +337,7 @@ class Simulation:
             scheduler.account.efficiency(scheduler.groups, scheduler.now),
             events=self.num_events,
             attempts=self.attempts,
-            quarantined=self.quarantined,
+            quarantined=sum(self._quarantined.values()),
             digest=self.manifest.digest(),
         )
         busy = {group.plan.name: group.book.utilisation() for group in scheduler.groups}

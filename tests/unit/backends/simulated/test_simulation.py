@@ -93,6 +93,8 @@ def test_a_lost_node_is_replaced_and_costs_no_item():
 
     assert struck.digest == calm.digest
     assert struck.killed_s > 0
+    assert struck.started_over > 0
+    assert struck.useful_s == pytest.approx(calm.useful_s)
     assert len(struck.peak_bytes) > 3  # machines that came back have numbers of their own
 
 
