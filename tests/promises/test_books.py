@@ -7,7 +7,7 @@ import pytest
 from tests.jsonl_files import read_documents, write_documents
 
 from gristmill.backends.local import LocalExecutor
-from gristmill.errors import TooManyQuarantined
+from gristmill.errors import EngineBug, TooManyQuarantined
 from gristmill.pipeline import Pipeline
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.text.filters import ScoreFilter
@@ -148,3 +148,24 @@ def test_as_many_failures_as_allowed_are_no_error(curated, tmp_path):
     stages = [JsonlReader(str(work / "in")), FailsOnSomeNumbers(), JsonlWriter(str(tmp_path / "out"))]
 
     assert Pipeline("limit", stages=stages).run(LocalExecutor(num_workers=0), max_quarantined=11).quarantined == 11
+
+
+def copy_documents(work):
+    stages = [JsonlReader(str(work / "in")), JsonlWriter(str(work / "out"))]
+    return Pipeline("copy", stages=stages).run(LocalExecutor(num_workers=0), checkpoint_path=work / "run")
+
+
+@pytest.mark.parametrize("committed", [1, 2], ids=["in the middle", "after the last commit"])
+def test_a_run_whose_books_do_not_balance_has_failed(tmp_path, committed):
+    """The ledger says that one document more was read than is accounted for."""
+    for part in range(2):
+        write_documents(tmp_path / "in" / f"{part}.jsonl", [{"text": "a"}] * 3)
+    assert copy_documents(tmp_path).balanced
+    ledger = tmp_path / "run" / "ledger.jsonl"
+    lines = ledger.read_text().splitlines(keepends=True)[:committed]
+    ledger.write_text("".join([lines[0].replace('"read":3', '"read":4'), *lines[1:]]))
+    (tmp_path / "run" / "report.json").unlink()
+
+    with pytest.raises(EngineBug, match=r"^copy: the books do not balance: "):
+        copy_documents(tmp_path)
+    assert not (tmp_path / "run" / "report.json").exists()

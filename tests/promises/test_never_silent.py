@@ -1,12 +1,16 @@
 """It never hangs in silence, and importing it costs nothing."""
 
+import os
+import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from gristmill.backends.local import LocalExecutor
+from gristmill.backends.processes import memory
 from gristmill.engine import scheduler as scheduling
 from gristmill.pipeline import Pipeline
 from gristmill.stages.base import ProcessingStage
@@ -36,8 +40,6 @@ class WaitsToBeNoticed(ProcessingStage[DocumentBatch, DocumentBatch]):
 
 def test_the_watchdog_names_stage_worker_and_task(tmp_path, monkeypatch):
     """A watchdog names the stage, the worker and the document that is stuck."""
-    import os
-
     gate = tmp_path / "gate"
     os.mkfifo(gate)
     monkeypatch.setattr(scheduling.SchedulerConfig, "__init__", impatient(scheduling.SchedulerConfig.__init__))
@@ -70,8 +72,6 @@ class DiesOnThirteen(ProcessingStage[DocumentBatch, DocumentBatch]):
 
     def process(self, task):
         if 13 in task.column("n").to_pylist():
-            import os
-
             os._exit(9)
         return task
 
@@ -85,6 +85,35 @@ def test_a_document_that_kills_its_worker_is_found_and_the_others_are_processed(
     assert [n for task in result for n in task.to_pyarrow()["n"].to_pylist()] == [n for n in range(30) if n != 13]
     assert result.quarantined == 1
     assert any("dies_on_thirteen" in message and "exit code 9" in message for message in result.messages)
+
+
+class TakesTooMuch(ProcessingStage[DocumentBatch, DocumentBatch]):
+    """Is killed for one document as the system kills for memory, which counts such kills in a file."""
+
+    name = "takes_too_much"
+
+    def __init__(self, counted):
+        self.counted = str(counted)
+
+    def process(self, task):
+        if 13 in task.column("n").to_pylist():
+            counted = Path(self.counted)
+            counted.write_text(f"oom_kill {int(counted.read_text().split()[1]) + 1}\n")
+            os.kill(os.getpid(), signal.SIGKILL)
+        return task
+
+
+@pytest.mark.fault
+def test_a_worker_killed_for_memory_is_reported_as_that_with_its_last_document(tmp_path, monkeypatch):
+    counted = tmp_path / "memory.events"
+    counted.write_text("oom_kill 7\n")
+    monkeypatch.setattr(memory, "CGROUP", tmp_path)
+    pipeline = Pipeline("large", stages=[TakesTooMuch(counted)])
+    result = pipeline.run(LocalExecutor(num_workers=1, memory_limit="1GB"), initial_tasks=[batch(11, 12, 13, 14)])
+
+    assert result[0].to_pyarrow()["n"].to_pylist() == [11, 12, 14]
+    words = "ended: killed by the system because memory ran out (in stage takes_too_much, document 2)"
+    assert any(words in message for message in result.messages)
 
 
 class NeverEnds(ProcessingStage[DocumentBatch, DocumentBatch]):

@@ -133,6 +133,7 @@ class Run:
         result = self.books.result(run_dir=self.directory.path, rejects_path=self.options.rejects_path)
         result.already_finished = True
         result.wall_s = time.monotonic() - self.started
+        self._check_balance(result)
         self.directory.claim_staging(self._sinks())
         if self.directory.has_report():
             result.messages.append(f"{self.directory.path}: this run is finished already; nothing was changed")
@@ -167,8 +168,7 @@ class Run:
             result.quarantine_files = []  # gone with the temporary directory
         if finish.outcome == "finished":
             number_lines(books.records.values(), result.quarantine_files)
-        if not result.balanced:
-            raise EngineBug(f"{self.plan.name}: the books do not balance: {result.to_json()}")
+        self._check_balance(result)
         if finish.outcome == "finished" and len(books.records) != len(self.plan.sources):
             raise EngineBug(f"{self.plan.name}: {len(books.records)} of {len(self.plan.sources)} partitions committed")
         ending.tell("finished" if finish.outcome == "finished" else "stopped")
@@ -178,6 +178,10 @@ class Run:
                 self.directory.write_measured(ending.measured)
         self._check_quarantine_limit(result, stopped=finish.outcome == "quarantine_limit")
         return result
+
+    def _check_balance(self, result: RunResult) -> None:
+        if not result.balanced:
+            raise EngineBug(f"{self.plan.name}: the books do not balance: {result.to_json()}")
 
     def _interrupted(self) -> str:
         done = f"stopped; {len(self.books.records)} of {len(self.plan.sources)} source partitions are committed"
