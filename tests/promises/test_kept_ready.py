@@ -32,7 +32,7 @@ class SayParent(ProcessingStage[EmptyTask, NumberTask]):
         return NumberTask(dataset_name="parent", data=os.getppid())
 
 
-class Fails(ProcessingStage[EmptyTask, NumberTask]):
+class FailsAlways(ProcessingStage[EmptyTask, NumberTask]):
     name = "fails"
 
     def process(self, task):
@@ -60,7 +60,7 @@ def test_otherwise_each_run_has_its_own():
 def test_a_run_that_failed_leaves_the_next_one_unharmed():
     with LocalExecutor(num_workers=2).kept_ready() as ready:
         with pytest.raises(TooManyQuarantined):
-            Pipeline("fail", stages=[Fails()]).run(ready, max_quarantined=0)
+            Pipeline("fail", stages=[FailsAlways()]).run(ready, max_quarantined=0)
         assert parent_of_workers(ready)
 
 

@@ -5,7 +5,8 @@ import json
 import pytest
 from tests.jsonl_files import contents, read_documents, write_documents
 
-from gristmill.backends.local import LocalExecutor, driver
+from gristmill.backends import telling
+from gristmill.backends.local import LocalExecutor
 from gristmill.errors import ConfigError, ResumeRefused
 from gristmill.pipeline import Pipeline
 from gristmill.stages.text.filters import ScoreFilter
@@ -140,7 +141,7 @@ def test_output_names_derive_from_the_source(work):
 @pytest.mark.parametrize(("interval", "often"), [(0.0, True), (1e9, False)])
 def test_the_logging_interval_is_how_often_metrics_are_logged(work, monkeypatch, interval, often):
     """`logging_interval` is honoured: the run log has an entry that often, and one at the end."""
-    monkeypatch.setattr(driver, "SNAPSHOT_S", 0.0)  # look all the time, so that only the interval holds entries back
+    monkeypatch.setattr(telling, "SNAPSHOT_S", 0.0)  # look all the time, so that only the interval holds entries back
     seen = []
     pipeline(work).run(LocalExecutor(num_workers=0, logging_interval=interval), observer=seen.append)
     logged = [json.loads(line) for line in (work / "out" / ".gristmill" / "metrics.jsonl").read_text().splitlines()]
