@@ -1,6 +1,5 @@
 """`RayDataEngine`: builds the dataset of a plan and lets Ray Data stream it."""
 
-import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -61,7 +60,7 @@ class RayDataEngine:
         """Settings of Ray Data for this run; those of the process stay as they are."""
         from ray.data import DataContext, ExecutionResources
 
-        context: Any = copy.deepcopy(DataContext.get_current())
+        context: Any = DataContext.get_current().copy()
         context.enable_progress_bars = False
         context.print_on_execution_start = False
         limits = {"cpu": self.config.cpus, "object_store_memory": self.config.store_bytes()}

@@ -18,7 +18,7 @@ from gristmill.backends.delegated.ray_cluster import RayCluster
 from gristmill.backends.delegated.registrar_actor import RemoteRegistrar
 from gristmill.backends.worker import RunSettings
 from gristmill.backends.xenna.config import XennaConfig
-from gristmill.backends.xenna.leftovers import ended
+from gristmill.backends.xenna.leftovers import end_with_parent, ended
 from gristmill.engine.plan import Group, Plan
 from gristmill.errors import ConfigError, MissingDependency
 
@@ -136,6 +136,7 @@ def make_stage(xenna: Any, group: Group, work: GroupWork, registrar: RemoteRegis
         def setup(self, worker_metadata: Any) -> None:
             import ray
 
+            end_with_parent()
             gpus = tuple(str(gpu.index) for gpu in worker_metadata.allocation.gpus)
             self.worker = GroupWorker(work, registrar, node=ray.get_runtime_context().get_node_id(), gpu_ids=gpus)
 

@@ -6,8 +6,13 @@ Xenna makes is noted on the way, and killed at the end. Private names of Xenna a
 """
 
 import contextlib
+import os
+import threading
+import time
 from collections.abc import Iterator
 from typing import Any
+
+LOOK_S = 2.0
 
 
 @contextlib.contextmanager
@@ -45,3 +50,15 @@ def _noted(module: Any, name: str, made: list[Any]) -> Iterator[None]:
         yield
     finally:
         setattr(module, name, original)
+
+
+def end_with_parent() -> None:
+    """Called in a worker: end it when the Ray that started it is gone, whatever its threads do."""
+    parent = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(LOOK_S)
+        os._exit(1)
+
+    threading.Thread(target=watch, name="end-with-parent", daemon=True).start()

@@ -1,0 +1,1 @@
+"""What executors cost, side by side."""
