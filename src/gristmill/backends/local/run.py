@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from gristmill.backends.base import RunOptions
 from gristmill.backends.local.gpus import Gpu, find_gpus
 from gristmill.backends.local.inline_pool import InlinePool
-from gristmill.backends.local.node_setup import set_up_node
+from gristmill.backends.node_setup import node_work, set_up_node
 from gristmill.backends.processes.launch import Server
 from gristmill.backends.processes.limits import allow_many_files
 from gristmill.backends.processes.memory import default_limit, resident_bytes
@@ -19,6 +19,7 @@ from gristmill.engine.events import NodeJoined
 from gristmill.engine.plan import Plan
 from gristmill.engine.scheduler import SchedulerConfig
 from gristmill.errors import ConfigError
+from gristmill.stages.worker_info import NodeInfo
 from gristmill.storage.sizes import parse_size
 
 if TYPE_CHECKING:  # the executor imports this file when it runs something
@@ -54,7 +55,9 @@ class LocalRun:
         else:
             self.pool = ProcessPool(groups, run.settings, self.server, tuple(gpu.name for gpu in gpus), run.scratch)
         self.pool.open()
-        set_up_node(groups)
+        work = node_work(groups)
+        if work is not None:
+            set_up_node(work, NodeInfo())
         shell = Shell(
             pool=self.pool,
             nodes=(node,),

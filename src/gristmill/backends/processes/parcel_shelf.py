@@ -5,17 +5,19 @@ To the scheduler a task's payload is this number: a decision cannot depend on wh
 """
 
 import functools
-import os
 from collections.abc import Callable
 
-from gristmill.backends.processes.wire import Parcel, unpack
+from gristmill.backends.processes import shared_memory
+from gristmill.backends.processes.wire import Blocks, Parcel, to_wire, unpack
+from gristmill.engine.commands import Assignment
 from gristmill.engine.plan import AnyTask
 
 
 class ParcelShelf:
     """Parcels by number, from their arrival until they are released or kept."""
 
-    def __init__(self) -> None:
+    def __init__(self, blocks: Blocks = shared_memory) -> None:
+        self._blocks = blocks
         self._parcels: dict[int, Parcel] = {}
         self._next = 0
         self.look: Callable[[int], Parcel] = self._parcels.__getitem__  # leaves it here; every task is looked up
@@ -27,16 +29,26 @@ class ParcelShelf:
         self._parcels[number] = parcel
         return number
 
+    def call(self, assignments: list[Assignment]) -> tuple[list[tuple[object, ...]], list[int]]:
+        """Return tasks as a worker is told of them, and the blocks that go with them."""
+        told, fds = [], []
+        for assignment in assignments:
+            parcel = self.look(assignment.payload)  # type: ignore[arg-type]  # from `put`
+            told.append(to_wire(assignment, parcel))
+            if parcel.fd >= 0:
+                fds.append(parcel.fd)
+        return told, fds
+
     def release(self, number: int) -> None:
         """Close the block of a parcel, if it has one. Who maps it keeps it."""
         parcel = self._parcels.pop(number)
         if parcel.fd >= 0:
-            os.close(parcel.fd)
+            self._blocks.let_go(parcel.fd)
 
     def keep(self, number: int) -> Callable[[], AnyTask]:
         """Return a function that unpacks a final task. A block is mapped now: descriptors are few."""
         parcel = self._parcels.pop(number)
         if parcel.body is not None:
             return functools.partial(unpack, parcel)
-        task = unpack(parcel)
+        task = unpack(parcel, self._blocks)
         return lambda: task

@@ -10,32 +10,25 @@ import selectors
 import signal
 import socket
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import cloudpickle
-
 from gristmill.backends.processes import shared_memory
-from gristmill.backends.processes.channel import MAX_FDS, BufferedChannel, ChannelClosed, Message
+from gristmill.backends.processes.channel import MAX_FDS, BufferedChannel, ChannelClosed
+from gristmill.backends.processes.crumbs import CRUMB, place_of, read_crumb
 from gristmill.backends.processes.fork_server import ServerPlan
+from gristmill.backends.processes.hearing import Hearing
 from gristmill.backends.processes.launch import Server
 from gristmill.backends.processes.memory import oom_kills, resident_bytes
 from gristmill.backends.processes.parcel_shelf import ParcelShelf
-from gristmill.backends.processes.wire import Parcel, counts_from_wire, pack, to_wire
-from gristmill.backends.processes.worker_process import CRUMB
+from gristmill.backends.processes.wire import pack
+from gristmill.backends.stage_pickle import pickled
 from gristmill.backends.worker import RunSettings
 from gristmill.engine import events as e
 from gristmill.engine.commands import Assignment
 from gristmill.engine.plan import AnyTask, Group
 from gristmill.errors import ConfigError, RunFailed
-
-# Messages whose fields are the event's, after the worker.
-_SAID_AS_IT_IS: dict[str, Callable[..., e.Event]] = {
-    "stepped": e.TaskStepped,
-    "raised": e.TaskRaised,
-    "ready": e.WorkerReady,
-}
 
 
 @dataclass
@@ -43,15 +36,13 @@ class _Worker:
     group: Group
     channel: BufferedChannel
     crumbs: memoryview
+    hearing: Hearing
     pid: int | None = None
     kill_reason: str | None = None
-    drained: bool = False
-    failed_setup: bool = False
     closed: bool = False
     status: int | None = None
     posted: list[tuple[str, object]] = field(default_factory=list)  # goes out as one message
     posted_fds: list[int] = field(default_factory=list)
-    rss_bytes: int = 0
     watched: bool = False  # whether the selector looks out for room in the socket
 
 
@@ -90,7 +81,7 @@ class ProcessPool:
         self._oom_kills = oom_kills()
         self._selector.register(self.server.sock, selectors.EVENT_READ, None)
         settings = pickle.dumps(self.settings)
-        plan = ServerPlan(list(sys.path), str(Path.cwd()), _pickled(self.groups), settings, self.scratch)
+        plan = ServerPlan(list(sys.path), str(Path.cwd()), pickled(self.groups), settings, self.scratch)
         self._control.send(("plan", plan))
         self._flush_control()
 
@@ -123,7 +114,7 @@ class ProcessPool:
         ours, theirs = socket.socketpair()
         crumb_fd = shared_memory.create(CRUMB.size, lambda view: CRUMB.pack_into(view, 0, -1, -1, 0, 0))
         mapped = memoryview(shared_memory.map_read_only(os.dup(crumb_fd), CRUMB.size))
-        self._workers[number] = _Worker(self.groups[group], BufferedChannel(ours), mapped)
+        self._workers[number] = _Worker(self.groups[group], BufferedChannel(ours), mapped, Hearing(number, self._shelf))
         self._selector.register(ours, selectors.EVENT_READ, number)
         names = tuple(self.gpu_names[gpu] for gpu in gpus)
         with theirs:
@@ -144,12 +135,7 @@ class ProcessPool:
     # Sending
 
     def send(self, number: int, assignments: list[Assignment]) -> None:
-        call, fds = [], []
-        for assignment in assignments:
-            parcel = self._shelf.look(assignment.payload)  # type: ignore[arg-type]  # from `put`
-            call.append(to_wire(assignment, parcel))
-            if parcel.fd >= 0:
-                fds.append(parcel.fd)
+        call, fds = self._shelf.call(assignments)
         self._post(number, ("call", call), fds)
 
     def recall(self, number: int, tasks: tuple[int, ...]) -> None:
@@ -223,43 +209,12 @@ class ProcessPool:
         messages, closed = worker.channel.receive()
         events: list[e.Event] = []
         for batch, fds in messages:
-            queue = iter(fds)
-            for message in batch:
-                event = self._event(number, worker, message, queue)
-                if event is not None:
-                    events.append(event)
-                if message[0] == "done" and message[-1] != worker.rss_bytes:
-                    worker.rss_bytes = message[-1]
-                    events.append(e.MemorySampled(number, message[-1]))
+            events += worker.hearing.events(batch, fds)
         if closed:
             worker.closed = True
             self._selector.unregister(worker.channel.sock)
             events += self._ended(number)
         return events
-
-    def _event(self, number: int, worker: _Worker, message: Message, fds: Iterator[int]) -> e.Event | None:
-        kind = message[0]
-        if kind == "done":
-            _, task, outputs, useful_s, counts, side_files, lines, files, _ = message
-            made = tuple(self._output(output, fds) for output in outputs)
-            per_stage = tuple(counts_from_wire(wire) for wire in counts)
-            return e.TaskFinished(
-                number, task, made, useful_s, per_stage, tuple(side_files), tuple(lines), tuple(files)
-            )
-        if kind == "emitted":
-            return e.TaskEmitted(number, message[1], self._output(message[2], fds))
-        if kind in _SAID_AS_IT_IS:
-            return _SAID_AS_IT_IS[kind](number, *message[1:])
-        if kind == "setup_failed":
-            worker.failed_setup = True
-            return e.WorkerSetupFailed(number, message[1])
-        worker.drained = True
-        return None
-
-    def _output(self, wire: Message, fds: Iterator[int]) -> e.Output:
-        index, item_id, num_bytes, header, body, size = wire
-        parcel = Parcel(header, body, size, -1 if body is not None else next(fds))
-        return e.Output(index, item_id, num_bytes, self._shelf.put(parcel))
 
     def _hear_server(self) -> list[e.Event]:
         messages, closed = self._control.receive()
@@ -284,15 +239,14 @@ class ProcessPool:
         if not worker.closed or worker.status is None:
             return []
         crumb = self._crumb(worker)
-        where = self.where(number)
         del self._workers[number]
         worker.channel.close()
-        if worker.drained:
+        if worker.hearing.drained:
             return [e.WorkerExited(number)]
-        if worker.failed_setup:
+        if worker.hearing.failed_setup:
             return []
         cause = self._cause(worker, worker.status)
-        self._messages.append(f"a worker of {worker.group.name} ended: {cause}{where}")
+        self._messages.append(f"a worker of {worker.group.name} ended: {cause}{place_of(crumb, worker.group)}")
         return [e.WorkerLost(number, cause, crumb)]
 
     def _cause(self, worker: _Worker, status: int) -> str:
@@ -309,8 +263,7 @@ class ProcessPool:
         return f"ended with exit code {os.WEXITSTATUS(status)}"
 
     def _crumb(self, worker: _Worker) -> e.Crumb | None:
-        _, stage, first, end = CRUMB.unpack_from(worker.crumbs, 0)
-        return None if stage < 0 else e.Crumb(stage, first, end)
+        return read_crumb(worker.crumbs)
 
     # Words
 
@@ -321,13 +274,7 @@ class ProcessPool:
     def where(self, number: int) -> str:
         """In which stage and document a worker is, or was, for a message."""
         worker = self._workers[number]
-        crumb = self._crumb(worker)
-        if crumb is None:
-            return ""
-        stage = worker.group.names[crumb.stage]
-        rows = crumb.end_row - crumb.first_row
-        document = f"document {crumb.first_row}" if rows == 1 else f"one of {rows} documents"
-        return f" (in stage {stage}, {document})"
+        return place_of(self._crumb(worker), worker.group)
 
     def take_messages(self) -> list[str]:
         messages, self._messages = self._messages, []
@@ -337,17 +284,3 @@ class ProcessPool:
         """Resident memory of the driver and all its processes; what they share is counted once."""
         pids = [worker.pid for worker in self._workers.values() if worker.pid is not None]
         return resident_bytes([os.getpid(), self.server.process.pid, *pids])
-
-
-def _pickled(groups: tuple[Group, ...]) -> bytes:
-    for group in groups:
-        for stage in group.stages:
-            try:
-                cloudpickle.dumps(stage)
-            except (pickle.PicklingError, TypeError, AttributeError) as error:
-                raise ConfigError(
-                    f"{stage.stage_name()}: expected a stage that can be sent to another process; {error}. "
-                    "Make what cannot be pickled (clients, locks, open files) in setup()."
-                ) from error
-    pickled: bytes = cloudpickle.dumps(groups)
-    return pickled

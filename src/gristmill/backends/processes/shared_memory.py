@@ -1,4 +1,4 @@
-"""Memory without a name, handed from process to process as a file descriptor.
+"""Blocks of memory without a name (`wire.Blocks`), handed from process to process as a file descriptor.
 
 A block is a memfd (on Linux) or a file unlinked at birth (elsewhere). No name means nothing to clean up: when the last
 process that holds it is gone, by whatever death, the kernel frees it. A reader that still maps a block keeps it alive
@@ -31,6 +31,11 @@ def map_read_only(fd: int, size: int) -> mmap.mmap:
         return mmap.mmap(fd, size, prot=mmap.PROT_READ)
     finally:
         os.close(fd)
+
+
+def let_go(fd: int) -> None:
+    """Close a descriptor nobody has mapped here."""
+    os.close(fd)
 
 
 def _nameless_file() -> int:

@@ -1,10 +1,13 @@
 """What driver, fork server and workers say to each other. Plain tuples on the wire: this is the hot path.
 
-A task travels as a `Parcel`: a header, and a body that is in the message itself if it is small, or in a shared memory
-block of its own. The driver passes parcels on and never opens them, except those of a run's final tasks.
+A task travels as a `Parcel`: a header, and a body that is in the message itself if it is small, or in a block of its
+own: shared memory on one machine, an object in Ray's store on a cluster. The driver passes parcels on and never opens
+them, except those of a run's final tasks.
 """
 
-from typing import NamedTuple
+import mmap
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
 
 from gristmill.backends.processes import shared_memory
 from gristmill.engine.commands import Assignment
@@ -17,6 +20,18 @@ INLINE_BYTES = 1 << 15  # up to here a copy through the socket is cheaper than a
 WireCounts = tuple[int, int, int, int, int, int, int, float, dict[str, int]]
 
 
+class BlockLost(Exception):  # not an error: the scheduler has the task made again
+    """The machine that held the body of a task is gone."""
+
+
+class Blocks(Protocol):
+    """Where large bodies are. A process knows each of its blocks by a number; here numbers are file descriptors."""
+
+    def create(self, size: int, fill: Callable[[memoryview], object]) -> int: ...
+    def map_read_only(self, fd: int, size: int) -> mmap.mmap | memoryview: ...  # the number is used up
+    def let_go(self, fd: int) -> None: ...
+
+
 class Parcel(NamedTuple):
     """A task, packed. `body` is None if it is in the block `fd`."""
 
@@ -26,7 +41,7 @@ class Parcel(NamedTuple):
     fd: int = -1
 
 
-def pack(task: AnyTask) -> Parcel:
+def pack(task: AnyTask, blocks: Blocks = shared_memory) -> Parcel:
     """Pack a task for another process."""
     parts = dump(task)
     if isinstance(parts[1], bytes) and len(parts[1]) <= INLINE_BYTES:
@@ -36,14 +51,14 @@ def pack(task: AnyTask) -> Parcel:
         body = bytearray(size)
         write_into(parts, memoryview(body))
         return Parcel(parts[0], bytes(body), size)
-    return Parcel(parts[0], None, size, shared_memory.create(size, lambda view: write_into(parts, view)))
+    return Parcel(parts[0], None, size, blocks.create(size, lambda view: write_into(parts, view)))
 
 
-def unpack(parcel: Parcel) -> AnyTask:
+def unpack(parcel: Parcel, blocks: Blocks = shared_memory) -> AnyTask:
     """Make the task again; a body in a block is mapped, not copied, and its descriptor is used up."""
     if parcel.body is not None:
         return load(parcel.header, parcel.body)
-    return load(parcel.header, shared_memory.map_read_only(parcel.fd, parcel.size))
+    return load(parcel.header, memoryview(blocks.map_read_only(parcel.fd, parcel.size)))
 
 
 def to_wire(assignment: Assignment, parcel: Parcel) -> tuple[object, ...]:

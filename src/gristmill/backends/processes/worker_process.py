@@ -9,22 +9,23 @@ import mmap
 import os
 import resource
 import socket
-import struct
 import sys
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Protocol
 
 from gristmill.backends.isolation import Job
+from gristmill.backends.processes import shared_memory
 from gristmill.backends.processes.channel import MAX_FDS, Channel, ChannelClosed, Message
-from gristmill.backends.processes.wire import Parcel, counts_to_wire, pack, unpack
+from gristmill.backends.processes.crumbs import CRUMB
+from gristmill.backends.processes.wire import BlockLost, Blocks, Parcel, counts_to_wire, pack, unpack
 from gristmill.backends.worker import GroupRunner, JobFailure, JobResult, RunSettings
 from gristmill.engine.commands import EMIT_CREDITS, Care
 from gristmill.engine.events import Crumb
 from gristmill.engine.plan import AnyTask, Group
 from gristmill.stages.worker_info import WorkerMetadata
 
-CRUMB = struct.Struct("=qiii")  # task, stage, first row, end row
 HOLD_S = 0.002
 RSS_S = 0.05
 STEP_S = 0.02  # between two reports of a task that is taken apart
@@ -45,7 +46,7 @@ def work(
     if gpus:
         os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(gpus)
     group = groups[group_index]
-    _limit_threads(group)
+    limit_threads(group)
     crumbs = mmap.mmap(crumb_fd, CRUMB.size)
     os.close(crumb_fd)
     process = WorkerProcess(Channel(sock), group, settings, crumbs, last=group_index + 1 == len(groups))
@@ -57,7 +58,7 @@ def work(
         return
 
 
-def _limit_threads(group: Group) -> None:
+def limit_threads(group: Group) -> None:
     """One worker of many: its libraries must not each start a thread per core."""
     threads = max(1, int(group.resources.cpus))
     if "pyarrow" in sys.modules:
@@ -68,11 +69,29 @@ def _limit_threads(group: Group) -> None:
         os.environ["OMP_NUM_THREADS"] = str(threads)  # what Arrow reads should a stage load it yet
 
 
+class Line(Protocol):
+    """A worker's way to the driver: messages, and the blocks that ride beside them."""
+
+    def send(self, message: Message, fds: Sequence[int] = ()) -> None: ...  # they stay open here
+    def receive(self) -> list[tuple[Message, list[int]]]: ...
+    def poll(self) -> list[tuple[Message, list[int]]]: ...
+
+
 class WorkerProcess:
     """The state of the loop."""
 
-    def __init__(self, channel: Channel, group: Group, settings: RunSettings, crumbs: mmap.mmap, *, last: bool) -> None:
+    def __init__(
+        self,
+        channel: Line,
+        group: Group,
+        settings: RunSettings,
+        crumbs: mmap.mmap,
+        *,
+        last: bool,
+        blocks: Blocks = shared_memory,
+    ) -> None:
         self.channel = channel
+        self.blocks = blocks
         self.crumbs = crumbs
         self.runner = GroupRunner(
             group, last=last, settings=settings, leave_crumb=self._leave_crumb, keeps_inputs=False
@@ -139,7 +158,7 @@ class WorkerProcess:
             kept = [(wire, parcel) for wire, parcel in call if wire[0] not in tasks]
             for wire, parcel in call:
                 if wire[0] in tasks and parcel.fd >= 0:
-                    os.close(parcel.fd)
+                    self.blocks.let_go(parcel.fd)
             if kept:
                 calls.append(kept)
         self.calls = calls
@@ -156,7 +175,9 @@ class WorkerProcess:
     def _run_call(self, call: list[tuple[Message, Parcel]]) -> None:
         self.running = call[0][0][0]
         CRUMB.pack_into(self.crumbs, 0, self.running, -1, 0, 0)
-        jobs = [_job(wire, parcel) for wire, parcel in call]
+        call, jobs = self._unpacked(call)
+        if not jobs:
+            return
         self._taking_apart = any(job.care is not Care.NORMAL for job in jobs)
         emitted = [0] * len(jobs)
 
@@ -168,6 +189,22 @@ class WorkerProcess:
         for (wire, _), outcome, index in zip(call, outcomes, emitted, strict=True):
             self._results.append(self._outcome(wire, outcome, index))
         self.running = -1
+
+    def _unpacked(self, call: list[tuple[Message, Parcel]]) -> tuple[list[tuple[Message, Parcel]], list[Job]]:
+        """Return what of a call can be done; of the rest the data is lost, which is nobody's fault."""
+        kept, jobs = [], []
+        for wire, parcel in call:
+            try:
+                jobs.append(self._job(wire, parcel))
+                kept.append((wire, parcel))
+            except BlockLost as lost:
+                self._results.append(("raised", wire[0], self.runner.group.name, str(lost), True))
+        return kept, jobs
+
+    def _job(self, wire: Message, parcel: Parcel) -> Job:
+        _, item_id, _, care, attempt, condemned, cause, _ = wire
+        crumbs = tuple(Crumb(*crumb) for crumb in condemned)
+        return Job(item_id, unpack(parcel, self.blocks), Care(care), attempt, crumbs, cause)
 
     def _outcome(self, wire: Message, outcome: JobResult | JobFailure, first_index: int) -> tuple[object, ...]:
         task = wire[0]
@@ -207,7 +244,7 @@ class WorkerProcess:
         return self._rss_bytes
 
     def _output(self, index: int, item_id: str, task: AnyTask) -> tuple[object, ...]:
-        parcel = pack(task)
+        parcel = pack(task, self.blocks)
         if parcel.fd >= 0:
             self._fds.append(parcel.fd)
         return (index, item_id, task.nbytes, parcel.header, parcel.body, parcel.size)
@@ -232,16 +269,10 @@ class WorkerProcess:
         if self._results:
             self.channel.send(self._results, self._fds)
             for fd in self._fds:
-                os.close(fd)
+                self.blocks.let_go(fd)
             self._results, self._fds = [], []
 
 
 def _parcel(wire: Message, fds: Iterator[int]) -> Parcel:
     header, body, size = wire[2]
     return Parcel(header, body, size, -1 if body is not None else next(fds))
-
-
-def _job(wire: Message, parcel: Parcel) -> Job:
-    _, item_id, _, care, attempt, condemned, cause, _ = wire
-    crumbs = tuple(Crumb(*crumb) for crumb in condemned)
-    return Job(item_id, unpack(parcel), Care(care), attempt, crumbs, cause)
