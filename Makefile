@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt
-PYTEST := $(PY) -m pytest
+PYTEST := $(PY) -m pytest --dist loadgroup
 JOBS ?= 2
 
 # A stamp is younger than what it was installed from, so a second call installs nothing.

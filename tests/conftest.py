@@ -2,6 +2,7 @@
 
 import pytest
 from hypothesis import settings
+from tests.ray_cluster import connected, started
 
 # No deadline: other work on the machine must not decide whether a property holds.
 settings.register_profile("steady", deadline=None)
@@ -14,3 +15,17 @@ def _own_cache(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GRISTMILL_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
         yield
+
+
+@pytest.fixture(scope="session")
+def cluster():
+    """One Ray for all tests that need one; tests may add nodes, and remove those."""
+    with started() as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def ray_cluster(cluster):
+    """The same, with this process connected to it: while it is, a pipeline without an executor runs there."""
+    with connected(cluster):
+        yield cluster

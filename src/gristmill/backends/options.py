@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # its `from_options` imports this file
 # What recipes and the command line call them, the default first.
 EXECUTORS = {
     "local": "gristmill.backends.local.LocalExecutor",
+    "ray": "gristmill.backends.ray_actor_pool.RayActorPoolExecutor",
     "ray_data": "gristmill.backends.ray_data.RayDataExecutor",
     "xenna": "gristmill.backends.xenna.XennaExecutor",
 }

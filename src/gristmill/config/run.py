@@ -26,10 +26,10 @@ def create_pipeline_from_yaml(config: RecipeLike, **variables: object) -> "Pipel
 
 def create_executor_from_yaml(config: RecipeLike, **variables: object) -> object:
     """Build the executor the document's `executor:` names, or the default one."""
-    from gristmill.backends.local import LocalExecutor
+    from gristmill.backends.default_executor import default_executor
 
     executor = _recipe(config).build_executor(variables)
-    return LocalExecutor() if executor is None else executor
+    return default_executor() if executor is None else executor
 
 
 def _recipe(config: RecipeLike) -> Recipe:

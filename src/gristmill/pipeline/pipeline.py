@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gristmill.backends.base import BaseExecutor, Observer, RunOptions
-from gristmill.backends.local import LocalExecutor
+from gristmill.backends.default_executor import default_executor
 from gristmill.backends.run_result import RunResult
 from gristmill.engine.plan import AnyStage, AnyTask, Plan
 from gristmill.errors import ConfigError
@@ -47,8 +47,9 @@ class Pipeline:
     def plan(self, executor: BaseExecutor | None = None, initial_tasks: Sequence[AnyTask] | None = None) -> Plan:
         """Return what `run` would run. Inputs are listed, nothing is started, nothing is written."""
         plan = compile_chain(self.name, self.stages, initial_tasks)
+        executor = executor or default_executor()
         for segment in chain(plan):
-            (executor or LocalExecutor()).check(segment)
+            executor.check(segment)
         return plan
 
     def run(
@@ -64,11 +65,13 @@ class Pipeline:
     ) -> RunResult:
         """Run the pipeline and return its final tasks with the books of the run.
 
+        Without an executor it runs on Ray if RAY_ADDRESS is set or Ray is initialised, else on this machine.
+
         With `checkpoint_path` the same call continues a run that was stopped or killed; `fresh` starts over.
         `rejects_path` keeps the documents filters drop, with stage, reason, value and threshold. More than
         `max_quarantined` failed documents (a number, or a share of those read) stop the run.
         """
-        executor = executor or LocalExecutor()
+        executor = executor or default_executor()
         options = RunOptions(
             checkpoint_path=None if checkpoint_path is None else Path(checkpoint_path),
             rejects_path=None if rejects_path is None else str(rejects_path),

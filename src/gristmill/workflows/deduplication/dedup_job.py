@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gristmill.backends.base import BaseExecutor, Observer
-from gristmill.backends.local import LocalExecutor
+from gristmill.backends.default_executor import default_executor
 from gristmill.backends.run_result import RunResult
 from gristmill.pipeline import Pipeline
 from gristmill.stages.deduplication.remove_documents import RemoveDocuments, write_removals
@@ -81,7 +81,7 @@ def open_job(
     fresh: bool = False,
 ) -> Iterator[DedupJob]:
     """Yield a job whose executor is ready; with `fresh`, what an earlier one left is removed."""
-    with (executor or LocalExecutor()).kept_ready() as ready:
+    with (executor or default_executor()).kept_ready() as ready:
         job = DedupJob(source, output_path, run_dir, ready, observer)
         for path in (run_dir, job.kept_path) if fresh else ():
             shutil.rmtree(path, ignore_errors=True)

@@ -1,0 +1,143 @@
+"""`WorkerActor`: one worker as a Ray actor. The loop inside is that of every worker (`processes/worker_process.py`).
+
+    driver                                   actor
+    post(messages, references)   ────────▶   inbox ─▶ the loop, in a thread of its own
+    listen()                     ◀────────   what the loop has sent since, and how many blocks go with it
+    take(n)                      ◀────────   these blocks: objects that belong to the driver from then on
+
+The driver asks for the blocks because who calls owns the result: what the actor put into the store itself would go with
+the actor, and a worker that is recycled or killed must not take finished work along.
+"""
+
+import contextlib
+import os
+import queue
+import sys
+import threading
+import traceback
+from collections import deque
+from collections.abc import Sequence
+from mmap import mmap
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gristmill.backends.processes.channel import Message
+from gristmill.backends.processes.crumbs import CRUMB, NO_CRUMB
+from gristmill.backends.processes.worker_process import WorkerProcess, limit_threads
+from gristmill.backends.ray_actor_pool.object_blocks import ObjectBlocks
+from gristmill.backends.worker import RunSettings, load_stages
+from gristmill.stages.worker_info import WorkerMetadata
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from ray import ObjectRef
+
+Sent = tuple[list[Message], "list[NDArray[Any]]"]
+LISTENING, POSTING = "listening", "posting"  # concurrency groups: neither waits for the other
+
+
+class Line:
+    """The loop's way to the driver (`worker_process.Line`): two queues, emptied and filled by calls from there."""
+
+    def __init__(self, blocks: ObjectBlocks) -> None:
+        self.blocks = blocks
+        self.incoming: queue.SimpleQueue[tuple[list[Message], list[ObjectRef[Any]]]] = queue.SimpleQueue()
+        self.outgoing: queue.SimpleQueue[Sent] = queue.SimpleQueue()
+
+    def send(self, message: Message, fds: Sequence[int] = ()) -> None:
+        arrays: list[Any] = [self.blocks.look(fd) for fd in fds]
+        self.outgoing.put((message, arrays))
+
+    def receive(self) -> list[tuple[Message, list[int]]]:
+        return [self._taken(self.incoming.get()), *self.poll()]
+
+    def poll(self) -> list[tuple[Message, list[int]]]:
+        messages = []
+        with contextlib.suppress(queue.Empty):
+            while True:
+                messages.append(self._taken(self.incoming.get_nowait()))
+        return messages
+
+    def _taken(self, posted: "tuple[list[Message], list[ObjectRef[Any]]]") -> tuple[list[Message], list[int]]:
+        messages, references = posted
+        return messages, [self.blocks.add(reference) for reference in references]
+
+
+class WorkerActor:
+    """One worker. Its methods are the driver's; what a stage does happens in `_work`."""
+
+    def __init__(self, number: int, group: int, path: list[str], stages: bytes, settings: RunSettings) -> None:
+        self.number = number
+        self.group = group
+        self._plan = (path, stages, settings)
+        self._line = Line(ObjectBlocks())
+        self._untaken: deque[NDArray[Any]] = deque()
+        self._thread: threading.Thread | None = None
+
+    def begin(self, crumbs: str) -> int:
+        """Set up and start to work, leaving crumbs in this file; return the process's number."""
+        Path(crumbs).write_bytes(NO_CRUMB)
+        with Path(crumbs).open("r+b") as file:
+            mapped = mmap(file.fileno(), CRUMB.size)
+        self._thread = threading.Thread(target=self._work, args=(mapped,), name="gristmill-worker", daemon=True)
+        self._thread.start()
+        return os.getpid()
+
+    def _work(self, crumbs: mmap) -> None:
+        """Work until drained. A thread that ends in any other way takes the actor along, or nobody would notice."""
+        clean = False
+        try:
+            self._run(crumbs)
+            clean = True
+        finally:
+            if not clean:
+                traceback.print_exc()
+                os._exit(1)
+
+    def _run(self, crumbs: mmap) -> None:
+        path, stages, settings = self._plan
+        sys.path += [entry for entry in path if entry not in sys.path]
+        groups, error = load_stages(stages)
+        if groups is None:
+            self._line.send([("setup_failed", error)])
+            return
+        group = groups[self.group]
+        limit_threads(group)
+        process = WorkerProcess(
+            self._line, group, settings, crumbs, last=self.group + 1 == len(groups), blocks=self._line.blocks
+        )
+        if process.set_up(WorkerMetadata(worker_id=f"{group.name}-{self.number}", gpu_ids=_gpu_ids())):
+            process.run()
+
+    def post(self, messages: list[Message], references: "list[ObjectRef[Any]]") -> None:
+        """Take what the driver says. Data from another machine starts on its way while earlier tasks run."""
+        if references:
+            import ray
+
+            ray.wait(references, num_returns=len(references), timeout=0, fetch_local=True)
+        self._line.incoming.put((messages, references))
+
+    def listen(self) -> tuple[list[Message], int]:
+        """Wait for what the worker says; return it with the number of blocks that are to be taken with it."""
+        messages, arrays = self._line.outgoing.get()
+        with contextlib.suppress(queue.Empty):
+            while not self._has_ended(messages):
+                more, further = self._line.outgoing.get_nowait()
+                messages = [*messages, *more]
+                arrays = [*arrays, *further]
+        self._untaken.extend(arrays)
+        return messages, len(arrays)
+
+    @staticmethod
+    def _has_ended(messages: list[Message]) -> bool:
+        return bool(messages) and messages[-1][0] in ("drained", "setup_failed")
+
+    def take(self, count: int) -> "tuple[bool | NDArray[Any], ...]":
+        """Hand over the next blocks, after a True by which the driver sees, without fetching one, that they are out."""
+        return (True, *(self._untaken.popleft() for _ in range(count)))
+
+
+def _gpu_ids() -> tuple[str, ...]:
+    import ray
+
+    return tuple(map(str, ray.get_gpu_ids()))

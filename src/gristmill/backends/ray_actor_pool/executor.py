@@ -1,0 +1,110 @@
+"""`RayActorPoolExecutor`: a Ray cluster under gristmill's own scheduler."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Literal, Self
+
+from gristmill.backends.base import BaseExecutor, RunOptions
+from gristmill.backends.options import check_options
+from gristmill.backends.ray_connection import connect
+from gristmill.backends.run_result import RunResult
+from gristmill.engine.plan import Plan
+from gristmill.errors import ConfigError
+from gristmill.storage.sizes import parse_size
+
+
+@dataclass(frozen=True, kw_only=True)
+class RayActorPoolConfig:
+    """What `config` may hold.
+
+    `memory_limit`   bytes, or "4GB", for data on each node; 80 % of its object store if not given
+    `gpu_memory_gb`  memory of a GPU, for stages that ask for a part of one in GB: Ray does not know it
+    `execution_mode`, `autoscale_interval_s`, `logging_interval`, `ignore_failures`, `worker_max_lifetime_m`,
+    `worker_restart_interval_m`, `worker_max_tasks`, `event_log`   as for LocalExecutor
+    """
+
+    memory_limit: int | str | None = None
+    gpu_memory_gb: float = 80.0
+    execution_mode: Literal["streaming", "batch"] = "streaming"
+    autoscale_interval_s: float = 1.0
+    logging_interval: float = 5.0
+    ignore_failures: bool = False
+    worker_max_lifetime_m: float | None = None
+    worker_restart_interval_m: float = 1.0
+    worker_max_tasks: int | None = None
+    event_log: bool = True
+
+    def __post_init__(self) -> None:
+        who = "RayActorPoolExecutor"
+        if self.execution_mode not in ("streaming", "batch"):
+            raise ConfigError(f'{who}: expected execution_mode "streaming" or "batch"; got {self.execution_mode!r}')
+        if self.memory_limit is not None:
+            parse_size(self.memory_limit, who=f"{who}: memory_limit")
+        for name in ("gpu_memory_gb", "worker_max_lifetime_m", "worker_max_tasks"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise ConfigError(f"{who}: expected {name} > 0; got {value!r}")
+
+
+class RayActorPoolExecutor(BaseExecutor):
+    """Runs a plan in actors of a Ray cluster: the one of this program, or that of RAY_ADDRESS, or a new one here.
+
+    `config`             options by name, see RayActorPoolConfig
+    `ignore_head_node`   start no worker on the head node
+    `show_progress`, `progress_interval`   a line on standard error every so many seconds, if nobody else watches
+    """
+
+    def __init__(
+        self,
+        config: Mapping[str, object] | None = None,
+        ignore_head_node: bool = False,  # noqa: FBT001, FBT002  # a signature users know
+        show_progress: bool = True,  # noqa: FBT001, FBT002
+        progress_interval: float = 10.0,
+    ) -> None:
+        check_options(type(self), config or {})
+        self.config = RayActorPoolConfig(**(config or {}))  # type: ignore[arg-type]  # names are checked
+        self.ignore_head_node = ignore_head_node
+        self.show_progress = show_progress
+        self.progress_interval = progress_interval
+
+    @classmethod
+    def options(cls) -> tuple[str, ...]:
+        own = ("ignore_head_node", "show_progress", "progress_interval")
+        return (*own, *(field.name for field in fields(RayActorPoolConfig)))
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, object]) -> Self:
+        check_options(cls, options)
+        known = {field.name for field in fields(RayActorPoolConfig)}
+        config = {name: value for name, value in options.items() if name in known}
+        own = {name: value for name, value in options.items() if name not in known}
+        return cls(config, **own)  # type: ignore[arg-type]
+
+    def check(self, plan: Plan) -> None:
+        wanted = [group for group in plan.groups if group.resources.requires_gpu]
+        if not wanted:
+            return
+        nodes = [node["Resources"] for node in connect(type(self).__name__).nodes() if node["Alive"]]
+        most = max((resources.get("GPU", 0.0) for resources in nodes), default=0.0)
+        for group in wanted:
+            if group.resources.gpus > most or not most:
+                raise ConfigError(
+                    f"{group.name}: expected {group.resources.gpus or 'a part of 1'} GPUs for a worker; "
+                    f"got at most {most:g} on a node of the cluster"
+                )
+            if group.resources.gpu_memory_gb > self.config.gpu_memory_gb:
+                raise ConfigError(
+                    f"{group.name}: expected {group.resources.gpu_memory_gb:g} GB of GPU memory for a worker; got GPUs "
+                    f"with {self.config.gpu_memory_gb:g} GB. config={{'gpu_memory_gb': ...}} says how large they are"
+                )
+
+    def execute(self, plan: Plan, options: RunOptions) -> RunResult:
+        ray = connect(type(self).__name__)
+        # Imported when a run starts: the rest of the package knows executors without what they run on.
+        from gristmill.backends.ray_actor_pool.run import RayRun
+
+        run = RayRun(self, ray, plan, options)
+        try:
+            return run.execute()
+        finally:
+            run.close()

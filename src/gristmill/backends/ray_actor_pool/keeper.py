@@ -1,0 +1,58 @@
+"""`NodeKeeper`: one actor for each machine of a run, beside its workers and outliving them.
+
+It says what the machine has, runs `setup_on_node` there once, and reads the crumbs of workers that have died. When it
+does not answer any more, the machine is gone. It takes no decision and no task.
+"""
+
+import shutil
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from gristmill import __version__
+from gristmill.backends.node_setup import set_up_node
+from gristmill.errors import RunFailed
+from gristmill.stages.worker_info import NodeInfo
+
+
+@dataclass(frozen=True)
+class Place:
+    """What a driver needs to know of a machine."""
+
+    version: str
+    python: str
+    crumbs: str  # the directory workers leave them in
+
+
+class NodeKeeper:
+    """Looks after one machine for one run."""
+
+    def __init__(self, node_id: str) -> None:
+        self.node_id = node_id
+        self._crumbs = Path(tempfile.mkdtemp(prefix="gristmill-crumbs-"))
+
+    def welcome(self, work: bytes | None) -> tuple[Place, str]:
+        """Run `setup_on_node` of the stages that have one; return what there is here, and the error of that if any."""
+        python = f"{sys.version_info.major}.{sys.version_info.minor}"
+        place = Place(__version__, python, str(self._crumbs))
+        try:
+            if work is not None:
+                set_up_node(work, NodeInfo(self.node_id))
+        except RunFailed as error:
+            return place, str(error)
+        return place, ""
+
+    def read_crumb(self, file: str) -> bytes:
+        """What a worker that has ended has left, or nothing."""
+        path = Path(file)
+        try:
+            return path.read_bytes()
+        except FileNotFoundError:
+            return b""
+        finally:
+            path.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Remove what was left."""
+        shutil.rmtree(self._crumbs, ignore_errors=True)

@@ -1,0 +1,68 @@
+"""`ObjectBlocks`: large bodies of tasks as objects in Ray's store. The twin of `processes/shared_memory.py`.
+
+Here as there a process knows a block by a number. Behind the number is an array (just packed, not in the store yet) or
+a reference. An object belongs to the driver, which called for it (`actor.py`), and lies on the machine that made it: it
+outlives its worker, and is lost with its machine.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from gristmill.backends.processes.wire import BlockLost
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from ray import ObjectRef
+
+FETCH_S = 120.0  # for one body from another machine: 100 GB at 1 GB/s
+
+
+class ObjectBlocks:
+    """The blocks of one process."""
+
+    def __init__(self) -> None:
+        self._blocks: dict[int, NDArray[Any] | ObjectRef[Any]] = {}
+        self._next = 0
+
+    def add(self, block: "NDArray[Any] | ObjectRef[Any]") -> int:
+        """Hold what has come; return its number."""
+        number = self._next
+        self._next = number + 1
+        self._blocks[number] = block
+        return number
+
+    def look(self, fd: int) -> "NDArray[Any] | ObjectRef[Any]":
+        """What is behind a number, left where it is."""
+        return self._blocks[fd]
+
+    def create(self, size: int, fill: Callable[[memoryview], object]) -> int:
+        """Pack into memory of this process; from there it goes to the store in one copy, when the driver asks."""
+        import numpy as np
+
+        array = np.empty(size, np.uint8)
+        fill(array.data)
+        return self.add(array)
+
+    def store(self, fd: int) -> None:
+        """Put a block of this process into the store, to be sent from here."""
+        import ray
+
+        self._blocks[fd] = ray.put(self._blocks[fd])
+
+    def map_read_only(self, fd: int, size: int) -> memoryview:
+        """The body, mapped from the store where that is possible; its number is used up."""
+        del size
+        from ray import ObjectRef, get
+        from ray.exceptions import GetTimeoutError, RayError
+
+        block = self._blocks.pop(fd)
+        if isinstance(block, ObjectRef):
+            try:
+                block = get(block, timeout=FETCH_S)
+            except (GetTimeoutError, RayError) as error:
+                raise BlockLost(f"the data of this task cannot be fetched: {str(error).splitlines()[0]}") from error
+        return block.data
+
+    def let_go(self, fd: int) -> None:
+        """Forget a block; Ray frees it when nobody has it any more."""
+        del self._blocks[fd]

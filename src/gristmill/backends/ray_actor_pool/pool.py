@@ -1,0 +1,348 @@
+"""`RayPool`: the workers of a run as Ray actors, seen from the driver. It decides nothing.
+
+Everything Ray answers arrives in one queue, by callbacks of futures, so that a poll costs the same with one worker as
+with a thousand. No data is fetched here: the driver holds references (`object_blocks.py`).
+
+A worker is lost when a call to it fails and the keeper of its machine says where it was. When the keeper fails too, or
+Ray says that the node is gone, the machine is lost with all that was on it.
+"""
+
+import contextlib
+import functools
+import os
+import queue
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from gristmill.backends.processes.channel import Message
+from gristmill.backends.processes.crumbs import CRUMB, place_of, read_crumb
+from gristmill.backends.processes.hearing import Hearing
+from gristmill.backends.processes.memory import resident_bytes
+from gristmill.backends.processes.parcel_shelf import ParcelShelf
+from gristmill.backends.processes.wire import BlockLost, pack
+from gristmill.backends.ray_actor_pool.actor import LISTENING, POSTING, WorkerActor
+from gristmill.backends.ray_actor_pool.machines import OPEN_S, Machine, Machines
+from gristmill.backends.ray_actor_pool.object_blocks import ObjectBlocks
+from gristmill.backends.stage_pickle import pickled
+from gristmill.backends.worker import RunSettings
+from gristmill.engine import events as e
+from gristmill.engine.commands import Assignment
+from gristmill.engine.plan import AnyTask, Group
+from gristmill.engine.policies.placement import UNITS, share_of_gpu
+from gristmill.errors import RunFailed
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+LOOK_S = 1.0  # between two looks at the nodes; Ray answers in under a millisecond
+CLOSE_S = 5.0
+
+Answer = Callable[["Future[Any]"], list[e.Event]]
+
+
+@dataclass
+class _Worker:
+    group: Group
+    machine: Machine
+    actor: Any  # a handle of a WorkerActor
+    hearing: Hearing
+    crumbs: str
+    cpus_asked: float
+    kill_reason: str | None = None
+    posted: list[tuple[str, object]] = field(default_factory=list)  # goes out as one message
+    posted_fds: list[int] = field(default_factory=list)
+
+
+class RayPool:
+    """Actors on the machines of a cluster."""
+
+    def __init__(self, groups: tuple[Group, ...], settings: RunSettings, machines: Machines) -> None:
+        self.groups = groups
+        self.settings = settings
+        self.machines = machines
+        self._ray = machines.ray
+        self._blocks = ObjectBlocks()
+        self._shelf = ParcelShelf(self._blocks)
+        self._workers: dict[int, _Worker] = {}
+        self._dirty: dict[int, None] = {}
+        self._answers: queue.SimpleQueue[tuple[Answer, Future[Any]]] = queue.SimpleQueue()
+        self._messages: list[str] = []
+        self._looked_at = 0.0
+
+    # Tasks
+
+    def pack(self, task: AnyTask) -> int:
+        parcel = pack(task, self._blocks)
+        if parcel.fd >= 0:
+            self._blocks.store(parcel.fd)
+        return self._shelf.put(parcel)
+
+    def release(self, payload: int) -> None:
+        self._shelf.release(payload)
+
+    def keep(self, payload: int) -> Callable[[], AnyTask]:
+        try:
+            return self._shelf.keep(payload)
+        except BlockLost as lost:
+            raise RunFailed(
+                f"a final task was on a machine that is gone: {lost}. A pipeline that ends in a writer loses nothing"
+            ) from lost
+
+    # Starting and ending
+
+    def open(self) -> None:
+        """Make sure that there are machines, each set up once, and that the stages can be sent to them."""
+        self._stages = self._ray.put(pickled(self.groups))
+        self._actor = self._ray.remote(concurrency_groups={LISTENING: 1, POSTING: 1})(WorkerActor)
+        invited = [(node, *self.machines.invite(node)) for node in self.machines.fresh()]
+        deadline = time.monotonic() + OPEN_S
+        for node, keeper, answer in invited:
+            try:
+                place, error = answer.result(max(0.0, deadline - time.monotonic()))
+            except (TimeoutError, self._ray.exceptions.RayError) as problem:
+                raise RunFailed(_no_keeper(node["NodeManagerAddress"], problem)) from problem
+            if error:
+                raise RunFailed(error)
+            self.machines.admit(node, keeper, place)
+        if not self.machines.used:
+            raise RunFailed(
+                "RayActorPoolExecutor: expected at least one node with CPUs; got none. "
+                "Add one to the cluster, or allow the head node with ignore_head_node=False"
+            )
+
+    def close(self) -> None:
+        """End every worker and keeper."""
+        for worker in self._workers.values():
+            self._ray.kill(worker.actor)
+        self._workers.clear()
+        keepers = [machine.keeper for machine in self.machines.used.values()]
+        with contextlib.suppress(self._ray.exceptions.RayError):
+            self._ray.wait([keeper.close.remote() for keeper in keepers], num_returns=len(keepers), timeout=CLOSE_S)
+        for keeper in keepers:
+            self._ray.kill(keeper)
+        self.machines.used.clear()
+
+    def start(self, number: int, group: int, node: int, gpus: tuple[int, ...]) -> None:
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        machine, plan = self.machines.used[node], self.groups[group]
+        asked = machine.ask_cpus(plan.resources.cpus)
+        options: dict[str, Any] = {
+            "num_cpus": asked,
+            "num_gpus": _share(plan, machine, gpus),
+            "scheduling_strategy": NodeAffinitySchedulingStrategy(machine.node_id, soft=False),
+            "max_restarts": 0,
+        }
+        if plan.stages[0].runtime_env:
+            options["runtime_env"] = dict(plan.stages[0].runtime_env)
+        actor = self._actor.options(**options).remote(number, group, list(sys.path), self._stages, self.settings)
+        crumbs = f"{machine.crumbs}/{number}"
+        self._workers[number] = _Worker(plan, machine, actor, Hearing(number, self._shelf), crumbs, asked)
+        actor.begin.options(concurrency_group=POSTING, num_returns=0).remote(crumbs)
+        self._listen(number)
+
+    def drain(self, number: int) -> None:
+        self._post(number, ("drain", None))
+
+    def kill(self, number: int, reason: str) -> None:
+        worker = self._workers.get(number)
+        if worker is not None:
+            worker.kill_reason = reason
+            self._ray.kill(worker.actor)
+
+    # Sending
+
+    def send(self, number: int, assignments: list[Assignment]) -> None:
+        call, fds = self._shelf.call(assignments)
+        self._post(number, ("call", call), fds)
+
+    def recall(self, number: int, tasks: tuple[int, ...]) -> None:
+        self._post(number, ("recall", tasks))
+
+    def grant(self, number: int, task: int) -> None:
+        self._post(number, ("grant", task))
+
+    def _post(self, number: int, message: tuple[str, object], fds: list[int] | None = None) -> None:
+        worker = self._workers.get(number)
+        if worker is not None:
+            worker.posted.append(message)
+            worker.posted_fds += fds or []
+            self._dirty[number] = None
+
+    def flush(self) -> None:
+        """Send what has been posted."""
+        for number in self._dirty:
+            worker = self._workers.get(number)
+            if worker is not None:
+                references = [self._blocks.look(fd) for fd in worker.posted_fds]
+                post = worker.actor.post.options(concurrency_group=POSTING, num_returns=0)
+                post.remote(worker.posted, references)
+                worker.posted, worker.posted_fds = [], []
+        self._dirty.clear()
+
+    # Receiving
+
+    def poll(self, timeout: float) -> list[e.Event]:
+        """Wait for news and return it as events."""
+        events: list[e.Event] = []
+        with contextlib.suppress(queue.Empty):
+            answer, future = self._answers.get(timeout=timeout) if timeout > 0 else self._answers.get_nowait()
+            while True:
+                events += answer(future)
+                answer, future = self._answers.get_nowait()
+        now = time.monotonic()
+        if now - self._looked_at > LOOK_S:
+            self._looked_at = now
+            events += self._look_at_nodes()
+        return events
+
+    def _when_done(self, reference: Any, answer: Answer) -> None:
+        """Have `answer` called by a later poll; Ray calls from a thread of its own."""
+        reference.future().add_done_callback(lambda future: self._answers.put((answer, future)))
+
+    def _listen(self, number: int) -> None:
+        listen = self._workers[number].actor.listen.options(concurrency_group=LISTENING)
+        self._when_done(listen.remote(), functools.partial(self._heard, number))
+
+    def _heard(self, number: int, future: "Future[Any]") -> list[e.Event]:
+        worker = self._workers.get(number)
+        if worker is None:
+            return []
+        error = future.exception()
+        if error is not None:
+            return self._failed(number, worker, error)
+        messages, count = future.result()
+        if not count:
+            return self._understood(number, worker, messages, [])
+        take = worker.actor.take.options(concurrency_group=LISTENING, num_returns=count + 1)
+        out, *references = take.remote(count)
+        self._when_done(out, functools.partial(self._taken, number, messages, references))
+        return []
+
+    def _taken(
+        self, number: int, messages: list[Message], references: list[Any], future: "Future[Any]"
+    ) -> list[e.Event]:
+        worker = self._workers.get(number)
+        if worker is None:
+            return []
+        error = future.exception()
+        if error is not None:
+            return self._failed(number, worker, error)
+        return self._understood(number, worker, messages, references)
+
+    def _understood(
+        self, number: int, worker: _Worker, messages: list[Message], references: list[Any]
+    ) -> list[e.Event]:
+        fds = [self._blocks.add(reference) for reference in references]
+        events = worker.hearing.events(messages, fds)
+        if worker.hearing.drained or worker.hearing.failed_setup:
+            self._ray.kill(worker.actor)
+            self._remove(number)
+            return [*events, e.WorkerExited(number)] if worker.hearing.drained else events
+        self._listen(number)
+        return events
+
+    def _remove(self, number: int) -> None:
+        worker = self._workers.pop(number)
+        worker.machine.cpus_asked -= worker.cpus_asked
+
+    # What ends
+
+    def _failed(self, number: int, worker: _Worker, error: BaseException) -> list[e.Event]:
+        """A call to a worker has failed: ask its machine where it was. If that fails too, it is the machine."""
+        with contextlib.suppress(self._ray.exceptions.RayError):
+            self._ray.kill(worker.actor)  # an actor that is only unreachable must not go on beside its successor
+        crumb = worker.machine.keeper.read_crumb.remote(worker.crumbs)
+        self._when_done(crumb, functools.partial(self._ended, number, error))
+        return []
+
+    def _ended(self, number: int, error: BaseException, future: "Future[Any]") -> list[e.Event]:
+        worker = self._workers.get(number)
+        if worker is None:
+            return []
+        if future.exception() is not None:
+            return self._lose(worker.machine)
+        left = future.result()
+        crumb = read_crumb(left) if len(left) == CRUMB.size else None
+        cause = worker.kill_reason or _cause(error)
+        self._messages.append(f"a worker of {worker.group.name} ended: {cause}{place_of(crumb, worker.group)}")
+        self._remove(number)
+        return [e.WorkerLost(number, cause, crumb)]
+
+    def _lose(self, machine: Machine) -> list[e.Event]:
+        """A machine is gone, with its workers and the data on it."""
+        if machine.number not in self.machines.used:
+            return []
+        self.machines.forget(machine.node_id)
+        for number, worker in list(self._workers.items()):
+            if worker.machine is machine:
+                with contextlib.suppress(self._ray.exceptions.RayError):
+                    self._ray.kill(worker.actor)
+                self._remove(number)
+        self._messages.append(f"node {machine.address} is gone; what was under way there is done again elsewhere")
+        return [e.NodeLost(machine.number)]
+
+    def _look_at_nodes(self) -> list[e.Event]:
+        for node in self.machines.fresh():
+            keeper, answer = self.machines.invite(node)
+            welcomed = functools.partial(self._welcomed, node, keeper)
+            answer.add_done_callback(lambda future, welcomed=welcomed: self._answers.put((welcomed, future)))  # type: ignore[misc]
+        return [event for machine in self.machines.gone() for event in self._lose(machine)]
+
+    def _welcomed(self, node: dict[str, Any], keeper: Any, future: "Future[Any]") -> list[e.Event]:
+        problem = future.exception()
+        if problem is None:
+            place, error = future.result()
+            if not error:
+                self._messages.append(f"node {node['NodeManagerAddress']} has joined")
+                return [self.machines.admit(node, keeper, place).joined()]
+        else:
+            error = _no_keeper(node["NodeManagerAddress"], problem)
+        self._messages.append(f"node {node['NodeManagerAddress']} is not used: {error}")
+        return []
+
+    # Words
+
+    def describe(self, number: int) -> str:
+        worker = self._workers[number]
+        return f"worker {number} of {worker.group.name} on node {worker.machine.address}"
+
+    def where(self, number: int) -> str:
+        del number  # its crumbs are on its machine; they are fetched when it has ended
+        return ""
+
+    def take_messages(self) -> list[str]:
+        messages, self._messages = self._messages, []
+        return messages
+
+    def memory_bytes(self) -> int:
+        """Resident memory of the driver, and the most each worker has had."""
+        return resident_bytes([os.getpid()]) + sum(worker.hearing.rss_bytes for worker in self._workers.values())
+
+
+def _share(group: Group, machine: Machine, gpus: tuple[int, ...]) -> float:
+    """The GPUs to ask Ray for: whole ones, or a share of one."""
+    if not gpus:
+        return 0.0
+    if len(gpus) > 1:
+        return float(len(gpus))
+    return (share_of_gpu(group.resources, machine.gpu_memory_gb[gpus[0]]) or UNITS) / UNITS
+
+
+def _cause(error: BaseException) -> str:
+    """Why an actor has ended, in one line: Ray says it in the last of several."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    if "OutOfMemory" in type(error).__name__ or any("memory monitor" in line for line in lines):
+        return "killed because memory ran out"
+    return lines[-1][:300] if lines else type(error).__name__
+
+
+def _no_keeper(address: str, problem: BaseException) -> str:
+    why = _cause(problem) if str(problem) else "no answer"
+    return (
+        f"node {address}: expected a worker process to start there; got: {why}. "
+        "gristmill and what the stages import have to be installed on every node, in the Python that runs Ray"
+    )

@@ -1,0 +1,77 @@
+"""One execution of one plan on a Ray cluster: what is the cluster's, and nothing else."""
+
+from dataclasses import replace
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from gristmill.backends.base import RunOptions
+from gristmill.backends.node_setup import node_work
+from gristmill.backends.ray_actor_pool.machines import Machines
+from gristmill.backends.ray_actor_pool.pool import RayPool
+from gristmill.backends.run import Ending, Run
+from gristmill.backends.run_result import RunResult
+from gristmill.backends.scheduled_drive import Shell, drive
+from gristmill.backends.spoken_progress import SpokenProgress
+from gristmill.engine.plan import Plan
+from gristmill.engine.scheduler import SchedulerConfig
+from gristmill.storage.sizes import parse_size
+
+if TYPE_CHECKING:  # the executor imports this file when it runs something
+    from gristmill.backends.ray_actor_pool.executor import RayActorPoolExecutor
+
+# Objects of up to 100 kB are in the driver's own memory, whoever made them: this bounds them to 50 MB a group.
+MAX_QUEUED = 512
+
+
+class RayRun:
+    """One execution of one plan."""
+
+    def __init__(self, executor: "RayActorPoolExecutor", ray: ModuleType, plan: Plan, options: RunOptions) -> None:
+        if options.observer is None and executor.show_progress:
+            options = replace(options, observer=SpokenProgress(plan.name, executor.progress_interval))
+        self.config = executor.config
+        self.run = Run(plan, options, ignore_failures=self.config.ignore_failures)
+        limit = self.config.memory_limit
+        self.machines = Machines(
+            ray,
+            node_work(plan.groups),
+            ignore_head_node=executor.ignore_head_node,
+            memory_limit=None if limit is None else parse_size(limit, who="RayActorPoolExecutor: memory_limit"),
+            gpu_gb=self.config.gpu_memory_gb,
+        )
+        self.pool = RayPool(plan.groups, self.run.settings, self.machines)
+
+    def execute(self) -> RunResult:
+        """Run to the end, or stop cleanly on Ctrl-C and SIGTERM."""
+        return self.run.execute(self._drive)
+
+    def _drive(self, run: Run) -> Ending:
+        self.pool.open()
+        machines = list(self.machines.used.values())
+        lifetime = self.config.worker_max_lifetime_m
+        config = SchedulerConfig(
+            num_sources=len(run.plan.sources) - len(run.books.records),
+            barrier=self.config.execution_mode == "batch",
+            max_quarantined=run.max_quarantined,
+            rescale_interval_s=self.config.autoscale_interval_s,
+            worker_max_lifetime_s=None if lifetime is None else lifetime * 60,
+            worker_restart_interval_s=self.config.worker_restart_interval_m * 60,
+            worker_max_tasks=self.config.worker_max_tasks,
+            max_queued=MAX_QUEUED,
+        )
+        shell = Shell(
+            pool=self.pool,
+            nodes=[machine.joined() for machine in machines],
+            config=config,
+            memory_limit=sum(machine.memory_bytes for machine in machines),
+            logging_interval=self.config.logging_interval,
+            event_log=self.config.event_log,
+            profiles=None,  # they are of this machine, and the workers are not
+            notes_signals=True,
+        )
+        return drive(run, shell)
+
+    def close(self) -> None:
+        """Leave nothing behind: no actor, no temporary file."""
+        self.pool.close()
+        self.run.close()

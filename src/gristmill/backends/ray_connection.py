@@ -1,0 +1,94 @@
+"""`connect`: reach Ray, or say what is wrong in words a newcomer can act on. Shared by the executors that run on Ray.
+
+Ray is imported here and in what runs after this, and nowhere else.
+"""
+
+import os
+import socket
+from types import ModuleType
+
+from gristmill.errors import ConfigError, RunFailed, require
+
+OLDEST = (2, 40)
+REACH_S = 10.0
+STARTING = "Start one with: ray start --head --port=6379"
+
+
+def connect(who: str, *, dashboard: bool = False) -> ModuleType:
+    """Return Ray, initialised: as it is, or with the cluster RAY_ADDRESS names, or with a new one on this machine.
+
+    A cluster that is started here stays until the program ends: the next run begins at once, and final tasks of a
+    pipeline without a writer can still be looked at. `dashboard` is for such a one.
+    """
+    ray = require("ray", extra="ray")
+    check_version(who, ray.__version__)
+    if ray.is_initialized():
+        return ray
+    address = os.environ.get("RAY_ADDRESS") or None
+    if address is not None:
+        check_address(who, address)
+    # Without an address Ray would join whatever it finds on this machine, another user's included.
+    here = {"address": "local", "include_dashboard": dashboard, "_node_ip_address": "127.0.0.1"}
+    where = here if address is None else {"address": address}
+    try:
+        ray.init(log_to_driver=False, logging_level="error", **where)
+    except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
+        raise explain(who, address, error) from error
+    return ray
+
+
+def in_use() -> bool:
+    """Whether Ray is where this program runs: it names a cluster, or has initialised Ray itself."""
+    if os.environ.get("RAY_ADDRESS"):
+        return True
+    import sys
+
+    ray = sys.modules.get("ray")  # who has not imported it has not initialised it
+    return ray is not None and bool(ray.is_initialized())
+
+
+def check_version(who: str, version: str) -> None:
+    """Raise ConfigError for a Ray too old."""
+    parts = version.split(".")
+    if tuple(int(part) for part in parts[:2] if part.isdigit()) < OLDEST:
+        wanted = ".".join(map(str, OLDEST))
+        raise ConfigError(
+            f"{who}: expected Ray {wanted} or newer; got {version}. Update it with: pip install -U 'gristmill[ray]'"
+        )
+
+
+def check_address(who: str, address: str) -> None:
+    """Raise if nobody can be reached there: Ray itself would try for minutes."""
+    if address in ("auto", "local"):
+        return
+    if address.startswith("ray://"):
+        raise ConfigError(
+            f"{who}: expected RAY_ADDRESS as host:port of a cluster this machine is part of; got {address!r}. "
+            "Ray Client passes all data through one process: run the program on a machine of the cluster instead, "
+            "for example with: ray job submit"
+        )
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdigit():
+        raise ConfigError(f"{who}: expected RAY_ADDRESS as host:port, such as 10.0.0.1:6379; got {address!r}")
+    try:
+        socket.create_connection((host, int(port)), timeout=REACH_S).close()
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise RunFailed(
+            f"{who}: expected a Ray head at RAY_ADDRESS={address}; got: {reason}. {STARTING}, on that machine; "
+            "or unset RAY_ADDRESS to run on this one"
+        ) from error
+
+
+def explain(who: str, address: str | None, error: Exception) -> RunFailed | ConfigError:
+    """What Ray said when it could not be initialised, and what to do about it."""
+    said = " ".join(str(error).split())
+    if "ersion mismatch" in said:
+        return ConfigError(
+            f"{who}: expected the same Ray and Python here as on the cluster; {said} "
+            "Install the cluster's versions in this environment, or start the cluster from it."
+        )
+    if address == "auto" or "Could not find any running Ray instance" in said:
+        return RunFailed(f"{who}: expected a running Ray on this machine; found none. {STARTING}")
+    where = f"at {address}" if address else "on this machine"
+    return RunFailed(f"{who}: Ray could not be initialised {where}: {said}")
