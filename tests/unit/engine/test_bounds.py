@@ -40,3 +40,14 @@ def test_gpus_are_a_resource_of_their_own():
 
 def test_nothing_to_do_takes_no_time():
     assert makespan_bound([Work(Resources(), 0.0, setup_s=40.0)], [room(1)]) == 0.0
+
+
+def test_one_worker_that_takes_long_to_start_is_enough_for_little_work():
+    assert makespan_bound([Work(Resources(), 1.0, setup_s=10.0)], [room(1)]) == pytest.approx(11.0)
+    assert makespan_bound([Work(Resources(), 0.5)], [room(1)]) == pytest.approx(0.5)
+
+
+def test_where_gpus_differ_the_largest_is_what_a_request_in_gigabytes_is_a_share_of():
+    assert makespan_bound([Work(Resources(cpus=0, gpu_memory_gb=20), 12.0)], [room(1, 40.0, 80.0)]) == pytest.approx(
+        1.5
+    )
