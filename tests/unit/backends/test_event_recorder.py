@@ -4,6 +4,7 @@ import io
 
 import pytest
 
+from gristmill.backends import event_recorder
 from gristmill.backends.event_recorder import EventRecorder, read_frames
 from gristmill.engine import commands as c
 from gristmill.engine import events as e
@@ -55,6 +56,19 @@ def test_a_changed_byte_of_a_body_makes_its_frame_unsound(data):
     damaged = frames(data[:last] + bytes([data[last] ^ 1]))
 
     assert [frame.is_sound for frame in damaged] == [True] * (len(whole) - 1) + [False]
+
+
+@pytest.mark.parametrize(("interval_s", "calls"), [(0.0, 1), (1e9, 0)])
+def test_what_a_killed_driver_leaves_is_as_old_as_the_last_interval(tmp_path, monkeypatch, interval_s, calls):
+    monkeypatch.setattr(event_recorder, "FLUSH_S", interval_s)
+    made = recorder(tmp_path)
+    made.took((e.Ticked(1.0),))
+    made.gave([])
+    on_disk = frames((tmp_path / "events.log").read_bytes())
+    made.close()
+
+    assert len(on_disk) == 1 + calls
+    assert len(frames((tmp_path / "events.log").read_bytes())) == 2
 
 
 def test_events_the_scheduler_did_not_survive_are_kept(tmp_path):

@@ -96,3 +96,24 @@ def test_the_seed_decides():
     first, again, other = (fit(clouds(), 5, seed=seed, max_iter=3, tol=0.0).tolist() for seed in (1, 1, 2))
 
     assert first == again != other
+
+
+def test_the_second_centroid_is_drawn_in_proportion_to_its_distance_from_the_first():
+    angles = np.array([0.0, 0.7, np.pi])
+    vectors = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
+    distance = 1 - vectors @ vectors.T
+    expected = distance / distance.sum(axis=1, keepdims=True) / 3  # P(first, second)
+    rounds = 3000
+    found = np.zeros((3, 3))
+    for seed in range(rounds):
+        chosen = assign(fit(vectors, 2, seed=seed, max_iter=0, tol=0.0), vectors)[0]
+        found[tuple(chosen)] += 1
+
+    assert found / rounds == pytest.approx(expected, abs=5 * (0.25 / rounds) ** 0.5)
+
+
+def test_it_ends_when_nothing_moves_any_more():
+    vectors = clouds()
+
+    assert (fit(vectors, 5, seed=1, max_iter=50, tol=9.0) == fit(vectors, 5, seed=1, max_iter=1, tol=0.0)).all()
+    assert (fit(vectors, 5, seed=1, max_iter=2, tol=0.0) != fit(vectors, 5, seed=1, max_iter=1, tol=0.0)).any()

@@ -164,3 +164,32 @@ def test_scores_are_read_in_parts_of_a_file(tmp_path):
     pq.write_table(pa.table({"score_word_count": words}), tmp_path / "many.parquet", row_group_size=100_000)
 
     assert apply_rules(str(tmp_path), [Rule(WordCountFilter(100, 200_000))]).kept == 199_901
+
+
+def test_a_document_refused_by_two_rules_counts_for_the_first_and_for_none_alone(tmp_path):
+    scores = {"score_word_count": [1, 1, 9, 9], "score_mean_word_length": [99.0, 5.0, 99.0, 5.0]}
+    pq.write_table(pa.table(scores), tmp_path / "scores.parquet")
+    outcome = apply_rules(str(tmp_path), [Rule(WordCountFilter(3)), Rule(MeanWordLengthFilter())])
+
+    assert [(r.refused, r.refused_first, r.refused_alone) for r in outcome.rules] == [(2, 2, 1), (2, 1, 1)]
+    assert (outcome.documents, outcome.kept) == (4, 1)
+
+
+class AtMostThree(DocumentFilter[int]):
+    def bounds(self):
+        return None, 3
+
+
+@pytest.mark.parametrize(
+    ("judge", "threshold", "kept"),
+    [
+        (WordCountFilter(2, 3), "2 ≤ words ≤ 3", [2, 3]),
+        (AtMostThree(), "score ≤ 3", [1, 2, 3]),
+        (EvenLength(), "as the filter decides", [2, 4]),
+    ],
+)
+def test_a_rule_keeps_what_its_filter_would_and_says_what_that_is(judge, threshold, kept):
+    for scores in ([1, 2, 3, 4], [1, 2, None, 3, 4]):
+        decided = Rule(judge).keep(pa.chunked_array([scores]))
+        assert [score for score, keep in zip(scores, decided, strict=True) if keep] == kept
+    assert Rule(judge).threshold == threshold
