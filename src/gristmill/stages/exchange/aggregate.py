@@ -34,6 +34,8 @@ class Aggregate(CompositeStage[DocumentBatch, DocumentBatch]):
                     f"{self.name}: expected the function of {column!r} to be one of {FUNCTIONS}; "
                     f"got {function!r}{nearest(function, FUNCTIONS)}"
                 )
+            if column in Exchange(self.by).keys:
+                raise ConfigError(f"{self.name}: expected other names in compute than those of the key; got {column!r}")
 
     def decompose(self) -> list[ProcessingStage[Task[object], Task[object]]]:
         exchange = Exchange(self.by, self.num_partitions)
@@ -57,12 +59,17 @@ class AggregateRows(ProcessingStage[DocumentBatch, DocumentBatch]):
         return ["data"], list(self.compute)
 
     def process(self, task: DocumentBatch) -> DocumentBatch:
-        needed = self.inputs()[1]
-        table = pa.Table.from_arrays([task.column(name) for name in needed], names=needed)
+        # Arrow names what it computes "source_function". Numbers for sources keep that apart from the names of columns,
+        # and the same computed twice from itself.
+        keys = [f"key{number}" for number in range(len(self.by))]
+        values = [f"value{number}" for number in range(len(self.compute))]
+        columns = [*self.by, *(source for source, _ in self.compute.values())]
+        table = pa.Table.from_arrays([task.column(name) for name in columns], names=[*keys, *values])
+        wanted = [(value, how) for value, (_, how) in zip(values, self.compute.values(), strict=True)]
         # One thread: with several, `first` and `list` would depend on their race.
-        grouped = table.group_by(self.by, use_threads=False).aggregate(list(self.compute.values()))
-        computed = {name: grouped.column(f"{source}_{how}") for name, (source, how) in self.compute.items()}
+        grouped = table.group_by(keys, use_threads=False).aggregate(wanted)
+        computed = [grouped.column(f"{value}_{how}") for value, how in wanted]
         rows = pa.Table.from_arrays(
-            [*(grouped.column(name) for name in self.by), *computed.values()], names=[*self.by, *computed]
+            [*(grouped.column(key) for key in keys), *computed], names=[*self.by, *self.compute]
         )
         return DocumentBatch(task.dataset_name, rows.sort_by([(name, "ascending") for name in self.by]))
