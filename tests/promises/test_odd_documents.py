@@ -8,6 +8,7 @@ import pytest
 
 from gristmill.backends.local import LocalExecutor
 from gristmill.pipeline import Pipeline
+from gristmill.stages.text import rules
 from gristmill.stages.text.filters import Score, ScoreFilter
 from gristmill.stages.text.filters.fasttext import FastTextLangId, FastTextQualityFilter
 from gristmill.stages.text.filters.fasttext.model import bundled_model
@@ -126,6 +127,32 @@ def test_every_filter_scores_every_odd_document(filters):
 def test_every_filter_scores_every_large_document(filters):
     for judge in filters:
         assert Score(judge, "score").process(documents(LARGE)).column("score").null_count == 0
+
+
+RULE_SETS = [
+    *(rules.GopherRepetition(), rules.GopherQuality(), rules.C4Quality(), rules.FineWebQuality()),
+    *(rules.DolmaGopher(), rules.DclmGopherQuality(), rules.DclmGopherRepetition(), rules.RefinedWebLines()),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rule_set", RULE_SETS, ids=lambda rule_set: rule_set.name)
+def test_a_rule_set_judges_every_odd_document(rule_set):
+    stage = rules.ApplyRules(rule_set)
+    kept = stage.process(documents(SMALL)).column("name").to_pylist()
+
+    assert kept == [name for name, text in SMALL.items() if rule_set.judge_document(text or "").reason is None]
+    assert sum(stage.context.dropped.values()) == len(SMALL) - len(kept)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rule_set", RULE_SETS[:4], ids=lambda rule_set: rule_set.name)
+def test_a_compiled_rule_set_judges_every_large_document(rule_set):
+    """Those in plain Python judge documents of a hundredth of the size in their own tests."""
+    stage = rules.ApplyRules(rule_set)
+    left = stage.process(documents(LARGE)).num_items
+
+    assert left + sum(stage.context.dropped.values()) == len(LARGE)
 
 
 @pytest.mark.slow

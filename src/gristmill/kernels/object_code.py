@@ -5,12 +5,13 @@ for the first time on a machine loads numba. There are no files here: keeping th
 """
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
 if TYPE_CHECKING:
-    from llvmlite.binding import ExecutionEngine, TargetMachine
+    from llvmlite.binding import ExecutionEngine, ModuleRef, TargetMachine
 
 Compiled: TypeAlias = Callable[..., int]
 
@@ -28,6 +29,7 @@ class ObjectCode(NamedTuple):
     unused: tuple[str, ...]  # functions it refers to and never calls
 
 
+@cache
 def target_name() -> str:
     """Return what machine code depends on: the processor and its features, and the version of the compiler."""
     import llvmlite
@@ -48,13 +50,44 @@ def compile_function(function: Callable[..., int | None], signature: Sequence[st
 
     returned = types.int64 if function.__annotations__["return"] is int else types.void
     form = returned(*(kind(name) for name in signature))
-    compiled = cfunc(form, nopython=True, error_model="numpy")(function)
-    module = llvm.parse_assembly(compiled.inspect_llvm())
+    with _unoptimised():
+        compiled = cfunc(form, nopython=True, error_model="numpy")(function)
+    module = _optimised(llvm.parse_assembly(compiled.inspect_llvm()), compiled.native_name)
     called = [f.name for f in module.functions if f.is_declaration and not f.name.startswith("llvm.")]
     unknown = [name for name in called if name not in _LIBRARY and not name.startswith(_FOR_EXCEPTIONS)]
     if unknown:
         raise ValueError(f"{function.__qualname__}: expected a kernel that calls no library; got {unknown}")
     return ObjectCode(compiled.native_name, _target_machine().emit_object(module), tuple(set(called) - set(_LIBRARY)))
+
+
+@contextmanager
+def _unoptimised() -> Iterator[None]:
+    """Have numba leave code as it comes.
+
+    It optimises every function, and what a function calls again with each of its callers: a kernel of thirty parts took
+    three times as long to compile. Here the whole kernel is optimised, once, when it is complete.
+    """
+    from numba import config
+
+    before = config.OPT
+    config.OPT = type(before)(0)
+    try:
+        yield
+    finally:
+        config.OPT = before
+
+
+def _optimised(module: "ModuleRef", symbol: str) -> "ModuleRef":
+    import llvmlite.binding as llvm
+
+    for function in module.functions:
+        if not function.is_declaration and function.name != symbol:
+            function.linkage = "internal"  # nobody else calls it, so it goes where it was put into its callers
+    options = llvm.create_pipeline_tuning_options(speed_level=3)
+    options.loop_vectorization = True
+    builder = llvm.create_pass_builder(_target_machine(), options)
+    builder.getModulePassManager().run(module, builder)
+    return module
 
 
 def link(made: ObjectCode, signature: Sequence[str]) -> Compiled:

@@ -63,12 +63,12 @@ def prepare_kernels(package: str) -> None:
 @cache
 def _origin(package: str) -> tuple[str, ...]:
     """What the machine code of a package's kernels depends on, beside the kernel."""
-    sources = [_source_digest(name) for name in (TEXT_KERNELS, package)]
+    sources = [source_digest(name) for name in (TEXT_KERNELS, package)]
     return target_name(), *ObjectCode._fields, *sources
 
 
 @cache
-def _source_digest(package: str) -> str:
+def source_digest(package: str) -> str:
     """A hash of the modules of a package: a kernel may be made of parts of any of them."""
     from importlib.resources import files  # 30 ms, which a process without kernels need not pay
 

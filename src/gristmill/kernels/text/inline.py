@@ -1,4 +1,4 @@
-"""`inline`: marks the parts kernels are made of. What it decorates can be called from compiled code only."""
+"""`inline` and `part`: mark what kernels are made of. What they decorate can be called from compiled code only."""
 
 from collections.abc import Callable
 from typing import TypeVar, cast
@@ -15,3 +15,12 @@ _OPTIONS = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "no_rewrites":
 def inline(function: F) -> F:
     """Make a function callable from a kernel; LLVM puts it where it is called."""
     return cast("F", njit(nogil=True, error_model="numpy", forceinline=True, **_OPTIONS)(function))
+
+
+def part(function: F) -> F:
+    """Make a function callable from a kernel; it stays a function unless it is short.
+
+    For what is long, called from several places and not on the way of every byte: put everywhere, it is compiled as
+    often.
+    """
+    return cast("F", njit(nogil=True, error_model="numpy", **_OPTIONS)(function))

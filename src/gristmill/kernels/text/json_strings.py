@@ -1,28 +1,12 @@
 """JSON strings to UTF-8: quotes and escapes taken out, eight bytes at a time where there are none."""
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from gristmill.kernels.text.inline import inline
-from gristmill.kernels.text.words_of_bytes import HIGHS, ONES, Bytes, count_trailing_zeros, load8
+from gristmill.kernels.text.words_of_bytes import HIGHS, ONES, Bytes, count_trailing_zeros, load8, store8
 
 _BACKSLASHES = np.uint64(ord("\\")) * ONES
-
-
-@intrinsic
-def _store8(typing_context, data, index, value):  # type: ignore[no-untyped-def]  # the form numba prescribes
-    """Write eight bytes, the lowest first."""
-    del typing_context, value
-
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        del context, signature
-        pointer = builder.gep(arguments[0], [arguments[1]])
-        builder.store(arguments[2], builder.bitcast(pointer, ir.IntType(64).as_pointer()), align=1)
-
-    return types.void(data, types.int64, types.uint64), generate
 
 
 @inline
@@ -68,7 +52,7 @@ def _unescape(data: Bytes, position: int, stop: int, meanings: Bytes, out: Bytes
     """Write what stands between the quotes; return where it ends, or -1 if it has half a surrogate pair."""
     while position + 8 <= stop:
         value = load8(data, position)
-        _store8(out, at, value)  # what is written too much is written over
+        store8(out, at, value)  # what is written too much is written over
         apart = value ^ _BACKSLASHES
         found = (apart - ONES) & ~apart & HIGHS
         plain = count_trailing_zeros(found) >> 3 if found else 8

@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from gristmill.kernels.text.distinct import SCRATCH_PER_PIECE, count_byte, count_distinct
 from gristmill.kernels.text.inline import inline
-from gristmill.kernels.text.spaces import space_length_before, word_start
+from gristmill.kernels.text.spaces import last_word_stop, word_start
 from gristmill.kernels.text.words_of_bytes import Bytes, find_byte
 
 COLUMNS = 7  # lines, with bullet, without end mark, with ellipsis, distinct, characters in distinct, characters in all
@@ -93,11 +93,7 @@ def count_lines(
             end = find_byte(data, start, stop, 0x0A)
             head = word_start(data, start, end)
             if head < end:
-                tail = end
-                length = space_length_before(data, head, tail)
-                while length:
-                    tail -= length
-                    length = space_length_before(data, head, tail)
+                tail = last_word_stop(data, head, end)
                 scratch[3 * lines], scratch[3 * lines + 1] = start, end
                 lines += 1
                 bullets += _starts_with_bullet(data, head, tail)

@@ -32,13 +32,16 @@ Longs = NDArray[np.int64]
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 # The arrays in the scratch space: array k holds scratch[k * room .. (k + 1) * room].
-_START, _STOP, _KEY, _CHARS, _WORD, _CLASS, _NEW, _COUNT, _PLACE, _TABLE = range(10)
+_START, _STOP, _KEY, CHARS, WORD, _CLASS, _NEW, COUNT, _PLACE, _TABLE = range(10)
 _LEVEL = _KEY  # the keys are not needed once words are numbered
 
 
 @inline
-def _split(data: Bytes, start: int, stop: int, scratch: Longs, room: int) -> int:
-    """Find the words; return how many there are."""
+def split(data: Bytes, start: int, stop: int, scratch: Longs, room: int) -> int:
+    """Find the words, write where they start to scratch[:room] and where they stop behind it; return how many.
+
+    There must be room for one more than there are.
+    """
     starts = stops = 0
     was_word = np.uint64(0)
     for position in range(start, stop, BLOCK):
@@ -74,9 +77,9 @@ def _make_keys(data: Bytes, stop: int, scratch: Longs, room: int, words: int) ->
             value = mix(value * _MULTIPLIER ^ tail) if length <= 16 else hash_bytes(data, start, end)
         size = count_characters_in(data, start, end) if highs & HIGHS or length > 16 else length
         scratch[_KEY * room + i] = np.int64(value)
-        scratch[_CHARS * room + i] = chars
+        scratch[CHARS * room + i] = chars
         chars += size
-    scratch[_CHARS * room + words] = chars
+    scratch[CHARS * room + words] = chars
 
 
 @inline
@@ -107,23 +110,23 @@ def _number_words(data: Bytes, scratch: Longs, room: int, words: int) -> None:
             other = scratch[_TABLE * room + slot] - 1
             if other < 0:
                 scratch[_TABLE * room + slot] = i + 1
-                scratch[_WORD * room + i] = i
-                scratch[_COUNT * room + i] = 1
+                scratch[WORD * room + i] = i
+                scratch[COUNT * room + i] = 1
                 break
             if _same_word(data, scratch, room, i, other):
-                scratch[_WORD * room + i] = other
-                scratch[_COUNT * room + other] += 1
+                scratch[WORD * room + i] = other
+                scratch[COUNT * room + other] += 1
                 break
             slot = (slot + 1) & ((1 << bits) - 1)
 
 
 @inline
-def _repeated_words(scratch: Longs, room: int, words: int) -> int:
+def repeated_words(scratch: Longs, room: int, words: int) -> int:
     """List the places of words that occur more than once; return how many there are."""
     places = 0
     for i in range(words):
-        first = scratch[_WORD * room + i]
-        is_repeated = scratch[_COUNT * room + first] > 1
+        first = scratch[WORD * room + i]
+        is_repeated = scratch[COUNT * room + first] > 1
         scratch[_CLASS * room + i] = first
         scratch[_LEVEL * room + i] = 1 if is_repeated else 0
         scratch[_PLACE * room + places] = i
@@ -133,7 +136,7 @@ def _repeated_words(scratch: Longs, room: int, words: int) -> int:
 
 
 @inline
-def _number_ngrams(scratch: Longs, room: int, n: int, places: int) -> None:
+def number_ngrams(scratch: Longs, room: int, n: int, places: int) -> None:
     """Give the n-gram at each listed place the place of its first occurrence, -1 where it cannot be repeated."""
     bits = table_bits(places)
     _clear(scratch, room, bits)
@@ -142,31 +145,31 @@ def _number_ngrams(scratch: Longs, room: int, n: int, places: int) -> None:
         if scratch[_LEVEL * room + i + 1] < n - 1:  # also where fewer than n words are left
             scratch[_NEW * room + i] = -1
             continue
-        head, last = scratch[_CLASS * room + i], scratch[_WORD * room + i + n - 1]
+        head, last = scratch[_CLASS * room + i], scratch[WORD * room + i + n - 1]
         slot = np.int64(mix(np.uint64(head << 32 | last)) * _MULTIPLIER >> np.uint64(64 - bits))
         while True:
             other = scratch[_TABLE * room + slot] - 1
             if other < 0:
                 scratch[_TABLE * room + slot] = i + 1
                 scratch[_NEW * room + i] = i
-                scratch[_COUNT * room + i] = 1
+                scratch[COUNT * room + i] = 1
                 break
-            if scratch[_CLASS * room + other] == head and scratch[_WORD * room + other + n - 1] == last:
+            if scratch[_CLASS * room + other] == head and scratch[WORD * room + other + n - 1] == last:
                 scratch[_NEW * room + i] = other
-                scratch[_COUNT * room + other] += 1
+                scratch[COUNT * room + other] += 1
                 break
             slot = (slot + 1) & ((1 << bits) - 1)
 
 
 @inline
-def _repeated_ngrams(scratch: Longs, room: int, n: int, places: int) -> int:
+def repeated_ngrams(scratch: Longs, room: int, n: int, places: int) -> int:
     """Keep the places whose n-gram occurs more than once; return how many are left."""
     left = 0
     for p in range(places):
         i = scratch[_PLACE * room + p]
         first = scratch[_NEW * room + i]
         # Which ones stay is as good as random: no branch, or every other one would be guessed wrong.
-        stays = (first >= 0) & (scratch[_COUNT * room + max(first, 0)] > 1)
+        stays = (first >= 0) & (scratch[COUNT * room + max(first, 0)] > 1)
         scratch[_CLASS * room + i] = first if stays else scratch[_CLASS * room + i]
         scratch[_LEVEL * room + i] = n if stays else n - 1
         scratch[_PLACE * room + left] = i
@@ -175,14 +178,14 @@ def _repeated_ngrams(scratch: Longs, room: int, n: int, places: int) -> int:
 
 
 @inline
-def _top(scratch: Longs, room: int, places: int) -> int:
-    """Return the first place of the most frequent n-gram; of equally frequent ones, the one that is seen first."""
+def top_ngram(scratch: Longs, room: int, places: int) -> tuple[int, int]:
+    """Return the first place of the most frequent n-gram, of several the one seen first, and how often it occurs."""
     best, most = 0, 1
     for p in range(places):
         i = scratch[_PLACE * room + p]
-        if scratch[_CLASS * room + i] == i and scratch[_COUNT * room + i] > most:
-            best, most = i, scratch[_COUNT * room + i]
-    return best
+        if scratch[_CLASS * room + i] == i and scratch[COUNT * room + i] > most:
+            best, most = i, scratch[COUNT * room + i]
+    return best, most
 
 
 @inline
@@ -195,11 +198,11 @@ def _removed_chars(data: Bytes, scratch: Longs, room: int, words: int, n: int, t
     last_start, last_stop = scratch[_START * room + top + n - 1], scratch[_STOP * room + top + n - 1]
     first_length, last_length = first_stop - first_start, last_stop - last_start
     first_end, last_begin = data[first_stop - 1], data[last_start]
-    second = scratch[_WORD * room + top + 1]
+    second = scratch[WORD * room + top + 1]
     deleted_to = np.int64(-1)
     found = 0
     for i in range(words - n + 1):
-        if n > 2 and scratch[_WORD * room + i + 1] != second:
+        if n > 2 and scratch[WORD * room + i + 1] != second:
             continue
         stop, start = scratch[_STOP * room + i], scratch[_START * room + i + n - 1]
         if (data[start] != last_begin) | (data[stop - 1] != first_end):
@@ -214,7 +217,7 @@ def _removed_chars(data: Bytes, scratch: Longs, room: int, words: int, n: int, t
         if equal_bytes(data, begin, first_start, first_length) and equal_bytes(data, start, last_start, last_length):
             found += 1
             deleted_to = start + last_length
-    size = scratch[_CHARS * room + top + n] - scratch[_CHARS * room + top] + n - 1
+    size = scratch[CHARS * room + top + n] - scratch[CHARS * room + top] + n - 1
     return found * size
 
 
@@ -225,7 +228,7 @@ def _stands_between(data: Bytes, scratch: Longs, room: int, i: int, n: int, top:
         gap = scratch[_STOP * room + i + k - 1]
         if scratch[_START * room + i + k] != gap + 1 or data[gap] != 0x20:
             return False
-        if k < n - 1 and scratch[_WORD * room + i + k] != scratch[_WORD * room + top + k]:
+        if k < n - 1 and scratch[WORD * room + i + k] != scratch[WORD * room + top + k]:
             return False
     return True
 
@@ -239,7 +242,7 @@ def _duplicate_chars(scratch: Longs, room: int, n: int, places: int) -> int:
         i = scratch[_PLACE * room + p]
         if scratch[_CLASS * room + i] != i:
             new = max(i, counted_to)
-            chars += scratch[_CHARS * room + i + n] - scratch[_CHARS * room + new] + min(i + n - new, n - 1)
+            chars += scratch[CHARS * room + i + n] - scratch[CHARS * room + new] + min(i + n - new, n - 1)
             counted_to = i + n
     return chars
 
@@ -271,18 +274,18 @@ def count_ngrams(
         row = d * questions
         for q in range(questions):
             counts[row + q] = 0
-        total = _split(data, starts[d], stops[d], scratch, room)
+        total = split(data, starts[d], stops[d], scratch, room)
         _make_keys(data, stops[d], scratch, room, total)
         _number_words(data, scratch, room, total)
-        places = _repeated_words(scratch, room, total)
+        places = repeated_words(scratch, room, total)
         q = 0
         for n in range(2, min(largest, total) + 1):
             if places:
-                _number_ngrams(scratch, room, n, places)
-                places = _repeated_ngrams(scratch, room, n, places)
+                number_ngrams(scratch, room, n, places)
+                places = repeated_ngrams(scratch, room, n, places)
             while q < questions and asked[2 * q + 1] == n:
                 if asked[2 * q] == TOP:
-                    top = _top(scratch, room, places)
+                    top, _ = top_ngram(scratch, room, places)
                     counts[row + q] = _removed_chars(data, scratch, room, total, n, top)
                 else:
                     counts[row + q] = _duplicate_chars(scratch, room, n, places)

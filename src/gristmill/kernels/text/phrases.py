@@ -38,6 +38,23 @@ def _kind_of_match(data: Bytes, start: int, stop: int, table: Bytes) -> int:
     return kind
 
 
+@inline
+def kinds_in(data: Bytes, start: int, stop: int, table: Bytes) -> int:
+    """Return one bit for each kind of phrase that occurs; where two begin at one place, for the greater kind."""
+    kinds = 0
+    last = start + np.int64(table[SHIFTS]) - 1
+    while last < stop:
+        shift = table[(np.int64(data[last - 1]) & 31) << 5 | np.int64(data[last]) & 31]
+        if shift:
+            last += shift
+            continue
+        kind = _kind_of_match(data, last + 1 - np.int64(table[SHIFTS]), stop, table)
+        if kind >= 0:
+            kinds |= 1 << kind
+        last += 1
+    return kinds
+
+
 def count_paragraphs_with_phrases(
     data: Bytes,
     starts: NDArray[np.int64],

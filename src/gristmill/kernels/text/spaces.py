@@ -61,6 +61,16 @@ def word_start(data: Bytes, position: int, stop: int) -> int:
 
 
 @inline
+def last_word_stop(data: Bytes, start: int, stop: int) -> int:
+    """Return where the last word ends, `start` if there is none."""
+    length = space_length_before(data, start, stop) if start < stop else 0
+    while length:
+        stop -= length
+        length = space_length_before(data, start, stop) if start < stop else 0
+    return stop
+
+
+@inline
 def word_stop(data: Bytes, position: int, stop: int) -> int:
     """Return where the word that begins here ends."""
     while position + 8 <= stop:

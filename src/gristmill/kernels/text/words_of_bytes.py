@@ -29,6 +29,19 @@ def load8(typing_context, data, index):  # type: ignore[no-untyped-def]  # the f
 
 
 @intrinsic
+def store8(typing_context, data, index, value):  # type: ignore[no-untyped-def]
+    """Write eight bytes, the lowest first."""
+    del typing_context, value
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        del context, signature
+        pointer = builder.gep(arguments[0], [arguments[1]])
+        builder.store(arguments[2], builder.bitcast(pointer, ir.IntType(64).as_pointer()), align=1)
+
+    return types.void(data, types.int64, types.uint64), generate
+
+
+@intrinsic
 def count_trailing_zeros(typing_context, value):  # type: ignore[no-untyped-def]
     """Return how many low bits of a number that is not zero are zero."""
     del typing_context, value
@@ -50,6 +63,22 @@ def count_ones(typing_context, value):  # type: ignore[no-untyped-def]
         return builder.ctpop(arguments[0])
 
     return types.int64(types.uint64), generate
+
+
+@intrinsic
+def prefetch(typing_context, data, index):  # type: ignore[no-untyped-def]
+    """Tell the processor that data[index] will be wanted soon."""
+    del typing_context
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        del context, signature
+        pointer = ir.IntType(8).as_pointer()
+        kinds = [pointer, ir.IntType(32), ir.IntType(32), ir.IntType(32)]
+        hint = builder.module.declare_intrinsic("llvm.prefetch", [pointer], ir.FunctionType(ir.VoidType(), kinds))
+        address = builder.bitcast(builder.gep(arguments[0], [arguments[1]]), pointer)
+        builder.call(hint, [address, *(ir.IntType(32)(number) for number in (0, 3, 1))])  # read, keep, data
+
+    return types.void(data, types.int64), generate
 
 
 @inline
@@ -121,6 +150,18 @@ def equal_bytes(data: Bytes, one: int, other: int, length: int) -> bool:
         if data[one + i] != data[other + i]:
             return False
     return True
+
+
+@inline
+def copy_bytes(data: Bytes, start: int, stop: int, out: Bytes, at: int) -> int:
+    """Copy a range of bytes to `out`, which has room for eight bytes more; return where it ends there."""
+    while start + 8 <= stop:
+        store8(out, at, load8(data, start))
+        start, at = start + 8, at + 8
+    while start < stop:
+        out[at] = data[start]
+        start, at = start + 1, at + 1
+    return at
 
 
 @inline

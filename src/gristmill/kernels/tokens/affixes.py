@@ -7,6 +7,17 @@ and positions are in bytes.
 import numpy as np
 from numpy.typing import NDArray
 
+from gristmill.kernels.text.inline import inline, part
+from gristmill.kernels.text.words_of_bytes import Bytes, hash_bytes, load8, load_up_to_8, low_bytes, mix
+from gristmill.kernels.tokens.characters import (
+    Classes,
+    class_at,
+    class_of,
+    is_digit,
+    point_at,
+    start_before,
+    width_at,
+)
 from gristmill.kernels.tokens.code_points import (
     ALPHA,
     BEFORE_FULL_STOP,
@@ -23,12 +34,10 @@ from gristmill.kernels.tokens.code_points import (
     UPPER,
     WORD,
 )
-from gristmill.kernels.tokens.english_tables import BASE, EnglishTables
-from gristmill.kernels.tokens.jit import as_int, inline, jit
+from gristmill.kernels.tokens.english_tables import UNITS_TABLE, EnglishTables
+from gristmill.kernels.tokens.token_hash import BASE
 
-Bytes = NDArray[np.uint8]
-Classes = NDArray[np.uint32]
-Keys = NDArray[np.uint64]
+Words = NDArray[np.uint64]
 
 _BASE = np.uint64(BASE)
 _PREFIX = FRONT | PUNCTUATION | QUOTE | ICON | MONEY
@@ -36,76 +45,64 @@ _SUFFIX = PUNCTUATION | QUOTE | ICON | DASH
 _LONGEST_UNIT = 6  # characters
 _LONGEST_LABEL = 64
 _LONGEST_TOP_LEVEL = 63
+_DIGIT_BITS = 21  # an octet is up to three digits of any script, the first lowest
+_DIGIT = (1 << _DIGIT_BITS) - 1
+
+
+def _octet(digits: str) -> int:
+    return sum(ord(digit) << (_DIGIT_BITS * place) for place, digit in enumerate(digits))
+
+
+_TEN, _127, _169, _172, _192, _254, _168 = map(_octet, "10 127 169 172 192 254 168".split())
+
+
+@part
+def _keys_of_long(data: Bytes, start: int, end: int) -> tuple[np.uint64, np.uint64]:
+    return hash_bytes(data, start, end), mix(load8(data, start) * _BASE ^ load8(data, end - 8))
 
 
 @inline
-def width_at(data: Bytes, at: int) -> int:
-    """Bytes of the character that starts at `at`."""
-    lead = data[at]
-    if lead < 0x80:
-        return 1
-    if lead < 0xE0:
-        return 2
-    return 3 if lead < 0xF0 else 4
+def keys_of(data: Bytes, start: int, end: int, stop: int) -> tuple[np.uint64, np.uint64]:
+    """As `token_hash.keys_of` has it, for bytes [start, end) of a text that stops at `stop`."""
+    length = end - start
+    if length <= 8:
+        return low_bytes(load_up_to_8(data, start, stop), length), np.uint64(0)
+    if length <= 16:
+        return load8(data, start), load8(data, end - 8)
+    return _keys_of_long(data, start, end)
 
 
 @inline
-def point_at(data: Bytes, at: int) -> int:
-    """The code point of the character that starts at `at`."""
-    lead = np.int64(data[at])
-    if lead < 0x80:
-        return lead
-    if lead < 0xE0:
-        return (lead & 0x1F) << 6 | (np.int64(data[at + 1]) & 0x3F)
-    if lead < 0xF0:
-        return (lead & 0x0F) << 12 | (np.int64(data[at + 1]) & 0x3F) << 6 | (np.int64(data[at + 2]) & 0x3F)
-    high = (lead & 0x07) << 18 | (np.int64(data[at + 1]) & 0x3F) << 12
-    return high | (np.int64(data[at + 2]) & 0x3F) << 6 | (np.int64(data[at + 3]) & 0x3F)
+def hash_keys(one: np.uint64, other: np.uint64, length: int) -> np.uint64:
+    """The hash of a string by its keys."""
+    key = mix((one * _BASE + np.uint64(length)) ^ other)
+    return key if key else np.uint64(1)
 
 
-@inline
-def start_before(data: Bytes, at: int) -> int:
-    """Where the character that ends at `at` starts."""
-    at -= 1
-    while data[at] & 0xC0 == 0x80:
-        at -= 1
-    return at
+@part
+def hash_span(data: Bytes, low: int, high: int) -> np.uint64:
+    """The hash of bytes [low, high), as `token_hash.hash_bytes` defines it."""
+    one, other = keys_of(data, low, high, high)
+    return hash_keys(one, other, high - low)
 
 
-@inline
-def is_digit(byte: int) -> bool:
-    """Whether a byte is one of the digits 0 to 9."""
-    return 48 <= byte <= 57
-
-
-@inline
-def hash_span(data: Bytes, low: int, high: int, salt: Keys) -> np.uint64:
-    """The hash of bytes [low, high), as `english_tables.hash_bytes` defines it."""
-    total = np.uint64(0)
-    power = np.uint64(1)
-    for at in range(low, high):
-        total += salt[data[at]] * power
-        power *= _BASE
-    return total if total else np.uint64(1)
-
-
-@inline
-def find_key(keys: Keys, key: np.uint64) -> int:
-    """The slot of a key in a hash table, or -1."""
-    mask = np.uint64(len(keys) - 1)
-    slot = (key >> np.uint64(32)) & mask
-    while keys[slot]:
-        if keys[slot] == key:
-            return as_int(slot)
-        slot = (slot + np.uint64(1)) & mask
+@part
+def find_value(words: Words, table: int, key: np.uint64) -> int:
+    """The value of a key in one of the hash tables, or -1."""
+    mask, keys, values = np.int64(words[table]), np.int64(words[table + 1]), np.int64(words[table + 2])
+    slot = np.int64(key >> np.uint64(32)) & mask
+    while words[keys + slot]:
+        if words[keys + slot] == key:
+            return np.int64(words[values + slot])
+        slot = (slot + 1) & mask
     return -1
 
 
-@jit
+@part
 def prefix_length(data: Bytes, low: int, high: int, classes: Classes) -> int:
     """Length of the prefix to cut off, or 0."""
     first = data[low]
-    if classes[point_at(data, low)] & _PREFIX:
+    if class_at(data, low, classes) & _PREFIX:
         return width_at(data, low)
     if first == 46:  # ..
         end = low
@@ -121,13 +118,13 @@ def prefix_length(data: Bytes, low: int, high: int, classes: Classes) -> int:
     return 0
 
 
-@jit
+@part
 def suffix_length(data: Bytes, low: int, high: int, tables: EnglishTables) -> int:
     """Length of the longest suffix to cut off, or 0."""
     if low >= high:
         return 0
     last = start_before(data, high)
-    kinds = tables.classes[point_at(data, last)]
+    kinds = class_at(data, last, tables.classes)
     if kinds & UNIT_END:
         length = _unit_length(data, low, high, tables)
         if length:
@@ -145,7 +142,7 @@ def suffix_length(data: Bytes, low: int, high: int, tables: EnglishTables) -> in
     return 0
 
 
-@jit
+@part
 def _mark_length(data: Bytes, low: int, last: int, high: int) -> int:
     """A mark is a suffix of its own; of ellipsis characters two go together."""
     if high - last == 3 and data[last] == 0xE2 and data[last + 1] == 0x80 and data[last + 2] == 0xA6:
@@ -154,7 +151,7 @@ def _mark_length(data: Bytes, low: int, last: int, high: int) -> int:
     return high - last
 
 
-@jit
+@part
 def _unit_length(data: Bytes, low: int, high: int, tables: EnglishTables) -> int:
     """Length of the longest unit or currency that follows a digit and ends the string."""
     found = 0
@@ -164,12 +161,12 @@ def _unit_length(data: Bytes, low: int, high: int, tables: EnglishTables) -> int
             break
         start = start_before(data, start)
         if start > low and is_digit(data[start - 1]):
-            if find_key(tables.unit_keys, hash_span(data, start, high, tables.salt)) >= 0:
+            if find_value(tables.words, UNITS_TABLE, hash_span(data, start, high)) >= 0:
                 found = high - start
     return found
 
 
-@jit
+@part
 def _full_stop_length(data: Bytes, low: int, high: int, classes: Classes) -> int:
     start = high
     while start > low and data[start - 1] == 46:
@@ -180,25 +177,25 @@ def _full_stop_length(data: Bytes, low: int, high: int, classes: Classes) -> int
         return 0
     before = start_before(data, start)
     point = point_at(data, before)
-    if classes[point] & BEFORE_FULL_STOP:
+    if class_of(classes, point) & BEFORE_FULL_STOP:
         return 1
     if before == low:
         return 0
     second = point_at(data, start_before(data, before))
-    if classes[point] & UPPER and classes[second] & UPPER:
+    if class_of(classes, point) & UPPER and class_of(classes, second) & UPPER:
         return 1
     temperature = point == 70 or point == 67 or point == 75
     return 1 if second == 0xB0 and temperature else 0
 
 
-@jit
-def infix_length(data: Bytes, low: int, at: int, high: int, before: np.uint32, classes: Classes) -> int:
+@part
+def infix_length(data: Bytes, low: int, at: int, high: int, before: int, classes: Classes) -> int:
     """Length of the infix that starts at `at`, or 0; `before` is what stands before it (0 at the start)."""
     point = point_at(data, at)
     if point < 0x80 and not _may_be_infix(point):
         return 0
     end = at + width_at(data, at)
-    if point == 0x2026 or classes[point] & ICON:
+    if point == 0x2026 or class_of(classes, point) & ICON:
         return end - at
     if point == 46 and end < high and data[end] == 46:
         while end < high and data[end] == 46:
@@ -206,7 +203,7 @@ def infix_length(data: Bytes, low: int, at: int, high: int, before: np.uint32, c
         return end - at
     if at == low or end >= high:
         return 0
-    after = classes[point_at(data, end)]
+    after = class_at(data, end, classes)
     if point == 46:
         return 1 if before & (LOWER | QUOTE) and after & (UPPER | QUOTE) else 0
     if point == 44:
@@ -222,13 +219,13 @@ def infix_length(data: Bytes, low: int, at: int, high: int, before: np.uint32, c
     return _hyphen_length(data, at, high, point, classes)
 
 
-@jit
+@part
 def _may_be_infix(point: int) -> bool:
     """Whether an ASCII character can be one: * + , - . / : < = > ^ ~."""
     return 42 <= point <= 47 or point == 58 or 60 <= point <= 62 or point == 94 or point == 126
 
 
-@jit
+@part
 def _hyphen_length(data: Bytes, at: int, high: int, point: int, classes: Classes) -> int:
     """One to three hyphens, one or two em dashes, an en dash or a tilde, if a letter follows."""
     most = 3 if point == 45 else 2 if point == 0x2014 else 1 if point == 0x2013 or point == 126 else 0
@@ -237,25 +234,25 @@ def _hyphen_length(data: Bytes, at: int, high: int, point: int, classes: Classes
         if end >= high or point_at(data, end) != point:
             return 0
         end += width_at(data, end)
-        if end < high and classes[point_at(data, end)] & ALPHA:
+        if end < high and class_at(data, end, classes) & ALPHA:
             return end - at
     return 0
 
 
-@jit
+@part
 def _in_scheme(byte: int) -> bool:
     """Whether a byte is one of + - ."""
     return byte == 43 or byte == 45 or byte == 46
 
 
-@jit
+@part
 def is_url(data: Bytes, low: int, high: int, classes: Classes) -> bool:
     """Whether the string is a web or mail address."""
     if _is_location(data, low, high, classes):
         return True
     scheme = low
     letters = 0
-    while scheme < high and (classes[point_at(data, scheme)] & WORD or _in_scheme(data[scheme])):
+    while scheme < high and (class_at(data, scheme, classes) & WORD or _in_scheme(data[scheme])):
         scheme += width_at(data, scheme)
         letters += 1
     if letters >= 2 and scheme + 3 < high and data[scheme] == 58 and data[scheme + 1] == 47 and data[scheme + 2] == 47:
@@ -267,7 +264,7 @@ def is_url(data: Bytes, low: int, high: int, classes: Classes) -> bool:
     return False
 
 
-@jit
+@part
 def _is_location(data: Bytes, low: int, high: int, classes: Classes) -> bool:
     """Whether [low, high) is a host, maybe with a port, maybe with a path."""
     end = _domain_end(data, low, high, classes)
@@ -276,7 +273,7 @@ def _is_location(data: Bytes, low: int, high: int, classes: Classes) -> bool:
     return low < high and is_digit(data[low]) and _is_address(data, low, high, classes)
 
 
-@jit
+@part
 def _ends_location(data: Bytes, at: int, high: int, classes: Classes) -> bool:
     """Whether what follows a host is nothing, a port or a path."""
     if at == high:
@@ -284,7 +281,7 @@ def _ends_location(data: Bytes, at: int, high: int, classes: Classes) -> bool:
     if data[at] == 58:
         at += 1
         digits = 0
-        while at < high and digits < 5 and classes[point_at(data, at)] & DECIMAL:
+        while at < high and digits < 5 and class_at(data, at, classes) & DECIMAL:
             at += width_at(data, at)
             digits += 1
         if digits < 2:
@@ -292,7 +289,7 @@ def _ends_location(data: Bytes, at: int, high: int, classes: Classes) -> bool:
     return at == high or data[at] == 47 or data[at] == 63 or data[at] == 35
 
 
-@jit
+@part
 def _domain_end(data: Bytes, low: int, high: int, classes: Classes) -> int:
     """Where labels separated by full stops end, the last of them in lower case; -1 if they are no domain."""
     at = low
@@ -301,7 +298,7 @@ def _domain_end(data: Bytes, low: int, high: int, classes: Classes) -> int:
     length = 0
     lower = 0
     while at < high:
-        kinds = classes[point_at(data, at)]
+        kinds = class_at(data, at, classes)
         if data[at] == 46:
             if not _is_label(data, label_start, at, length, classes):
                 return -1
@@ -318,49 +315,50 @@ def _domain_end(data: Bytes, low: int, high: int, classes: Classes) -> int:
     return at if labels and 2 <= length <= _LONGEST_TOP_LEVEL and lower == length else -1
 
 
-@jit
+@part
 def _is_label(data: Bytes, start: int, end: int, length: int, classes: Classes) -> bool:
     if not 1 <= length <= _LONGEST_LABEL:
         return False
-    first = classes[point_at(data, start)]
-    last = classes[point_at(data, start_before(data, end))]
+    first = class_at(data, start, classes)
+    last = class_at(data, start_before(data, end), classes)
     if not (first & HOST and last & HOST):
         return False
     at = start
     while at < end:
-        if not (classes[point_at(data, at)] & HOST or data[at] == 95 or data[at] == 45):
+        if not (class_at(data, at, classes) & HOST or data[at] == 95 or data[at] == 45):
             return False
         at += width_at(data, at)
     return True
 
 
-@jit
+@part
 def _is_address(data: Bytes, low: int, high: int, classes: Classes) -> bool:
     """Whether [low, high) starts with a public IPv4 address and ends as a location may."""
     at = low
-    octets = np.zeros((4, 3), np.int64)
+    first = second = 0
     for number in range(4):
         if number:
             if at >= high or data[at] != 46:
                 return False
             at += 1
-        digits = 0
-        while at < high and classes[point_at(data, at)] & DECIMAL:
+        octet = digits = 0
+        while at < high and class_at(data, at, classes) & DECIMAL:
             if digits == 3:
                 return False
-            octets[number, digits] = point_at(data, at)
+            octet |= point_at(data, at) << (_DIGIT_BITS * digits)
             digits += 1
             at += width_at(data, at)
-        if digits == 0 or not _is_octet(octets[number], digits, number):
+        if digits == 0 or not _is_octet(octet, digits, number):
             return False
-    return not _is_private(octets) and _ends_location(data, at, high, classes)
+        first, second = octet if number == 0 else first, octet if number == 1 else second
+    return not _is_private(first, second) and _ends_location(data, at, high, classes)
 
 
-@jit
-def _is_octet(digits: NDArray[np.int64], count: int, number: int) -> bool:
+@part
+def _is_octet(octet: int, count: int, number: int) -> bool:
     """Whether the digits are 1–223 (first), 0–255 with leading zeros (middle), 1–254 (last). Digits of other scripts
     count where any digit may stand."""
-    first, second, third = digits[0], digits[1], digits[2]
+    first, second, third = octet & _DIGIT, octet >> _DIGIT_BITS & _DIGIT, octet >> 2 * _DIGIT_BITS
     leading = 49 <= first <= 57
     if count < 3:
         return leading or 1 <= number <= 2
@@ -373,16 +371,11 @@ def _is_octet(digits: NDArray[np.int64], count: int, number: int) -> bool:
     return 48 <= second <= 52 or (second == 53 and 48 <= third <= (52 if number == 3 else 53))
 
 
-@jit
-def _is_private(octets: NDArray[np.int64]) -> bool:
-    a, b, c = octets[0, 0], octets[0, 1], octets[0, 2]
-    d, e, f = octets[1, 0], octets[1, 1], octets[1, 2]
-    if (a == 49 and b == 48 and c == 0) or (a == 49 and b == 50 and c == 55):  # 10, 127
+@part
+def _is_private(first: int, second: int) -> bool:
+    if first in (_TEN, _127) or (first == _169 and second == _254) or (first == _192 and second == _168):
         return True
-    if a == 49 and b == 54 and c == 57:  # 169.254
-        return d == 50 and e == 53 and f == 52
-    if a == 49 and b == 57 and c == 50:  # 192.168
-        return d == 49 and e == 54 and f == 56
-    if a == 49 and b == 55 and c == 50 and f == 0:  # 172.16 to 172.31
-        return (d == 49 and 54 <= e <= 57) or (d == 50 and e > 0) or (d == 51 and 48 <= e <= 49)
+    ten, one, third = second & _DIGIT, second >> _DIGIT_BITS & _DIGIT, second >> 2 * _DIGIT_BITS
+    if first == _172 and third == 0:  # 172.16 to 172.31
+        return (ten == 49 and 54 <= one <= 57) or (ten == 50 and one > 0) or (ten == 51 and 48 <= one <= 49)
     return False

@@ -1,10 +1,9 @@
 """The rules of English tokenisation as arrays for compiled code: characters, exceptions, units and cut-up exceptions.
 
-A string is looked up by its hash: for bytes b, the sum of SALT[b[i]] * BASE**i, modulo 2**64. Strings that are put
-together have a hash that can be put together from theirs, which n-grams of tokens need.
+A string is looked up by its hash, see `token_hash`. All hash tables lie in one array of words, which begins with three
+numbers for each: its size less one, and where its keys and its values begin. A key of 0 is an empty place.
 """
 
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -14,65 +13,44 @@ from gristmill.kernels.tokens.code_points import class_table
 from gristmill.kernels.tokens.english import exception_patterns
 from gristmill.kernels.tokens.english_characters import CURRENCY, UNITS
 from gristmill.kernels.tokens.english_exceptions import exceptions
+from gristmill.kernels.tokens.token_hash import extend_pattern, hash_bytes
 
-BASE = 0x9E3779B97F4A7C15  # odd, so that it has an inverse modulo 2**64
-SALT: NDArray[np.uint64] = np.random.default_rng(2718).integers(1, 2**64, size=256, dtype=np.uint64)
-MODULUS = 2**64
+# Places in the words: three numbers for each table, and where the parts of exceptions begin.
+EXCEPTIONS_TABLE, UNITS_TABLE, PATTERNS_TABLE, TOKENS_TABLE, PARTS = 0, 3, 6, 9, 12
+_HEAD = 13
 
 IS_START, IS_WHOLE = 1, 2  # of a cut-up exception: some tokens it begins with, all of its tokens
+STARTS, GOES_ON, IS_ALONE = 32, 64, 128  # of a token: it starts a cut-up exception, is in one further on, is all of one
 
 
 class EnglishTables(NamedTuple):
-    """classes: by code point. The others are hash tables of a power of two of slots: key 0 is an empty slot."""
+    """What the compiled rules look things up in."""
 
-    classes: NDArray[np.uint32]  # [0x110000]
-    salt: NDArray[np.uint64]  # [256]
-    exception_keys: NDArray[np.uint64]
-    exception_slots: NDArray[np.int32]  # slot -> first of its parts
-    parts: NDArray[np.int32]  # for each exception the lengths of its tokens in bytes, closed by 0
-    unit_keys: NDArray[np.uint64]
-    pattern_keys: NDArray[np.uint64]
-    pattern_kinds: NDArray[np.uint8]
+    classes: NDArray[np.uint32]  # of characters, see `code_points.class_table`
+    words: NDArray[np.uint64]  # hash tables, and for each exception the lengths of its tokens in bytes, closed by 0
 
 
-def hash_bytes(text: bytes) -> int:
-    """The hash of a string; never 0, which marks an empty slot."""
-    total = 0
-    power = 1
-    for byte in text:
-        total = (total + int(SALT[byte]) * power) % MODULUS
-        power = power * BASE % MODULUS
-    return total or 1
-
-
-def extend_pattern(key: int, token: int) -> int:
-    """The key of a sequence of tokens and one more."""
-    mixed = (key ^ token) * 0xFF51AFD7ED558CCD % MODULUS
-    return (mixed ^ (mixed >> 33)) or 1
-
-
-@cache
 def english_tables() -> EnglishTables:
-    """Make the tables; about 0.2 s, once in a worker."""
-    cut = exceptions()
+    """Make the tables; it takes half a second, so keep them."""
     parts: list[int] = []
     first_parts: dict[int, int] = {}
-    for text, tokens in cut.items():
+    for text, tokens in exceptions().items():
         first_parts[hash_bytes(text.encode())] = len(parts)
         parts += [*(len(token.encode()) for token in tokens), 0]
-    exception_keys, exception_slots = _hash_table(first_parts)
-    unit_keys, _ = _hash_table({hash_bytes(unit.encode()): 0 for unit in (*UNITS, *CURRENCY, "+")})
-    pattern_keys, pattern_kinds = _hash_table(_pattern_kinds())
-    return EnglishTables(
-        class_table(),
-        SALT,
-        exception_keys,
-        exception_slots,
-        np.array(parts, np.int32),
-        unit_keys,
-        pattern_keys,
-        pattern_kinds.astype(np.uint8),
-    )
+    units = {hash_bytes(unit.encode()): 0 for unit in (*UNITS, *CURRENCY, "+")}
+    words = [np.zeros(_HEAD, np.uint64)]
+    for table, entries in (
+        (EXCEPTIONS_TABLE, first_parts),
+        (UNITS_TABLE, units),
+        (PATTERNS_TABLE, _pattern_kinds()),
+        (TOKENS_TABLE, _roles()),
+    ):
+        keys, values = _hash_table(entries)
+        at = sum(map(len, words))
+        words[0][table : table + 3] = len(keys) - 1, at, at + len(keys)
+        words += [keys, values]
+    words[0][PARTS] = sum(map(len, words))
+    return EnglishTables(class_table(), np.concatenate([*words, np.array(parts, np.uint64)]))
 
 
 def _pattern_kinds() -> dict[int, int]:
@@ -85,9 +63,20 @@ def _pattern_kinds() -> dict[int, int]:
     return kinds
 
 
-def _hash_table(entries: dict[int, int]) -> tuple[NDArray[np.uint64], NDArray[np.int32]]:
+def _roles() -> dict[int, int]:
+    """By hash, what the tokens of cut-up exceptions are in them."""
+    roles: dict[int, int] = {}
+    for pattern in exception_patterns():
+        for place, token in enumerate(pattern):
+            key = hash_bytes(token.encode())
+            role = GOES_ON if place else IS_ALONE if len(pattern) == 1 else STARTS
+            roles[key] = roles.get(key, 0) | role
+    return roles
+
+
+def _hash_table(entries: dict[int, int]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
     size = 1 << (4 * len(entries)).bit_length()
-    keys, values = np.zeros(size, np.uint64), np.zeros(size, np.int32)
+    keys, values = np.zeros(size, np.uint64), np.zeros(size, np.uint64)
     for key, value in entries.items():
         slot = key >> 32 & (size - 1)
         while keys[slot]:

@@ -11,7 +11,7 @@ from gristmill.stages.context import StageContext
 from gristmill.stages.text.statistics.measure import Pass, run_pass
 from gristmill.stages.text.statistics.statistic import Statistic
 from gristmill.stages.text.statistics.text_column import TextColumn
-from gristmill.stages.text.statistics.texts_of_lines import texts_of_lines
+from gristmill.stages.text.statistics.texts_of_lines import unparsed_texts
 from gristmill.tasks import DocumentBatch
 from gristmill.tasks.row_filtering import filter_column
 
@@ -61,11 +61,7 @@ class Sieve:
         return 0 if texts is None else texts.num_bytes
 
     def _unparsed_texts(self, name: str) -> TextColumn | None:
-        """Texts straight from JSON lines, while nobody has asked for them as a column."""
-        lines = self._batch.lines
-        if lines is None or name in self._batch.parsed_columns() or not lines.is_live(name):
-            return None
-        found = texts_of_lines(lines, name)
+        found = unparsed_texts(self._batch, name)
         if found is None:
             return None
         self._nulls[name] = found.is_null

@@ -1,7 +1,7 @@
 """`ApplyRules`: drop the documents that break a rule, and clean the text where a rule set does."""
 
 from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +12,8 @@ from gristmill.stages.base import ProcessingStage
 from gristmill.stages.text.names import join_names
 from gristmill.stages.text.rules.rule_set import Column, RuleSet
 from gristmill.stages.text.rules.texts import Texts
+from gristmill.stages.text.rules.tokenizer import Tokenizer
 from gristmill.tasks import DocumentBatch
-from gristmill.tasks.text_columns import from_bytes_and_offsets
 
 NULL_TEXT = "null_text"
 
@@ -51,15 +51,14 @@ class ApplyRules(ProcessingStage[DocumentBatch, DocumentBatch]):
         return ["data"], []
 
     def process(self, task: DocumentBatch) -> DocumentBatch:
-        texts = Texts.from_column(task.column(self.text_field))
+        texts = Texts.of(task, self.text_field, self._tokenizer())
         kept = np.ones(len(texts), np.bool_)
         for rules in self._sets():
             kept = self._apply(rules, task, texts, kept)
             cleaned = rules.rewrite(texts, kept)
             if cleaned is not texts:
                 texts = cleaned.select(kept)
-                column = from_bytes_and_offsets(texts.data, texts.offsets, ~texts.missing)
-                task = task.filter(from_bools(kept)).with_column(self.text_field, column)
+                task = task.filter(from_bools(kept)).with_column(self.text_field, texts.to_arrow())
                 kept = np.ones(len(texts), np.bool_)
         return task.filter(from_bools(kept))
 
@@ -77,6 +76,11 @@ class ApplyRules(ProcessingStage[DocumentBatch, DocumentBatch]):
                     )
             kept = kept & ~dropped
         return kept
+
+    def _tokenizer(self) -> Tokenizer:
+        """What tokens are made with, kept from batch to batch: it remembers what it has cut."""
+        tokenizer = self.__dict__.setdefault("_remembering", Tokenizer())
+        return cast("Tokenizer", tokenizer)
 
     def _sets(self) -> list[RuleSet]:
         return list(self.rules) if isinstance(self.rules, list | tuple) else [self.rules]

@@ -9,20 +9,25 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gristmill.stages.text.rules import token_measures
+from gristmill.stages.text.rules.c4_lines import (
+    CURLY_BRACKET,
+    LOREM_IPSUM,
+    POLICY_PHRASES,
+    CleanLines,
+    LineRules,
+    clean_lines,
+)
 from gristmill.stages.text.rules.rule_set import Column, Measures, Rule, RuleSet
-from gristmill.stages.text.rules.texts import Texts
-
-if TYPE_CHECKING:
-    from gristmill.kernels.tokens.c4_lines import CleanLines
+from gristmill.stages.text.rules.texts import Rows, Texts
+from gristmill.stages.text.statistics.text_column import TextColumn
 
 CITATIONS = re.compile(r"\[\d*]|\[edit]|\[citation needed]")
 END_MARKS = (".", "?", "!", '"', "'")
-POLICY_PHRASES = ("terms of use", "privacy policy", "cookie policy", "uses cookies", "use of cookies", "use cookies")
 DROP_THE_TEXT = ("lorem_ipsum", "curly_bracket")
 OFF = -1
 
@@ -97,23 +102,21 @@ class C4Quality(RuleSet):
         return next(((fate, "") for fate, is_broken in broken if is_broken), ("kept", line))
 
     def measure(self, name: str, texts: Texts, wanted: NDArray[np.bool_], known: dict[str, Column]) -> Column:
-        from gristmill.kernels.tokens.c4_lines import CURLY_BRACKET, LOREM_IPSUM
-
-        lines = self._clean_lines(texts, wanted)
-        known["text_without_lorem_ipsum"] = (lines.fates != LOREM_IPSUM).astype(np.float64)
-        known["text_without_curly_bracket"] = (lines.fates != CURLY_BRACKET).astype(np.float64)
+        rows, lines = self._clean_lines(texts, wanted)
+        fates = texts.spread(rows, lines.fates)[0]
+        known["text_without_lorem_ipsum"] = (fates != LOREM_IPSUM).astype(np.float64)
+        known["text_without_curly_bracket"] = (fates != CURLY_BRACKET).astype(np.float64)
         if name == "sentences":
-            known[name] = _count_sentences(lines, wanted, self.min_num_sentences)
+            counts = _sentences_of(texts, lines, wanted[rows], self.min_num_sentences)
+            known[name] = texts.spread(rows, counts)[0].astype(np.float64)
         return known[name]
 
     def rewrite(self, texts: Texts, wanted: NDArray[np.bool_]) -> Texts:
-        from gristmill.kernels.tokens.c4_lines import join_lines
+        rows, lines = self._clean_lines(texts, wanted)
+        starts, stops = (texts.spread(rows, bounds)[0] for bounds in (lines.texts.starts, lines.texts.stops))
+        return Texts(TextColumn(lines.texts.data, starts, stops), texts.missing, texts.tokenizer)
 
-        return Texts(*join_lines(self._clean_lines(texts, wanted)), texts.missing)
-
-    def _clean_lines(self, texts: Texts, wanted: NDArray[np.bool_]) -> "CleanLines":
-        from gristmill.kernels.tokens.c4_lines import LineRules, clean_lines
-
+    def _clean_lines(self, texts: Texts, wanted: NDArray[np.bool_]) -> tuple[Rows, CleanLines]:
         rules = LineRules(
             self.max_word_length,
             self.min_words_per_line,
@@ -124,7 +127,12 @@ class C4Quality(RuleSet):
             self.filter_curly_bracket,
             self.filter_policy,
         )
-        return texts.remember(rules, lambda: clean_lines(texts.data, texts.offsets, rules, wanted))
+
+        def clean() -> tuple[Rows, CleanLines]:
+            rows = np.flatnonzero(wanted)
+            return rows, clean_lines(texts.column.take(rows), rules)
+
+        return texts.remember(rules, clean)
 
 
 def ends_well(line: str) -> bool:
@@ -146,10 +154,13 @@ def count_sentences(line: str) -> int:
     return sentences
 
 
-def _count_sentences(lines: "CleanLines", wanted: NDArray[np.bool_], enough: int) -> Column:
+def _sentences_of(texts: Texts, lines: CleanLines, wanted: NDArray[np.bool_], enough: int) -> NDArray[np.int64]:
     """Return the sentences of every text; one with enough lines has enough of them, and is not looked at closer."""
-    from gristmill.kernels.tokens.sentences import count_sentences_of_lines
-
-    counts = np.diff(lines.first)
-    few = wanted & (counts < enough)
-    return np.where(few, count_sentences_of_lines(lines, few), counts).astype(np.float64)
+    few = wanted & (lines.num_lines < enough)
+    chosen = np.flatnonzero(np.repeat(few, lines.num_lines))
+    sentences = np.zeros(len(lines.lines) + 1, np.int64)
+    sentences[1 + chosen] = token_measures.count_sentences(
+        texts.tokenizer.cut(lines.lines.take(chosen), with_space=True)
+    )
+    total = np.cumsum(sentences)
+    return np.where(few, total[lines.firsts[1:]] - total[lines.firsts[:-1]], lines.num_lines)

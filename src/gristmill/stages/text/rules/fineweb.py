@@ -6,13 +6,16 @@ and 0.01 in an appendix, which is also datatrove's default. Both are here by nam
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gristmill.stages.text.rules.gopher_datatrove import count_repeats, share, shares, split_words
+from gristmill.stages.text.rules.line_measures import filled_lines
 from gristmill.stages.text.rules.rule_set import Column, Measures, Rule, RuleSet
 from gristmill.stages.text.rules.texts import Texts
+from gristmill.stages.text.statistics.measure import FILLED_LINES, count_pieces
 
 CHAR_DUPLICATES_DATATROVE = 0.01
 CHAR_DUPLICATES_PAPER = 0.1
@@ -57,21 +60,21 @@ class FineWebQuality(RuleSet):
         }
 
     def measure(self, name: str, texts: Texts, wanted: NDArray[np.bool_], known: dict[str, Column]) -> Column:
-        from gristmill.kernels.tokens import pieces
-
         length = self.short_line_length
-        shapes = texts.remember(
-            ("filled_shapes", length), lambda: pieces.filled_shapes(texts.data, texts.offsets, short_length=length)
-        )
+        shapes = texts.count(("filled_lines", length), wanted, partial(filled_lines, short_length=length))
+        lines, ended, short, newlines = shapes
         if name == "newlines_per_word":
-            known[name] = shares(shapes.newlines, np.diff(texts.tokens(wanted).offsets))
+            rows, tokens = texts.tokens(wanted)
+            known[name] = shares(newlines, texts.spread(rows, tokens.num_tokens)[0])
             return known[name]
-        ended = shares(shapes.ended, shapes.lines)
-        repeats = pieces.repeated_pieces(texts.data, texts.offsets, pieces.FILLED_LINES)
+        well_ended = shares(ended, lines)
+        pieces = texts.count("filled_pieces", wanted, partial(count_pieces, kind=FILLED_LINES))
+        _, _, distinct_chars, all_chars = pieces
+        chars = texts.num_chars(wanted) - newlines
         known |= {
-            "lines": shapes.lines.astype(np.float64),
-            "share_of_lines_with_end_mark": np.where(self.line_punct_exclude_zero & (ended == 0), 1.0, ended),
-            "share_of_short_lines": shares(shapes.short, shapes.lines),
-            "share_of_characters_in_repeated_lines": shares(repeats.chars, texts.line_shapes.chars - shapes.newlines),
+            "lines": lines.astype(np.float64),
+            "share_of_lines_with_end_mark": np.where(self.line_punct_exclude_zero & (well_ended == 0), 1.0, well_ended),
+            "share_of_short_lines": shares(short, lines),
+            "share_of_characters_in_repeated_lines": shares(all_chars - distinct_chars, chars),
         }
         return known[name]

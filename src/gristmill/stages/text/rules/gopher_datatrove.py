@@ -10,19 +10,20 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import fmean
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gristmill.stages.text.rules import token_measures
+from gristmill.stages.text.rules.line_measures import line_shapes
+from gristmill.stages.text.rules.repetition_limits import RepetitionLimits
 from gristmill.stages.text.rules.rule_set import Column, Measures, Rule, RuleSet
 from gristmill.stages.text.rules.texts import Texts
+from gristmill.stages.text.statistics.measure import LINES, PARAGRAPHS, count_pieces
 
 STOP_WORDS = ("the", "be", "to", "of", "and", "that", "have", "with")
-
-NGramLimits = tuple[tuple[int, float], ...]
-TOP_N_GRAMS: NGramLimits = ((2, 0.20), (3, 0.18), (4, 0.16))
-DUP_N_GRAMS: NGramLimits = ((5, 0.15), (6, 0.14), (7, 0.13), (8, 0.12), (9, 0.11), (10, 0.10))
 
 _PARAGRAPH_GAP = re.compile(r"\n{2,}")
 _LINE_GAP = re.compile(r"\n+")
@@ -103,39 +104,33 @@ class GopherQuality(RuleSet):
         }
 
     def measure(self, name: str, texts: Texts, wanted: NDArray[np.bool_], known: dict[str, Column]) -> Column:
-        from gristmill.kernels.tokens.word_counts import count_words
-
-        counts = count_words(texts.tokens(wanted), self.stop_words)
-        shapes = texts.line_shapes
+        rows, tokens = texts.tokens(wanted)
+        counts = texts.spread(rows, tokens.counts)
+        num_tokens, words, word_chars, with_letter = counts[:4]
+        stop_words = texts.spread(rows, token_measures.count_different(tokens, self.stop_words))[0]
+        _, hashes, ellipses, lines, bullets, trailing = texts.count("line_shapes", wanted, line_shapes)
         with np.errstate(invalid="ignore"):
-            length = counts.word_chars / counts.words  # NaN without words
+            length = word_chars / words  # NaN without words
         known |= {
-            "words": counts.words.astype(np.float64),
+            "words": words.astype(np.float64),
             "characters_per_word": length,
-            "hashes_per_word": shares(shapes.hashes, counts.tokens),
-            "ellipses_per_word": shares(shapes.ellipses, counts.tokens),
-            "share_of_bullet_lines": shares(shapes.bullets, shapes.lines),
-            "share_of_ellipsis_lines": shares(shapes.trailing, shapes.lines),
-            "share_of_words_with_a_letter": shares(counts.with_letter, counts.tokens),
-            "different_stop_words": counts.stop_words.astype(np.float64),
+            "hashes_per_word": shares(hashes, num_tokens),
+            "ellipses_per_word": shares(ellipses, num_tokens),
+            "share_of_bullet_lines": shares(bullets, lines),
+            "share_of_ellipsis_lines": shares(trailing, lines),
+            "share_of_words_with_a_letter": shares(with_letter, num_tokens),
+            "different_stop_words": stop_words.astype(np.float64),
         }
         return known[name]
 
 
 @dataclass
-class GopherRepetition(RuleSet):
+class GopherRepetition(RepetitionLimits):
     """Drop what repeats itself: paragraphs, lines, one n-gram (`top_n_grams`), all n-grams (`dup_n_grams`).
 
     All shares of characters are of the whole text, white space included. The most frequent n-gram may have occurred
     only once, so very short texts are dropped. An empty text is dropped as "empty".
     """
-
-    dup_line_frac: float | None = 0.3
-    dup_para_frac: float | None = 0.3
-    dup_line_char_frac: float | None = 0.2
-    dup_para_char_frac: float | None = 0.2
-    top_n_grams: Sequence[tuple[int, float]] = TOP_N_GRAMS
-    dup_n_grams: Sequence[tuple[int, float]] = DUP_N_GRAMS
 
     def rules(self) -> list[Rule]:
         return [
@@ -170,23 +165,41 @@ class GopherRepetition(RuleSet):
         }
 
     def measure(self, name: str, texts: Texts, wanted: NDArray[np.bool_], known: dict[str, Column]) -> Column:
-        from gristmill.kernels.tokens import ngrams, pieces
-
-        chars = texts.line_shapes.chars
+        chars = texts.num_chars(wanted)
         known["characters"] = chars.astype(np.float64)
-        for kind, noun in ((pieces.PARAGRAPHS, "paragraphs"), (pieces.LINES, "lines")):
+        for kind, noun in ((PARAGRAPHS, "paragraphs"), (LINES, "lines")):
             if noun in name:
-                repeats = pieces.repeated_pieces(texts.data, texts.offsets, kind)
-                known[f"share_of_repeated_{noun}"] = shares(repeats.repeats, repeats.pieces)
-                known[f"share_of_characters_in_repeated_{noun}"] = shares(repeats.chars, chars)
-        for n, _ in self.top_n_grams:
-            if name == f"share_of_top_{n}_gram":
-                known[name] = shares(ngrams.top_ngram_chars(texts.tokens(wanted), n, wanted), chars)
-        if "duplicated" in name:
-            sizes = np.array([n for n, _ in self.dup_n_grams], np.int64)
-            found = ngrams.duplicate_ngram_chars(texts.tokens(wanted), sizes, wanted)
-            known |= {f"share_of_duplicated_{n}_grams": shares(found[:, k], chars) for k, n in enumerate(sizes)}
+                counts = texts.count(noun, wanted, partial(count_pieces, kind=kind))
+                pieces, distinct, distinct_chars, all_chars = counts
+                known[f"share_of_repeated_{noun}"] = shares(pieces - distinct, pieces)
+                known[f"share_of_characters_in_repeated_{noun}"] = shares(all_chars - distinct_chars, chars)
+        if "gram" in name:
+            known |= self._measure_ngrams(name, texts, wanted, chars)
         return known[name]
+
+    def _measure_ngrams(
+        self, name: str, texts: Texts, wanted: NDArray[np.bool_], chars: NDArray[np.int64]
+    ) -> dict[str, Column]:
+        """Measure all n-grams of the kind that is asked for: the largest share of one, or of all that repeat.
+
+        The largest share is 0 where no n-gram can be above its limit, because no token is.
+        """
+        rows, tokens = texts.tokens(wanted)
+        if "duplicated" in name:
+            sizes = sorted({n for n, _ in self.dup_n_grams})
+            found = token_measures.duplicate_ngram_chars(tokens, sizes, wanted[rows])
+            return {
+                f"share_of_duplicated_{n}_grams": shares(part, chars)
+                for n, part in zip(sizes, texts.spread(rows, found), strict=True)
+            }
+        sizes = sorted({n for n, _ in self.top_n_grams})
+        least = min((limit or 0) / n for n, limit in self.top_n_grams)
+        suspicious = tokens.most_chars > least * chars[rows]
+        found = token_measures.top_ngram_chars(tokens, sizes, wanted[rows] & suspicious)
+        return {
+            f"share_of_top_{n}_gram": shares(part, chars)
+            for n, part in zip(sizes, texts.spread(rows, found), strict=True)
+        }
 
 
 def _top_chars(words: Sequence[str], n: int) -> int:

@@ -7,12 +7,12 @@ paragraphs are stripped, and blank ones are none. DCLM gives no reasons; here th
 
 import re
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
 from gristmill.errors import require
-from gristmill.stages.text.rules.gopher_datatrove import DUP_N_GRAMS, STOP_WORDS, TOP_N_GRAMS, share
+from gristmill.stages.text.rules.gopher_datatrove import STOP_WORDS, share
+from gristmill.stages.text.rules.repetition_limits import RepetitionLimits
 from gristmill.stages.text.rules.rule_set import Measures, Rule, RuleSet
 
 _BULLETS = ("●", "•", "*", "-")
@@ -74,18 +74,11 @@ class DclmGopherQuality(RuleSet):
 
 
 @dataclass
-class DclmGopherRepetition(RuleSet):
+class DclmGopherRepetition(RepetitionLimits):
     """Drop what repeats itself. All occurrences of what is repeated count, over the characters of lines or words alone.
 
     A text of one line is not judged by its lines, and n-grams that occur once do not count. An empty text is dropped.
     """
-
-    dup_line_frac: float | None = 0.3
-    dup_para_frac: float | None = 0.3
-    dup_line_char_frac: float | None = 0.2
-    dup_para_char_frac: float | None = 0.2
-    top_n_grams: Sequence[tuple[int, float]] = TOP_N_GRAMS
-    dup_n_grams: Sequence[tuple[int, float]] = DUP_N_GRAMS
 
     def rules(self) -> list[Rule]:
         return [

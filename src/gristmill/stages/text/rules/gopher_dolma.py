@@ -13,7 +13,8 @@ from statistics import median
 from typing import Literal
 
 from gristmill.errors import ConfigError
-from gristmill.stages.text.rules.gopher_datatrove import DUP_N_GRAMS, STOP_WORDS, TOP_N_GRAMS, share
+from gristmill.stages.text.rules.gopher_datatrove import STOP_WORDS, share
+from gristmill.stages.text.rules.repetition_limits import DUP_N_GRAMS, TOP_N_GRAMS
 from gristmill.stages.text.rules.rule_set import Measures, Rule, RuleSet
 
 _SYMBOLS = ("#", "…")

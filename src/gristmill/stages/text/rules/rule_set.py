@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from gristmill.stages.text.names import snake_case
 from gristmill.stages.text.rules.texts import Texts
+from gristmill.stages.text.statistics.text_column import TextColumn
 from gristmill.tasks.text_columns import from_texts
 
 Measures = Mapping[str, float]
@@ -92,7 +93,8 @@ class RuleSet:
         if type(self).rewrite_document is RuleSet.rewrite_document:
             return texts
         left = [self.rewrite_document(texts.text(row)) if wanted[row] else "" for row in range(len(texts))]
-        return Texts.from_column(pa.chunked_array([from_texts(left)])).with_missing(texts.missing)
+        column = TextColumn.of(pa.chunked_array([from_texts(left)]))
+        return texts if column is None else Texts(column, texts.missing, texts.tokenizer)
 
     def judge_document(self, text: str) -> Verdict:
         """Apply the rules to one text."""

@@ -1,63 +1,70 @@
-"""`Texts`: a column of texts as bytes and offsets, with what several rules measure on it computed once.
+"""`Texts`: a column of texts on its way through rule sets, with what several rules measure on it computed once.
 
-Nothing here knows a rule. Kernels are imported when something is first measured, for they bring numba with them.
+Nothing here knows a rule.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from gristmill.errors import StageError
 from gristmill.kernels.arrow_arrays import is_null
-from gristmill.tasks.text_columns import bytes_and_offsets
-
-if TYPE_CHECKING:
-    from gristmill.kernels.tokens.pieces import LineShapes
-    from gristmill.kernels.tokens.tokenize import Tokens
+from gristmill.stages.text.rules.tokenizer import Tokenizer, Tokens
+from gristmill.stages.text.statistics.measure import CHARACTERS, run_pass
+from gristmill.stages.text.statistics.statistic import NUM_CHARS
+from gristmill.stages.text.statistics.text_column import TextColumn
+from gristmill.stages.text.statistics.texts_of_lines import unparsed_texts
+from gristmill.tasks import DocumentBatch
+from gristmill.tasks.text_columns import from_bytes_and_offsets
 
 T = TypeVar("T")
+
+Rows = NDArray[np.int64]
+Counts = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Texts:
-    """Text i is data[offsets[i]:offsets[i + 1]]; a missing one is empty there and true in `missing`."""
+    """The texts; a missing one is empty there and true in `missing`."""
 
-    data: NDArray[np.uint8]
-    offsets: NDArray[np.int64]  # [N + 1]
+    column: TextColumn
     missing: NDArray[np.bool_]  # [N]
+    tokenizer: Tokenizer = field(default_factory=Tokenizer)
     _remembered: dict[object, object] = field(default_factory=dict)
 
     @classmethod
-    def from_column(cls, column: pa.ChunkedArray) -> "Texts":
-        """Take a column of Arrow's text types; one chunk is not copied."""
-        return cls(*bytes_and_offsets(column), is_null(column))
+    def of(cls, batch: DocumentBatch, name: str, tokenizer: Tokenizer) -> "Texts":
+        """Take a column of Arrow's text types; what is not parsed yet is read straight from JSON lines."""
+        found = unparsed_texts(batch, name)
+        if found is not None:
+            return cls(found.texts, found.is_null, tokenizer)
+        column = batch.column(name)
+        texts = TextColumn.of(column)
+        if texts is None:
+            raise StageError(f"rules: expected a column of texts; got {column.type} in {name!r}")
+        return cls(texts, is_null(column), tokenizer)
 
     def __len__(self) -> int:
         return len(self.missing)
 
-    def with_missing(self, missing: NDArray[np.bool_]) -> "Texts":
-        """Return the same texts, of which others count as missing."""
-        return Texts(self.data, self.offsets, missing)
-
     def text(self, row: int) -> str:
         """Return one text as Python has it."""
-        return self.data[self.offsets[row] : self.offsets[row + 1]].tobytes().decode()
+        return self.column.data[self.column.starts[row] : self.column.stops[row]].tobytes().decode()
 
     def select(self, rows: NDArray[np.bool_]) -> "Texts":
-        """Return some of the texts, end to end."""
-        if rows.all():
-            return self
-        chosen = np.flatnonzero(rows)
-        lengths = np.diff(self.offsets)[chosen]
-        offsets = np.zeros(len(chosen) + 1, np.int64)
-        np.cumsum(lengths, out=offsets[1:])
-        pieces = [self.data[self.offsets[row] : self.offsets[row + 1]] for row in chosen.tolist()]
-        data = np.concatenate(pieces) if pieces else np.zeros(0, np.uint8)
-        return Texts(data, offsets, self.missing[chosen])
+        """Return some of the texts."""
+        return self if rows.all() else Texts(self.column.take(np.flatnonzero(rows)), self.missing[rows], self.tokenizer)
+
+    def to_arrow(self) -> pa.Array:
+        """Return the texts as an array of strings."""
+        bounds = zip(self.column.starts.tolist(), self.column.stops.tolist(), strict=True)
+        pieces = [self.column.data[start:stop] for start, stop in bounds]
+        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(self.column.stops - self.column.starts)])
+        return from_bytes_and_offsets(np.concatenate([np.zeros(0, np.uint8), *pieces]), offsets, ~self.missing)
 
     def remember(self, what: object, make: Callable[[], T]) -> T:
         """Return what was made for these texts under this name, or make it."""
@@ -65,15 +72,35 @@ class Texts:
             self._remembered[what] = make()
         return cast("T", self._remembered[what])
 
-    def tokens(self, wanted: NDArray[np.bool_]) -> "Tokens":
-        """The English tokens of the texts that are wanted: no more of them than when this was asked first."""
-        from gristmill.kernels.tokens.tokenize import tokenize
+    def count(self, what: object, wanted: NDArray[np.bool_], make: Callable[[TextColumn], Counts]) -> Counts:
+        """Return int64[columns, N]: what `make` counts in the texts that are wanted, 0 in the others.
 
-        return self.remember("tokens", lambda: tokenize(self.data, self.offsets, wanted))
+        `make` returns int64[D, columns] or int64[D]. What is remembered are the counts of those wanted first.
+        """
 
-    @cached_property
-    def line_shapes(self) -> "LineShapes":
-        """Characters, and lines of certain shapes."""
-        from gristmill.kernels.tokens.pieces import line_shapes
+        def counted() -> Counts:
+            rows = np.flatnonzero(wanted)
+            return self.spread(rows, make(self.column if len(rows) == len(self) else self.column.take(rows)))
 
-        return line_shapes(self.data, self.offsets)
+        return self.remember(what, counted)
+
+    def spread(self, rows: Rows, counts: Counts) -> Counts:
+        """Return int64[columns, N] with counts at some rows and 0 at the others."""
+        table = counts if counts.ndim == 2 else counts[:, np.newaxis]
+        whole = np.zeros((table.shape[1], len(self)), np.int64)
+        whole[:, rows] = table.T
+        return whole
+
+    def tokens(self, wanted: NDArray[np.bool_]) -> tuple[Rows, Tokens]:
+        """The English tokens of the texts that are wanted, and which those are: no more than when asked first."""
+
+        def cut() -> tuple[Rows, Tokens]:
+            rows = np.flatnonzero(wanted)
+            return rows, self.tokenizer.cut(self.column if len(rows) == len(self) else self.column.take(rows))
+
+        return self.remember("tokens", cut)
+
+    def num_chars(self, wanted: NDArray[np.bool_]) -> Counts:
+        """int64[N]: characters of the texts that are wanted."""
+        chars: Counts = self.count("chars", wanted, lambda texts: run_pass(CHARACTERS, texts)[NUM_CHARS])[0]
+        return chars

@@ -21,6 +21,9 @@ Counts = dict[Statistic, NDArray[np.int64]]
 _FIRST_ROOM = 1 << 14
 _MANY_WORDS = 1 << 18  # beyond that, counting them first takes less than the room for as many as there could be
 _NGRAM_SCRATCH = 14  # as in kernels/text/ngrams.py, which may only be imported to be compiled
+# How a text is cut into pieces, as in kernels/text/pieces.py.
+DOUBLE_NEWLINES, PARAGRAPHS, LINES, FILLED_LINES = range(4)
+_PIECE_COLUMNS = 4
 _NGRAMS = {"top_ngram_chars": 0, "duplicate_ngram_chars": 1}
 _SUBSTRINGS: dict[str, Callable[[bytes, bytes], bool]] = {
     "substring_prefix": bytes.startswith,
@@ -42,7 +45,7 @@ WORDS = Pass(
     "words",
     (s.NUM_WORDS, s.WORD_CHARS, s.LONGEST_WORD_CHARS, s.WORDS_WITH_LETTER, s.SYMBOL_WORDS, s.COMMON_ENGLISH_WORDS),
 )
-LINES = Pass(
+LINE_COUNTS = Pass(
     "lines",
     (
         s.NUM_LINES,
@@ -54,17 +57,18 @@ LINES = Pass(
         s.LINE_CHARS,
     ),
 )
-PARAGRAPHS = Pass(
+PARAGRAPH_COUNTS = Pass(
     "paragraphs", (s.NUM_PARAGRAPHS, s.DISTINCT_PARAGRAPHS, s.DISTINCT_PARAGRAPH_CHARS, s.PARAGRAPH_CHARS)
 )
 URLS = Pass("urls", (s.URL_CHARS, s.PORN_URLS))
 PHRASES = Pass("phrases", (s.LOREM_IPSUM, s.POLICY_PARAGRAPHS))
 
-_PASS_OF = {found: made for made in (CHARACTERS, WORDS, LINES, PARAGRAPHS, URLS, PHRASES) for found in made.statistics}
+_PASSES = (CHARACTERS, WORDS, LINE_COUNTS, PARAGRAPH_COUNTS, URLS, PHRASES)
+_PASS_OF = {found: made for made in _PASSES for found in made.statistics}
 _count_classes = CompiledKernel("text.characters", "count_classes")
 _count_words = CompiledKernel("text.words", "count_words")
 _count_lines = CompiledKernel("text.lines", "count_lines")
-_count_paragraphs = CompiledKernel("text.paragraphs", "count_paragraphs")
+_count_pieces = CompiledKernel("text.pieces", "count_pieces")
 _count_urls = CompiledKernel("text.urls", "count_urls")
 _count_phrases = CompiledKernel("text.phrases", "count_paragraphs_with_phrases")
 _count_ngrams = CompiledKernel("text.ngrams", "count_ngrams")
@@ -100,11 +104,19 @@ def _run(kernel: CompiledKernel, texts: TextColumn, table: NDArray[np.generic], 
     kernel(texts.data, texts.starts, texts.stops, len(texts), table, counts)
 
 
-def _run_in_scratch(kernel: CompiledKernel, texts: TextColumn, counts: NDArray[np.int64]) -> None:
+def count_pieces(texts: TextColumn, kind: int) -> NDArray[np.int64]:
+    """Return int64[D, 4]: pieces of each text, distinct ones, characters in those and in all."""
+    counts = np.zeros((len(texts), _PIECE_COLUMNS), np.int64)
+    _count_in_scratch(_count_pieces, texts, counts, kind)
+    return counts
+
+
+def _count_in_scratch(kernel: CompiledKernel, texts: TextColumn, counts: NDArray[np.int64], *options: int) -> None:
     scratch = np.empty(_FIRST_ROOM, np.int64)
     done = 0
     while True:
-        done = kernel(texts.data, texts.starts, texts.stops, len(texts), done, scratch, len(scratch), counts)
+        room = (done, scratch, len(scratch))
+        done = kernel(texts.data, texts.starts, texts.stops, len(texts), *options, *room, counts)
         if done == len(texts):
             return
         scratch = np.empty(int(scratch[0]), np.int64)
@@ -136,8 +148,8 @@ def _run_substrings(texts: TextColumn, counts: NDArray[np.int64], statistics: Se
 _RUNNERS = {
     "characters": lambda texts, counts, _: _run(_count_classes, texts, tables.character_classes(), counts),
     "words": lambda texts, counts, _: _run(_count_words, texts, tables.letters(), counts),
-    "lines": lambda texts, counts, _: _run_in_scratch(_count_lines, texts, counts),
-    "paragraphs": lambda texts, counts, _: _run_in_scratch(_count_paragraphs, texts, counts),
+    "lines": lambda texts, counts, _: _count_in_scratch(_count_lines, texts, counts),
+    "paragraphs": lambda texts, counts, _: _count_in_scratch(_count_pieces, texts, counts, DOUBLE_NEWLINES),
     "urls": lambda texts, counts, _: _run(_count_urls, texts, tables.url_classes(), counts),
     "phrases": lambda texts, counts, _: _run(_count_phrases, texts, tables.boilerplate_phrases(), counts),
     "ngrams": _run_ngrams,

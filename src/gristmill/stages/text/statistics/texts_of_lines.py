@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from gristmill.stages.compiled_kernel import CompiledKernel
 from gristmill.stages.text.statistics.text_column import ROOM_BEFORE, TextColumn
+from gristmill.tasks import DocumentBatch
 from gristmill.tasks.json_lines import JsonLines
 
 _ROOM_BEHIND = 8
@@ -23,6 +24,14 @@ class FieldTexts(NamedTuple):
 
     texts: TextColumn
     is_null: NDArray[np.bool_]
+
+
+def unparsed_texts(batch: DocumentBatch, name: str) -> FieldTexts | None:
+    """Return the texts of a field straight from JSON lines, while nobody has asked for it as a column; else None."""
+    lines = batch.lines
+    if lines is None or name in batch.parsed_columns() or not lines.is_live(name):
+        return None
+    return texts_of_lines(lines, name)
 
 
 def texts_of_lines(lines: JsonLines, name: str) -> FieldTexts | None:
