@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 
 from gristmill.engine.bounds import Work, makespan_bound
 from gristmill.engine.group_book import GroupBook
-from gristmill.engine.policies.packing import Room
+from gristmill.engine.policies.rooms import Room
 from gristmill.engine.state import GroupRecord, NodeRecord
 
 SHARES = ("useful", "setup", "starved", "blocked", "fragmented", "wasted", "scheduler")

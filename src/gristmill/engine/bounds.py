@@ -14,7 +14,7 @@ The left side falls with T and the right side rises, so the least feasible T is 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gristmill.engine.policies.packing import Room, cpu_units, gpu_amount
+from gristmill.engine.policies.rooms import Room, cpu_units, gpu_amount
 from gristmill.stages.resources import Resources
 
 ROUNDS = 60  # halvings: more than a float has digits

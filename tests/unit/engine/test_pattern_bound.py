@@ -1,12 +1,12 @@
 """The bound knows what fits into a GPU and a machine, and no plan exceeds it."""
 
 import pytest
-from benchmarks.engine.plan_quality import fifth_percentile, instance, quality
+from benchmarks.engine.plan_quality import instance, quality
 
 from gristmill.engine.pattern_bound import pattern_bound
-from gristmill.engine.policies.packing import Room
 from gristmill.engine.policies.placement import UNITS
 from gristmill.engine.policies.planner import Demand, area_bound, plan_workers
+from gristmill.engine.policies.rooms import Room
 from gristmill.stages.resources import Resources
 
 
@@ -72,4 +72,4 @@ def test_no_plan_exceeds_it(seed):
 @pytest.mark.slow
 def test_plans_for_many_machines_are_next_to_the_bound():
     """`python -m benchmarks.engine.plan_quality` asks 500 seeds."""
-    assert fifth_percentile([quality(seed) for seed in range(20)]) >= 0.98
+    assert min(quality(seed)[1] for seed in range(20)) >= 0.99

@@ -1,47 +1,19 @@
 """Do so many workers of each group fit on the machines, and where does each go?
 
-Workers are placed in the order of how hard they are to place: several whole GPUs, then shares of a GPU on the fullest
-GPU they still fit on, then CPUs, first on machines without a free GPU. Where that fails the order is turned round once
-(the largest CPU request first), and a problem small enough is searched through. Amounts are whole numbers of 1/10,000:
-no sum drifts. A worker that is there already keeps its place if its group still wants it; only if the rest does not fit
-around those is everything placed anew.
+`strategies` has the ways to place them. A quick answer tries the first of these; a thorough one tries all, and a
+problem small enough is searched through. A worker that is there already keeps its place if its group still wants it;
+only if the rest does not fit around those is everything placed anew.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gristmill.engine.policies.placement import UNITS, share_of_gpu
+from gristmill.engine.policies.rooms import ANY_NUMBER, Placed, Room, cpu_units, take
+from gristmill.engine.policies.strategies import FEW, in_proportion, in_turn, like_to_like, orders
 from gristmill.stages.resources import Resources
 
-SPREAD_ROOMS = 128  # machines; on more, what is left over hardly counts, and planning has to be quick
 SMALL_WORKERS, SMALL_ROOMS, MAX_STATES = 32, 4, 4_000  # what is searched through: a few milliseconds
-
-
-@dataclass(slots=True)
-class Room:
-    """What is free on one machine."""
-
-    node: int
-    cpus: int  # units
-    gpus: list[int]  # units free on each
-    gpu_memory_gb: tuple[float, ...] = ()
-
-    def copy(self) -> "Room":
-        """An independent copy."""
-        return Room(self.node, self.cpus, list(self.gpus), self.gpu_memory_gb)
-
-    def whole_gpus(self) -> int:
-        """GPUs nobody uses."""
-        return self.gpus.count(UNITS)
-
-
-@dataclass(frozen=True, slots=True)
-class Placed:
-    """One worker of a group in its place."""
-
-    group: int
-    node: int
-    gpus: tuple[tuple[int, int], ...]  # (gpu, units)
 
 
 @dataclass
@@ -52,20 +24,13 @@ class Packing:
     new: list[Placed] = field(default_factory=list)
 
 
-def cpu_units(resources: Resources) -> int:
-    """A worker's CPUs in units."""
-    return round(resources.cpus * UNITS)
-
-
-def gpu_amount(resources: Resources, gpu_memory_gb: float) -> int:
-    """Units of GPU a worker takes, if its GPU has so much memory."""
-    if resources.gpus >= 1:
-        return round(resources.gpus) * UNITS
-    return (share_of_gpu(resources, gpu_memory_gb) or UNITS) if resources.requires_gpu else 0
-
-
 def pack(
-    wanted: Mapping[int, int], resources: Mapping[int, Resources], rooms: Sequence[Room], present: Sequence[Placed] = ()
+    wanted: Mapping[int, int],
+    resources: Mapping[int, Resources],
+    rooms: Sequence[Room],
+    present: Sequence[Placed] = (),
+    *,
+    thorough: bool = True,
 ) -> Packing | None:
     """Place `wanted[group]` workers of each group, or return None if they do not all fit.
 
@@ -74,10 +39,10 @@ def pack(
     if present:
         free = {room.node: room.copy() for room in rooms}
         kept, missing = _keep(wanted, resources, free, present)
-        new = _place_all(missing, resources, list(free.values()))
+        new = _place_all(missing, resources, list(free.values()), thorough=thorough)
         if new is not None:
             return Packing(kept, new)
-    new = _place_all(wanted, resources, rooms)
+    new = _place_all(wanted, resources, rooms, thorough=thorough)
     return None if new is None else Packing([], new)
 
 
@@ -94,123 +59,53 @@ def _keep(
     return kept, missing
 
 
-def take(room: Room, worker: Placed, resources: Resources) -> None:
-    """Occupy a worker's place."""
-    room.cpus -= cpu_units(resources)
-    for gpu, units in worker.gpus:
-        room.gpus[gpu] -= units
-
-
 def _place_all(
+    missing: Mapping[int, int], resources: Mapping[int, Resources], rooms: Sequence[Room], *, thorough: bool
+) -> list[Placed] | None:
+    tries = _all_ways(missing, resources, rooms) if thorough else _quick_ways(missing, resources, rooms)
+    return next((found for found in tries if found is not None), None)
+
+
+def _quick_ways(
     missing: Mapping[int, int], resources: Mapping[int, Resources], rooms: Sequence[Room]
-) -> list[Placed] | None:
-    groups = [group for group, count in missing.items() if count]
-    gpu_memory = max((gb for room in rooms for gb in room.gpu_memory_gb), default=0.0)
-    most_cpus = max((room.cpus for room in rooms), default=0) or 1
-    most_gpus = max((len(room.gpus) for room in rooms), default=0) or 1
-    shares = {group: gpu_amount(resources[group], gpu_memory) for group in groups}
-
-    def gpus_first(group: int) -> tuple[float, float]:
-        return (-shares[group], -cpu_units(resources[group]))
-
-    def cpus_first(group: int) -> tuple[float, float]:
-        return (-cpu_units(resources[group]), -shares[group])
-
-    def largest_first(group: int) -> tuple[float, float]:
-        of_cpus, of_gpus = cpu_units(resources[group]) / most_cpus, shares[group] / (most_gpus * UNITS)
-        return (-max(of_cpus, of_gpus), -of_cpus - of_gpus)
-
-    orders: tuple[Callable[[int], tuple[float, float]], ...] = (gpus_first, largest_first, cpus_first)
-    for order in orders:
-        free = [room.copy() for room in rooms]
-        placed: list[Placed] = []
-        if all(_place(group, missing[group], resources[group], free, placed) for group in sorted(groups, key=order)):
-            return placed
-    if 1 < len(rooms) <= SPREAD_ROOMS:
-        for order in (largest_first, gpus_first):
-            spread = _place_spread(sorted(groups, key=order), missing, resources, [room.copy() for room in rooms])
-            if spread is not None:
-                return spread
-    if len(rooms) <= SMALL_ROOMS and sum(missing[group] for group in groups) <= SMALL_WORKERS:
-        workers = [group for group in sorted(groups, key=gpus_first) for _ in range(missing[group])]
-        return _search(workers, resources, [room.copy() for room in rooms])
-    return None
+) -> Iterator[list[Placed] | None]:
+    for order in _orders(missing, resources, rooms):
+        yield in_turn(order, missing, resources, _copies(rooms))
 
 
-def _place_spread(
-    groups: list[int], missing: Mapping[int, int], resources: Mapping[int, Resources], rooms: list[Room]
-) -> list[Placed] | None:
-    """Give every machine its part of every group, then place the rest.
-
-    One group after another would fill machines with what needs GPUs and leave their CPUs to nobody. Groups with GPUs
-    are divided by the GPUs a machine has, the others by the CPUs those leave.
-    """
-    placed: list[Placed] = []
-    left = dict(missing)
-    for on_gpu in (True, False):
-        some = [group for group in groups if resources[group].requires_gpu is on_gpu]
-        amounts = [len(room.gpus) if on_gpu else max(0, room.cpus) for room in rooms]
-        total = sum(amounts) or 1
-        for room, amount in zip(rooms, amounts, strict=True):
-            for group in some:
-                before = len(placed)
-                _place(group, missing[group] * amount // total, resources[group], [room], placed)
-                left[group] -= len(placed) - before
-    fits = all(_place(group, left[group], resources[group], rooms, placed) for group in groups if left[group])
-    return placed if fits else None
+def _all_ways(
+    missing: Mapping[int, int], resources: Mapping[int, Resources], rooms: Sequence[Room]
+) -> Iterator[list[Placed] | None]:
+    yield from _quick_ways(missing, resources, rooms)
+    found = _orders(missing, resources, rooms)
+    for order in found:
+        yield in_proportion(order, missing, resources, _copies(rooms))
+    few = [number for number in FEW if number < _most_on_one(missing, resources, rooms)]
+    for number in (ANY_NUMBER, *few):
+        for order in found[:2]:
+            yield like_to_like(order, missing, resources, _copies(rooms), few=number)
+    if len(rooms) <= SMALL_ROOMS and sum(missing.values()) <= SMALL_WORKERS:
+        workers = [group for group in found[0] for _ in range(missing[group])]
+        yield _search(workers, resources, _copies(rooms))
 
 
-def _place(group: int, count: int, resources: Resources, rooms: list[Room], placed: list[Placed]) -> bool:
-    """Place `count` workers of one group; False if not all fit."""
-    if resources.gpus >= 1:
-        return _place_whole(group, count, resources, rooms, placed)
-    if resources.requires_gpu:
-        return _place_shares(group, count, resources, rooms, placed)
-    cpus = cpu_units(resources)
-    for room in sorted(rooms, key=Room.whole_gpus):
-        here = min(count, max(0, room.cpus) // cpus) if cpus else count
-        room.cpus -= here * cpus
-        placed += [Placed(group, room.node, ())] * here
-        count -= here
-        if not count:
-            return True
-    return count == 0
+def _orders(missing: Mapping[int, int], resources: Mapping[int, Resources], rooms: Sequence[Room]) -> list[list[int]]:
+    """The different orders in which groups may be placed."""
+    found: list[list[int]] = []
+    for order in orders((group for group, count in missing.items() if count), resources, rooms):
+        if order not in found:
+            found.append(order)
+    return found
 
 
-def _place_whole(group: int, count: int, resources: Resources, rooms: list[Room], placed: list[Placed]) -> bool:
-    """Whole GPUs, on the machines where fewest are left over."""
-    cpus, wanted = cpu_units(resources), int(resources.gpus)
-    for room in sorted(rooms, key=Room.whole_gpus):
-        while count and room.cpus >= cpus and room.whole_gpus() >= wanted:
-            gpus = [gpu for gpu, units in enumerate(room.gpus) if units == UNITS][:wanted]
-            worker = Placed(group, room.node, tuple((gpu, UNITS) for gpu in gpus))
-            take(room, worker, resources)
-            placed.append(worker)
-            count -= 1
-        if not count:
-            return True
-    return count == 0
+def _most_on_one(missing: Mapping[int, int], resources: Mapping[int, Resources], rooms: Sequence[Room]) -> int:
+    """Of the groups with GPUs, the most workers that one machine would have."""
+    shapes = [resources[group] for group, count in missing.items() if count and resources[group].requires_gpu]
+    return max((room.capacity(shape) for room in rooms for shape in shapes), default=0)
 
 
-def _place_shares(group: int, count: int, resources: Resources, rooms: list[Room], placed: list[Placed]) -> bool:
-    """Shares of a GPU, on the fullest GPUs they fit on, as many on each as go."""
-    cpus = cpu_units(resources)
-    slots = []
-    for position, room in enumerate(rooms):
-        for gpu, units in enumerate(room.gpus):
-            share = share_of_gpu(resources, room.gpu_memory_gb[gpu])
-            if share is not None and share <= units:
-                slots.append((units, position, gpu, share))
-    for units, position, gpu, share in sorted(slots):
-        room = rooms[position]
-        here = min(count, units // share, max(0, room.cpus) // cpus if cpus else count)
-        room.gpus[gpu] -= here * share
-        room.cpus -= here * cpus
-        placed += [Placed(group, room.node, ((gpu, share),))] * here
-        count -= here
-        if not count:
-            return True
-    return count == 0
+def _copies(rooms: Sequence[Room]) -> list[Room]:
+    return [room.copy() for room in rooms]
 
 
 def _search(workers: list[int], resources: Mapping[int, Resources], rooms: list[Room]) -> list[Placed] | None:

@@ -13,13 +13,16 @@ move downstream: the end of the stream needs no special case.
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from gristmill.engine.policies.packing import Packing, Placed, Room, cpu_units, pack
+from gristmill.engine.policies.packing import Packing, pack
 from gristmill.engine.policies.placement import UNITS, share_of_gpu
+from gristmill.engine.policies.rooms import Placed, Room, cpu_units
 from gristmill.stages.resources import Resources
 
 TOLERANCE = 0.002  # of theta, before the climb makes it exact
-MAX_CLIMB, MAX_CLIMB_LARGE, LARGE = 64, 2, 64  # steps; on more than LARGE machines a step gains next to nothing
+LARGE = 128  # machines; on more, what is left over hardly counts, and planning has to be quick
+MAX_CLIMB, MAX_CLIMB_LARGE = 64, 2  # steps
 EPSILON = 1e-9
 MARGIN = 1.03  # a change of workers must promise this much more work, or it is not worth the risk
 HORIZON_S = 600.0
@@ -78,17 +81,20 @@ def plan_workers(demands: Sequence[Demand], rooms: Sequence[Room], present: Sequ
     resources = {d.group: d.resources for d in demands}
     nodes = len(rooms)
 
-    def attempt(theta: float) -> WorkerPlan | None:
+    def attempt(theta: float, *, thorough: bool) -> WorkerPlan | None:
         wanted = {d.group: d.need(theta, nodes) for d in demands}
-        packing = pack(wanted, resources, rooms, present)
+        packing = pack(wanted, resources, rooms, present, thorough=thorough)
         return None if packing is None else WorkerPlan(throughput(demands, wanted), wanted, packing)
 
-    best = attempt(0.0)
+    quickly, thoroughly = partial(attempt, thorough=False), partial(attempt, thorough=True)
+    best = quickly(0.0) or thoroughly(0.0)
     if best is None:
         return None
     ceiling = min(area_bound(demands, rooms), min((d.most(nodes) for d in demands), default=math.inf))
-    best = _bisect(attempt, best, ceiling)
-    return _climb(attempt, best, demands, ceiling, MAX_CLIMB if nodes <= LARGE else MAX_CLIMB_LARGE)
+    best = _bisect(quickly, best, ceiling)
+    if nodes > LARGE:
+        return _climb(quickly, best, demands, ceiling, MAX_CLIMB_LARGE)
+    return _climb(thoroughly, _bisect(thoroughly, best, ceiling), demands, ceiling, MAX_CLIMB)
 
 
 def throughput(demands: Iterable[Demand], workers: dict[int, int]) -> float:

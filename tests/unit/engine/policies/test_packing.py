@@ -1,11 +1,14 @@
 """What is placed fits, what is there stays, and what does not fit is refused."""
 
+from collections import Counter
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gristmill.engine.policies.packing import Placed, Room, cpu_units, pack
+from gristmill.engine.policies.packing import pack
 from gristmill.engine.policies.placement import UNITS
+from gristmill.engine.policies.rooms import Placed, Room, cpu_units
 from gristmill.stages.resources import Resources
 
 
@@ -148,3 +151,39 @@ def test_every_machine_gets_its_part_where_one_group_after_another_does_not_fit(
 
     assert packing is not None
     assert {sum(w.group == 0 for w in packing.new if w.node == node) for node in range(10)} == {4}
+
+
+GROUPS_OF_32_CPUS = {0: Resources(cpus=5), 1: Resources(cpus=4, gpus=2)}
+
+
+def machines(count, *, cpus, gpus, first=0):
+    return [room(first + number, cpus=cpus, gpus=gpus) for number in range(count)]
+
+
+def test_workers_that_fit_together_in_certain_numbers_only_are_found_to_fit():
+    """4 of 5 CPUs beside 3 of 4 fill a machine of 32 CPUs, and 6 of 5 leave 2: no other mixture is as good."""
+    rooms = machines(43, cpus=32, gpus=8)
+
+    assert pack({0: 210, 1: 72}, GROUPS_OF_32_CPUS, rooms) is not None
+    assert pack({0: 210, 1: 72}, GROUPS_OF_32_CPUS, rooms, thorough=False) is None
+
+
+def test_who_needs_few_cpus_for_a_gpu_goes_where_there_are_few():
+    resources = {0: Resources(cpus=4, gpus=4), 1: Resources(cpus=1, gpus=0.1)}
+    rooms = [*machines(25, cpus=32, gpus=8), *machines(21, cpus=182, gpus=4, first=25)]
+
+    packing = pack({0: 63, 1: 320}, resources, rooms)
+
+    assert packing is not None
+    assert {worker.node for worker in packing.new if worker.group == 1} <= set(range(25, 46))
+
+
+def test_every_machine_has_its_part_where_cpus_and_gpus_run_out_together():
+    resources = {0: Resources(cpus=1, gpus=0.4), 1: Resources(cpus=1, gpus=0.1), 2: Resources(cpus=1, gpus=1)}
+    rooms = machines(62, cpus=64, gpus=8)
+
+    packing = pack({0: 370, 1: 3150, 2: 30}, resources, rooms)
+
+    assert packing is not None
+    on_each = Counter(worker.node for worker in packing.new if worker.group == 1)
+    assert max(on_each.values()) - min(on_each.values()) < 20
