@@ -140,4 +140,4 @@ class WorkerActor:
 def _gpu_ids() -> tuple[str, ...]:
     import ray
 
-    return tuple(map(str, ray.get_gpu_ids()))
+    return tuple(map(str, ray.get_gpu_ids())) if ray.is_initialized() else ()

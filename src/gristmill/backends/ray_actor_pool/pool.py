@@ -9,6 +9,7 @@ Ray says that the node is gone, the machine is lost with all that was on it.
 
 import contextlib
 import functools
+import math
 import os
 import queue
 import sys
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 LOOK_S = 1.0  # between two looks at the nodes; Ray answers in under a millisecond
 CLOSE_S = 5.0
+PATIENCE_S = 60.0  # for an actor to start: a second where its CPUs are free, and longer on a busy machine
 
 Answer = Callable[["Future[Any]"], list[e.Event]]
 
@@ -51,6 +53,8 @@ class _Worker:
     hearing: Hearing
     crumbs: str
     cpus_asked: float
+    started_at: float
+    waited_for_s: float = PATIENCE_S  # until its start is worth a word
     kill_reason: str | None = None
     posted: list[tuple[str, object]] = field(default_factory=list)  # goes out as one message
     posted_fds: list[int] = field(default_factory=list)
@@ -140,7 +144,8 @@ class RayPool:
             options["runtime_env"] = dict(plan.stages[0].runtime_env)
         actor = self._actor.options(**options).remote(number, group, list(sys.path), self._stages, self.settings)
         crumbs = f"{machine.crumbs}/{number}"
-        self._workers[number] = _Worker(plan, machine, actor, Hearing(number, self._shelf), crumbs, asked)
+        hearing = Hearing(number, self._shelf)
+        self._workers[number] = _Worker(plan, machine, actor, hearing, crumbs, asked, time.monotonic())
         actor.begin.options(concurrency_group=POSTING, num_returns=0).remote(crumbs)
         self._listen(number)
 
@@ -196,6 +201,7 @@ class RayPool:
         now = time.monotonic()
         if now - self._looked_at > LOOK_S:
             self._looked_at = now
+            self._speak_of_late_starters(now)
             events += self._look_at_nodes()
         return events
 
@@ -203,41 +209,37 @@ class RayPool:
         """Have `answer` called by a later poll; Ray calls from a thread of its own."""
         reference.future().add_done_callback(lambda future: self._answers.put((answer, future)))
 
+    def _ask(self, number: int, reference: Any, then: Callable[[_Worker, Any], list[e.Event]]) -> None:
+        """Have `then` called with what a worker answers, if it does and is still ours."""
+
+        def answered(future: "Future[Any]") -> list[e.Event]:
+            worker = self._workers.get(number)
+            if worker is None:
+                return []
+            error = future.exception()
+            return then(worker, future.result()) if error is None else self._failed(number, worker, error)
+
+        self._when_done(reference, answered)
+
     def _listen(self, number: int) -> None:
         listen = self._workers[number].actor.listen.options(concurrency_group=LISTENING)
-        self._when_done(listen.remote(), functools.partial(self._heard, number))
+        self._ask(number, listen.remote(), functools.partial(self._heard, number))
 
-    def _heard(self, number: int, future: "Future[Any]") -> list[e.Event]:
-        worker = self._workers.get(number)
-        if worker is None:
-            return []
-        error = future.exception()
-        if error is not None:
-            return self._failed(number, worker, error)
-        messages, count = future.result()
+    def _heard(self, number: int, worker: _Worker, said: tuple[list[Message], int]) -> list[e.Event]:
+        messages, count = said
         if not count:
             return self._understood(number, worker, messages, [])
         take = worker.actor.take.options(concurrency_group=LISTENING, num_returns=count + 1)
         out, *references = take.remote(count)
-        self._when_done(out, functools.partial(self._taken, number, messages, references))
+        self._ask(number, out, lambda worker, _: self._understood(number, worker, messages, references))
         return []
-
-    def _taken(
-        self, number: int, messages: list[Message], references: list[Any], future: "Future[Any]"
-    ) -> list[e.Event]:
-        worker = self._workers.get(number)
-        if worker is None:
-            return []
-        error = future.exception()
-        if error is not None:
-            return self._failed(number, worker, error)
-        return self._understood(number, worker, messages, references)
 
     def _understood(
         self, number: int, worker: _Worker, messages: list[Message], references: list[Any]
     ) -> list[e.Event]:
         fds = [self._blocks.add(reference) for reference in references]
         events = worker.hearing.events(messages, fds)
+        worker.waited_for_s = math.inf
         if worker.hearing.drained or worker.hearing.failed_setup:
             self._ray.kill(worker.actor)
             self._remove(number)
@@ -284,6 +286,17 @@ class RayPool:
                 self._remove(number)
         self._messages.append(f"node {machine.address} is gone; what was under way there is done again elsewhere")
         return [e.NodeLost(machine.number)]
+
+    def _speak_of_late_starters(self, now: float) -> None:
+        for worker in self._workers.values():
+            if now - worker.started_at > worker.waited_for_s:
+                worker.waited_for_s *= 4
+                need = worker.group.resources
+                self._messages.append(
+                    f"Ray has not started a worker of {worker.group.name} on node {worker.machine.address} for "
+                    f"{now - worker.started_at:.0f} s; it needs {need.cpus:g} CPUs and {need.gpus:g} GPUs there, which "
+                    "another program may be using (see: ray status)"
+                )
 
     def _look_at_nodes(self) -> list[e.Event]:
         for node in self.machines.fresh():

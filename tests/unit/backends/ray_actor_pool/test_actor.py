@@ -1,0 +1,111 @@
+"""A worker behind an actor's methods, called here without Ray: what is posted is done, said and handed over."""
+
+from mmap import mmap
+
+import pyarrow as pa
+import pytest
+
+from gristmill.backends.processes.crumbs import CRUMB, read_crumb
+from gristmill.backends.processes.wire import Parcel, pack, to_wire, unpack
+from gristmill.backends.ray_actor_pool.actor import WorkerActor
+from gristmill.backends.ray_actor_pool.object_blocks import ObjectBlocks
+from gristmill.backends.stage_pickle import pickled
+from gristmill.backends.worker import RunSettings
+from gristmill.engine.commands import Assignment, Care
+from gristmill.pipeline import Pipeline
+from gristmill.stages.base import ProcessingStage
+from gristmill.tasks import DocumentBatch
+
+LARGE = 1 << 16
+
+
+class Doubles(ProcessingStage[DocumentBatch, DocumentBatch]):
+    name = "doubles"
+
+    def process(self, task):
+        return [task, task.with_column("again", task.column("text"))]
+
+
+class NeverReady(ProcessingStage[DocumentBatch, DocumentBatch]):
+    name = "never_ready"
+
+    def setup(self, worker_metadata=None):
+        raise OSError("no model here")
+
+    def process(self, task):
+        return task
+
+
+def batch(size):
+    return DocumentBatch("given", pa.table({"text": ["x" * size]}))
+
+
+def begun(stage, tmp_path):
+    plan = Pipeline("p", stages=[stage]).plan(initial_tasks=[batch(1)])
+    actor = WorkerActor(3, 0, [], pickled(plan.groups), RunSettings())
+    actor.begin(str(tmp_path / "crumb"))
+    return actor
+
+
+def call(task, number=0):
+    blocks = ObjectBlocks()
+    parcel = pack(task, blocks)
+    assert parcel.body is not None
+    return ("call", [to_wire(Assignment(number, "item", None, Care.NORMAL, 0, (), "", 0), parcel)])
+
+
+def test_a_worker_says_that_it_is_ready_and_what_it_did(tmp_path):
+    actor = begun(Doubles(), tmp_path)
+    (ready,), none = actor.listen()
+    assert (ready[0], none) == ("ready", 0)
+
+    actor.post([call(batch(5))], [])
+    (done,), none = actor.listen()
+    assert (done[0], [made[1] for made in done[2]], none) == ("done", ["item.0000", "item.0001"], 0)
+
+
+def test_large_outputs_are_handed_over_in_order_when_they_are_asked_for(tmp_path):
+    actor = begun(Doubles(), tmp_path)
+    actor.listen()
+    actor.post([call(batch(20_000))], [])
+    (done,), count = actor.listen()
+    sizes = [made[5] for made in done[2] if made[4] is None]
+    out, *taken = actor.take(count)
+
+    assert out is True
+    assert [len(block) for block in taken] == sizes
+    header, size = done[2][-1][3], done[2][-1][5]
+    blocks = ObjectBlocks()
+    assert unpack(Parcel(header, None, size, blocks.add(taken[-1])), blocks).get_columns() == ["text", "again"]
+
+
+def test_a_drained_worker_says_so_last(tmp_path):
+    actor = begun(Doubles(), tmp_path)
+    actor.listen()
+    actor.post([("drain", None)], [])
+
+    assert actor.listen() == ([("drained",)], 0)
+
+
+def test_a_set_up_that_fails_is_told_with_its_traceback(tmp_path):
+    ((kind, error),), _ = begun(NeverReady(), tmp_path).listen()
+
+    assert kind == "setup_failed"
+    assert "no model here" in error
+
+
+def test_crumbs_are_where_a_keeper_finds_them(tmp_path):
+    actor = begun(Doubles(), tmp_path)
+    actor.listen()
+    actor.post([call(batch(5))], [])
+    actor.listen()
+    with (tmp_path / "crumb").open("r+b") as file, mmap(file.fileno(), CRUMB.size) as left:
+        assert read_crumb(bytes(left)) == (0, 0, 1)
+
+
+@pytest.mark.parametrize("size", [1, LARGE])
+def test_a_block_is_what_was_written_into_it(size):
+    blocks = ObjectBlocks()
+    number = blocks.create(size, lambda view: view.__setitem__(slice(None), b"a" * size))
+
+    assert bytes(blocks.map_read_only(number, size)) == b"a" * size
