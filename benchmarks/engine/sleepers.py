@@ -7,6 +7,7 @@ their times from the same generator as in virtual time, so both meet the same wo
 import time
 from dataclasses import dataclass, field
 
+from gristmill.backends.base import BaseExecutor
 from gristmill.backends.local import LocalExecutor
 from gristmill.backends.run_result import RunResult
 from gristmill.backends.simulated.chance import Chance
@@ -40,8 +41,13 @@ class Sleeper(ProcessingStage[EmptyTask, EmptyTask]):
         return task
 
 
-def run_for_real(spec: SimulationSpec, *, checkpoint_path: str | None = None) -> RunResult:
-    """Run a spec of one node and no faults; with a path, what was measured is left there."""
+def run_for_real(
+    spec: SimulationSpec, *, checkpoint_path: str | None = None, executor: BaseExecutor | None = None
+) -> RunResult:
+    """Run a spec of one node and no faults; with a path, what was measured is left there.
+
+    Another executor than the local one has to have the resources of the spec.
+    """
     (node,) = spec.nodes
     stages = [
         Sleeper(spec=spec, group=i).with_(
@@ -54,7 +60,7 @@ def run_for_real(spec: SimulationSpec, *, checkpoint_path: str | None = None) ->
         task = EmptyTask()
         task._metadata["item"] = f"item-{i:06d}"
         tasks.append(task)
-    executor = LocalExecutor(
+    executor = executor or LocalExecutor(
         num_workers=int(node.cpus),
         gpus=node.gpus,
         gpu_memory_gb=node.gpu_memory_gb,
