@@ -40,7 +40,15 @@ def _phone_number(text: str) -> int:
 def _ip_address(text: str) -> int:
     # "::" is punctuation, and "a::b" a name in a program.
     plausible = "." in text or (any(character.isdigit() for character in text) and (text[0] == ":" or len(text) > 5))
-    return len(text) if plausible and is_ip_address(text) else 0
+    return len(text) if plausible and is_ip_address(text) and not _is_section_number(text) else 0
+
+
+def _is_section_number(text: str) -> bool:
+    """Four different single digits, as in 1.2.3.4: headings and versions look so, and hardly an address in use does.
+
+    Those of one digit four times are name servers that many texts mention (1.1.1.1, 8.8.8.8, 9.9.9.9).
+    """
+    return len(text) == len("1.2.3.4") and text.count(".") == 3 and len(set(text)) > 2
 
 
 def _card_number(text: str) -> int:
