@@ -1,0 +1,123 @@
+"""The same pipeline gives the same bytes and the same account on every executor."""
+
+import pytest
+from tests.jsonl_files import contents, write_documents
+from tests.parity.executors import EXECUTORS, local
+
+from gristmill.backends.local import LocalExecutor
+from gristmill.pipeline import Pipeline
+from gristmill.stages.base import ProcessingStage
+from gristmill.stages.deduplication.exact.workflow import ExactDeduplicationWorkflow
+from gristmill.stages.deduplication.fuzzy.workflow import FuzzyDeduplicationWorkflow
+from gristmill.stages.text.filters import Score, ScoreFilter
+from gristmill.stages.text.filters.heuristic import NonAlphaNumericFilter, WordCountFilter
+from gristmill.stages.text.io.reader import JsonlReader
+from gristmill.stages.text.io.writer import JsonlWriter
+from gristmill.stages.text.modifiers import Modify
+from gristmill.stages.text.modifiers.string import NewlineNormalizer
+from gristmill.tasks import DocumentBatch
+from gristmill.testing.contracts.executor import counts_of
+
+pytestmark = pytest.mark.slow
+
+FILES, ROWS = 3, 40
+
+
+class Splits(ProcessingStage[DocumentBatch, DocumentBatch]):
+    """Several tasks of one, in workers of its own."""
+
+    name = "splits"
+    fusible = False
+
+    def process(self, task):
+        return [task.slice(start, 7) for start in range(0, task.num_items, 7)]
+
+
+class FailsOnSome(ProcessingStage[DocumentBatch, DocumentBatch]):
+    name = "fails_on_some"
+
+    def setup(self, worker_metadata=None):
+        self._bad = {13, 57}
+
+    def process(self, task):
+        found = sorted(self._bad.intersection(task.column("n").to_pylist()))
+        if found:
+            raise ValueError(f"cannot do {found}")
+        return task
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("parity") / "in"
+    for file in range(FILES):
+        rows = [ROWS * file + row for row in range(ROWS)]
+        # Every seventh text is that of the document seven before it, every fifth nearly that of the one before.
+        words = [f"stone mill river {n - n % 7} grain sack {n // 5} " * 9 for n in rows]
+        write_documents(
+            directory / f"{file}.jsonl",
+            [{"id": f"d{n}", "n": n, "text": word * (n % 4) + "\r\n"} for n, word in zip(rows, words, strict=True)],
+        )
+    return directory
+
+
+def text(corpus, out, executor):
+    stages = [
+        JsonlReader(str(corpus), blocksize="16KB"),
+        Modify(NewlineNormalizer()),
+        ScoreFilter(WordCountFilter(min_words=20), score_field="words"),
+        ScoreFilter(NonAlphaNumericFilter(0.4)),
+        JsonlWriter(str(out / "clean")),
+    ]
+    return counts_of(Pipeline("text", stages=stages).run(executor, rejects_path=out / "rejects"))
+
+
+def custom(corpus, out, executor):
+    stages = [
+        JsonlReader(str(corpus)),
+        Splits(),
+        FailsOnSome(),
+        Score(len, "chars"),
+        JsonlWriter(str(out / "clean")),
+    ]
+    return counts_of(Pipeline("custom", stages=stages).run(executor))
+
+
+def exact(corpus, out, executor):
+    workflow = ExactDeduplicationWorkflow(str(out), str(corpus), "jsonl", id_field="id", perform_removal=True)
+    return workflow.run(executor=executor).get_metadata("num_duplicates")
+
+
+def fuzzy(corpus, out, executor):
+    workflow = FuzzyDeduplicationWorkflow(None, str(out), str(corpus), "jsonl", id_field="id", perform_removal=True)
+    return workflow.run(executor=executor).get_metadata("num_duplicates")
+
+
+@pytest.fixture(scope="module")
+def expected(corpus, tmp_path_factory):
+    """What one process gives, made when it is first asked for."""
+    made = {}
+
+    def look(pipeline):
+        if pipeline not in made:
+            out = tmp_path_factory.mktemp(pipeline.__name__)
+            made[pipeline] = (pipeline(corpus, out, LocalExecutor(num_workers=0)), contents(out))
+        return made[pipeline]
+
+    return look
+
+
+@pytest.fixture(params=EXECUTORS)
+def executor(request):
+    if request.param is not local:
+        request.getfixturevalue("ray_cluster")
+    return request.param()
+
+
+@pytest.mark.timeout(280)
+@pytest.mark.parametrize("pipeline", [text, custom, exact, fuzzy])
+def test_bytes_and_books_are_those_of_one_process(executor, pipeline, corpus, expected, tmp_path):
+    account, files = expected(pipeline)
+
+    assert account
+    assert pipeline(corpus, tmp_path, executor) == account
+    assert contents(tmp_path) == files
