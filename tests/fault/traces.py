@@ -27,9 +27,12 @@ def temporary_files(work):
 
 
 def shared_memory():
-    """Named blocks of shared memory, which gristmill never makes."""
+    """Named blocks of shared memory, which gristmill never makes.
+
+    Not semaphores: the directory is the whole machine's, and every pool of `multiprocessing` has some in it.
+    """
     names = SHARED_MEMORY.iterdir() if SHARED_MEMORY.is_dir() else ()
-    return {path.name for path in names if path.name.startswith(("gristmill", "psm_", "sem."))}
+    return {path.name for path in names if path.name.startswith(("gristmill", "psm_"))}
 
 
 def ledger(work):
