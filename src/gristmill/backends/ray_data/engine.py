@@ -1,6 +1,8 @@
 """`RayDataEngine`: builds the dataset of a plan and lets Ray Data stream it."""
 
-from collections.abc import Sequence
+import contextlib
+import logging
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,7 +35,7 @@ class RayDataEngine:
             return
         import ray.data
 
-        with ray.data.DataContext.current(self._context()):
+        with _quiet(), ray.data.DataContext.current(self._context()):
             for _ in self._dataset(sources, registrar).iter_internal_ref_bundles():
                 pass  # nothing comes out at the end: receipts went to the registrar
 
@@ -68,3 +70,15 @@ class RayDataEngine:
         if given:
             context.execution_options.resource_limits = ExecutionResources(**given)
         return context
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Ray Data tells the terminal how it is doing; what a run has to say is in its books."""
+    logger = logging.getLogger("ray.data")
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
