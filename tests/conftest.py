@@ -2,7 +2,7 @@
 
 import pytest
 from hypothesis import settings
-from tests.ray_cluster import connected, started
+from tests.ray_cluster import NODE, connected, started
 
 # No deadline: other work on the machine must not decide whether a property holds.
 settings.register_profile("steady", deadline=None)
@@ -29,3 +29,12 @@ def ray_cluster(cluster):
     """The same, with this process connected to it: while it is, a pipeline without an executor runs there."""
     with connected(cluster):
         yield cluster
+
+
+@pytest.fixture(scope="module")
+def xenna_cluster(ray_cluster):
+    """The same with a second node: Cosmos-Xenna wants a core for each of its stages, and some to spare."""
+    node = ray_cluster.add_node(**{**NODE, "num_cpus": 3})
+    ray_cluster.wait_for_nodes()
+    yield ray_cluster
+    ray_cluster.remove_node(node)

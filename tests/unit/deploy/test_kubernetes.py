@@ -9,6 +9,7 @@ import pytest
 import yaml
 from tests.unit.deploy.rayjob_schema import RAY_JOB, VOLUME_CLAIM
 
+from gristmill.backends.options import EXECUTORS
 from gristmill.config.shipped import find_recipe
 
 DIRECTORY = Path(__file__).parents[3] / "deploy" / "kubernetes"
@@ -80,6 +81,7 @@ def test_the_command_is_one_gristmill_understands(job):
 
     assert words[:2] == ["gristmill", "run"]
     assert find_recipe(words[2])
+    assert words[words.index("--executor") + 1] in EXECUTORS
 
 
 def test_the_image_has_the_version_of_ray_the_job_names(job):

@@ -6,6 +6,7 @@ kills its workers when it is done with them, so `teardown` of stages is not run 
 
 import contextlib
 import os
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +26,7 @@ from gristmill.errors import ConfigError, MissingDependency
 # Xenna asks the dashboard for 40,000 actors, which one that was not told so refuses: every Ray answers for this many.
 API_LIMIT = 10_000
 MOST_ROUNDS = 100  # each ends with the death of a worker; a document that kills is found within six
+DASHBOARD_S = 30.0  # a cluster that has just been started may take so long to answer
 SET_BY_XENNA = (
     "RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES",
     "RAY_MAX_LIMIT_FROM_API_SERVER",
@@ -45,17 +47,23 @@ def import_xenna() -> Any:  # a module without types
 
 
 def check_dashboard() -> None:
-    """Raise ConfigError if the cluster has no dashboard: Xenna asks it for its actors."""
+    """Raise ConfigError if the cluster has no dashboard: Xenna asks it for its actors. It starts after all else."""
     from ray.util.state import list_nodes
     from ray.util.state.exception import RayStateApiException
 
-    try:
-        list_nodes(limit=1)
-    except (RayStateApiException, OSError) as error:
-        raise ConfigError(
-            "XennaExecutor: expected a Ray cluster with its dashboard, which Cosmos-Xenna asks about workers; it does "
-            f"not answer ({type(error).__name__}). Install ray[default], start the head with --include-dashboard=true"
-        ) from error
+    deadline = time.monotonic() + DASHBOARD_S
+    while True:
+        try:
+            list_nodes(limit=1)
+            return
+        except (RayStateApiException, OSError) as error:
+            if time.monotonic() > deadline:
+                raise ConfigError(
+                    "XennaExecutor: expected a Ray cluster with its dashboard, which Cosmos-Xenna asks about workers; "
+                    f"it does not answer ({type(error).__name__}). Install ray[default], start the head with "
+                    "--include-dashboard=true"
+                ) from error
+        time.sleep(1.0)
 
 
 @dataclass(frozen=True)
