@@ -46,7 +46,7 @@ def import_xenna() -> Any:  # a module without types
     return v1
 
 
-def check_dashboard() -> None:
+def check_dashboard(cluster: RayCluster) -> None:
     """Raise ConfigError if the cluster has no dashboard: Xenna asks it for its actors. It starts after all else."""
     from ray.util.state import list_nodes
     from ray.util.state.exception import RayStateApiException
@@ -54,7 +54,7 @@ def check_dashboard() -> None:
     deadline = time.monotonic() + DASHBOARD_S
     while True:
         try:
-            list_nodes(limit=1)
+            list_nodes(address=cluster.address, limit=1)  # there may be other clusters on this machine
             return
         except (RayStateApiException, OSError) as error:
             if time.monotonic() > deadline:

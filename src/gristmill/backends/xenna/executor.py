@@ -79,7 +79,7 @@ class XennaExecutor(BaseExecutor):
 
         import_xenna()
         cluster = connect("XennaExecutor", dashboard=True)
-        check_dashboard()
+        check_dashboard(cluster)
         config, groups = self.settings(), run.plan.groups
         specs = [stage_spec(group) for group in groups]
         check_size(config, groups, specs, cluster.cpus)

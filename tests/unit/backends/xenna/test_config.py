@@ -32,7 +32,7 @@ def test_the_defaults_are_those_users_know():
     ("config", "message"),
     [
         ({"execution_mod": "batch"}, "got 'execution_mod'; did you mean 'execution_mode'?"),
-        ({"memory_limit": "1GB"}, "got 'memory_limit'. LocalExecutor has it"),
+        ({"memory_limit": "1GB"}, "got 'memory_limit'. LocalExecutor and RayActorPoolExecutor have it"),
         ({"execution_mode": "serving"}, "execution_mode: invalid enum value 'serving'"),
         ({"cpu_allocation_percentage": 95}, "expected cpu_allocation_percentage in (0, 1]; got 95"),
         ({"autoscale_interval_s": "often"}, "autoscale_interval_s: expected float, got str"),
