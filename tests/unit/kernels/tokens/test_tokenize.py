@@ -97,3 +97,13 @@ def test_time_grows_with_the_length_of_one_piece_and_no_faster(piece):
     tokens = Tokenizer().cut(column([text]))
 
     assert records(tokens.lexicon)[tokens.ids][:, 2].sum() == len(text.encode())
+
+
+def test_a_batch_with_more_different_words_than_are_remembered_is_cut_all_the_same():
+    tokenizer = Tokenizer()
+    numbers = list(map(str, range(300_000)))
+    tokens = tokenizer.cut(column(["a few words", " ".join(numbers), "a few words"]))
+
+    assert tokens.num_tokens.tolist() == [3, len(numbers), 3]
+    assert tokens.ids[:3].tolist() == tokens.ids[-3:].tolist()
+    assert tokenizer.cut(column(["a few words"])).num_tokens.tolist() == [3]

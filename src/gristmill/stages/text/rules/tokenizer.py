@@ -17,8 +17,8 @@ from gristmill.stages.compiled_kernel import CompiledKernel, source_digest
 from gristmill.stages.text.statistics.text_column import TextColumn
 from gristmill.storage.byte_cache import cached_bytes
 
-_LEXICON_BITS = 17  # 13 MB; half of 2**17 pieces are those of about 5 MB of prose
-_FULL = 0.5  # beyond that, a batch may not find room
+_LEXICON_BITS = 19  # 46 MB once it is full; a batch of 10 MB has 150,000 different pieces, and half of 2**19 fit
+_FULL = 0.6  # beyond that, a batch may not find room
 _COUNTS = 5  # as in kernels/tokens/tokenize.py, which may only be imported to be compiled
 _SCRATCH_PER_BYTE = 6
 _PIECE = 5  # numbers for each piece
