@@ -34,8 +34,11 @@ setup: $(DEV) ## create .venv with everything needed to work on gristmill
 demo: $(CORE) ## curate a small corpus and say where to look next (installs the core only)
 	@$(PY) examples/demo/run_demo.py
 
-test: $(DEV) ## run every test, those that kill processes included
-	$(PYTEST) -n $(JOBS) -m "not bench" tests
+test: $(DEV) ## run the tests, those that kill processes included
+	$(PYTEST) -n $(JOBS) -m "not bench and not cluster" tests
+
+test-cluster: $(DEV) ## run the tests that start a Ray cluster on this machine
+	$(PYTEST) -n $(JOBS) -m cluster tests
 
 test-nightly: $(DEV) ## run the property tests of the engine over thousands of seeds; takes the night's first half hour
 	GRISTMILL_SEEDS=5000 $(PYTEST) -n $(JOBS) --timeout 7200 tests/property
