@@ -5,7 +5,12 @@ import pytest
 from gristmill.backends.ray_actor_pool import RayActorPoolExecutor
 from gristmill.testing.contracts import ExecutorContract
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("ray_cluster"), pytest.mark.cluster, pytest.mark.xdist_group("ray")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.usefixtures("ray_cluster"),
+    pytest.mark.cluster,
+    pytest.mark.xdist_group("ray"),
+]
 
 
 class TestActors(ExecutorContract):

@@ -5,7 +5,12 @@ import pytest
 from gristmill.backends.ray_data import RayDataExecutor
 from gristmill.testing.contracts import ExecutorContract
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("ray_cluster"), pytest.mark.cluster, pytest.mark.xdist_group("ray")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.usefixtures("ray_cluster"),
+    pytest.mark.cluster,
+    pytest.mark.xdist_group("ray"),
+]
 
 
 class TestRayData(ExecutorContract):

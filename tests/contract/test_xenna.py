@@ -6,7 +6,12 @@ from gristmill.backends.xenna import XennaExecutor
 from gristmill.testing.contracts import ExecutorContract
 
 pytest.importorskip("cosmos_xenna", reason="cosmos-xenna is an extra")
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("xenna_cluster"), pytest.mark.cluster, pytest.mark.xdist_group("ray")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.usefixtures("xenna_cluster"),
+    pytest.mark.cluster,
+    pytest.mark.xdist_group("ray"),
+]
 
 
 class TestXenna(ExecutorContract):

@@ -16,7 +16,13 @@ from gristmill.stages.text.io.writer import JsonlWriter
 
 ROWS, KILLER = 10, 13
 
-pytestmark = [pytest.mark.slow, pytest.mark.fault, pytest.mark.cluster, pytest.mark.xdist_group("ray"), pytest.mark.timeout(600)]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.fault,
+    pytest.mark.cluster,
+    pytest.mark.xdist_group("ray"),
+    pytest.mark.timeout(600),
+]
 
 
 class EndsItsWorker(ProcessingStage):
