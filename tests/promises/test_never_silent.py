@@ -109,7 +109,7 @@ def test_a_worker_killed_for_memory_is_reported_as_that_with_its_last_document(t
     counted.write_text("oom_kill 7\n")
     monkeypatch.setattr(memory, "CGROUP", tmp_path)
     pipeline = Pipeline("large", stages=[TakesTooMuch(counted)])
-    result = pipeline.run(LocalExecutor(num_workers=1, memory_limit="1GB"), initial_tasks=[batch(11, 12, 13, 14)])
+    result = pipeline.run(LocalExecutor(num_workers=1, memory_limit="8GB"), initial_tasks=[batch(11, 12, 13, 14)])
 
     assert result[0].to_pyarrow()["n"].to_pylist() == [11, 12, 14]
     words = "ended: killed by the system because memory ran out (in stage takes_too_much, document 2)"
