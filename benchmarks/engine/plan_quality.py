@@ -60,7 +60,7 @@ def quality(seed: int) -> tuple[float, float]:
     demands, rooms = instance(seed)
     plan = plan_workers(demands, rooms)
     bounds = [pattern_bound(demands, rooms, whole_workers=whole) for whole in (False, True)]
-    loose, close = (1.0 if plan is None or not bound else plan.theta / bound for bound in bounds)
+    loose, close = (1.0 if plan is None or not bound else float(plan.theta / bound) for bound in bounds)
     return loose, close
 
 
