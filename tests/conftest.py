@@ -4,8 +4,9 @@ import pytest
 from hypothesis import settings
 from tests.ray_cluster import NODE, connected, started
 
-# No deadline: other work on the machine must not decide whether a property holds.
-settings.register_profile("steady", deadline=None)
+# No deadline: other work on the machine must not decide whether a property holds. The same examples in every run: what
+# is found by chance belongs into a test of its own, and not into somebody else's build.
+settings.register_profile("steady", deadline=None, derandomize=True)
 settings.load_profile("steady")
 
 

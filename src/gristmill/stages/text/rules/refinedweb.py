@@ -45,7 +45,8 @@ class RefinedWebLines(RuleSet):
 
     def measure_document(self, text: str) -> Measures:
         before, left = len(counted_words(text)), len(counted_words(self.rewrite_document(text)))
-        return {"words_left": left, "share_of_words_removed": share(before - left, before)}
+        # A line separator that is stripped may lay bare a word that was not counted before.
+        return {"words_left": left, "share_of_words_removed": share(max(0, before - left), before)}
 
     def rewrite_document(self, text: str) -> str:
         text = _MANY_NEWLINES.sub("\n\n", text)

@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from tests.unit.stages.text.rules.documents import ODD, documents
 
 from gristmill.errors import ConfigError
@@ -20,6 +20,7 @@ SETS = [DolmaGopher(), DolmaGopher(tagger="gopher_v1"), DclmGopherQuality(), Dcl
 
 @pytest.mark.parametrize("rules", SETS, ids=lambda rules: rules.name)
 @given(text=documents)
+@example(text="\u2028privacy policy ")
 @settings(deadline=None)
 def test_every_text_has_every_measure(rules, text):
     measures = rules.measure_document(text)
