@@ -4,8 +4,8 @@ The other engine runs in a thread of this process, and is given the source parti
 outputs are not looked at: everything about the run comes through the registrar, whose answers are small.
 """
 
-import threading
 from collections.abc import Callable, Sequence
+from multiprocessing.pool import AsyncResult, ThreadPool
 from typing import Protocol
 
 from gristmill.backends.base import RunOptions
@@ -41,21 +41,6 @@ class Engine(Protocol):
         ...
 
 
-class _Thread(threading.Thread):
-    """The engine at work. A daemon, so that a stuck engine does not keep the process from ending."""
-
-    def __init__(self, work: Callable[[], None]) -> None:
-        super().__init__(name="gristmill-engine", daemon=True)
-        self._work = work
-        self.error: Exception | None = None
-
-    def run(self) -> None:
-        try:
-            self._work()
-        except Exception as error:
-            self.error = error
-
-
 def drive(run: Run, engine: Engine, *, logging_interval: float) -> Ending:
     """Drive a run to its end."""
     registrar = RemoteRegistrar.start()
@@ -64,10 +49,12 @@ def drive(run: Run, engine: Engine, *, logging_interval: float) -> Ending:
     plan = run.plan
     left = [index for index in range(len(plan.sources)) if index not in run.books.records]
     sources = [pack(index, plan.source_names[index], plan.sources[index]) for index in left]
-    thread = _Thread(lambda: engine.run(sources, registrar))
+    errors: list[BaseException] = []
+    threads = ThreadPool(1)  # of daemons, so that a stuck engine does not keep the process from ending
     with run.stop.only_noted():
-        thread.start()
-        outcome = loop.follow(thread)
+        work = threads.apply_async(engine.run, (sources, registrar), error_callback=errors.append)
+        threads.close()
+        outcome = loop.follow(work, errors)
     return Ending(outcome, messages=loop.view.messages, tell=loop.tell_end)
 
 
@@ -82,23 +69,23 @@ class _Loop:
         self.view = View(run, self._books, logging_interval)
         self._stopping = ""
 
-    def follow(self, thread: _Thread) -> Finish:
-        """Until the engine is done."""
+    def follow(self, work: AsyncResult[None], errors: Sequence[BaseException]) -> Finish:
+        """Until the engine is done. Whatever has stopped it is in `errors` by then."""
         failure = ""
         while not failure:
-            alive = thread.is_alive()
+            alive = not work.ready()
             failure = self._take()  # after having asked: what was reported before the end is not missed
             self.view.tell()
             if not alive:
                 break
             self._stop_if_asked()
-            thread.join(POLL_S)
+            work.wait(POLL_S)
         if failure:
             return Finish("failed", failure)
         if self._stopping:
             return Finish(self._stopping)
-        if thread.error is not None:
-            return Finish("failed", f"{type(thread.error).__name__}: {thread.error}")
+        if errors:
+            return Finish("failed", f"{type(errors[0]).__name__}: {errors[0]}")
         missing = len(self._run.plan.sources) - len(self._run.books.records)
         if missing:
             return Finish("failed", f"the engine ended with {missing} source partitions undone; run again to continue")

@@ -22,11 +22,11 @@ from gristmill.backends.processes.hearing import Hearing
 from gristmill.backends.processes.launch import Server
 from gristmill.backends.processes.memory import oom_kills, resident_bytes
 from gristmill.backends.processes.parcel_shelf import ParcelShelf
+from gristmill.backends.processes.posting import Posting
 from gristmill.backends.processes.wire import pack
 from gristmill.backends.stage_pickle import pickled
 from gristmill.backends.worker import RunSettings
 from gristmill.engine import events as e
-from gristmill.engine.commands import Assignment
 from gristmill.engine.plan import AnyTask, Group
 from gristmill.errors import ConfigError, RunFailed
 
@@ -47,7 +47,7 @@ class _Worker:
 
 
 @dataclass
-class ProcessPool:
+class ProcessPool(Posting):
     """Worker processes forked by a fork server."""
 
     groups: tuple[Group, ...]
@@ -67,9 +67,6 @@ class ProcessPool:
 
     def pack(self, task: AnyTask) -> int:
         return self._shelf.put(pack(task))
-
-    def release(self, payload: int) -> None:
-        self._shelf.release(payload)
 
     def keep(self, payload: int) -> Callable[[], AnyTask]:
         return self._shelf.keep(payload)
@@ -122,9 +119,6 @@ class ProcessPool:
             self._flush_control(wait=True)
         os.close(crumb_fd)
 
-    def drain(self, number: int) -> None:
-        self._post(number, ("drain", None))
-
     def kill(self, number: int, reason: str) -> None:
         worker = self._workers.get(number)
         if worker is not None and worker.pid is not None and worker.status is None:
@@ -133,16 +127,6 @@ class ProcessPool:
                 os.kill(worker.pid, signal.SIGKILL)
 
     # Sending
-
-    def send(self, number: int, assignments: list[Assignment]) -> None:
-        call, fds = self._shelf.call(assignments)
-        self._post(number, ("call", call), fds)
-
-    def recall(self, number: int, tasks: tuple[int, ...]) -> None:
-        self._post(number, ("recall", tasks))
-
-    def grant(self, number: int, task: int) -> None:
-        self._post(number, ("grant", task))
 
     def _post(self, number: int, message: tuple[str, object], fds: Sequence[int] = ()) -> None:
         worker = self._workers.get(number)

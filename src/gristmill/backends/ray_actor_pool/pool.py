@@ -14,7 +14,7 @@ import os
 import queue
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from gristmill.backends.processes.crumbs import CRUMB, place_of, read_crumb
 from gristmill.backends.processes.hearing import Hearing
 from gristmill.backends.processes.memory import resident_bytes
 from gristmill.backends.processes.parcel_shelf import ParcelShelf
+from gristmill.backends.processes.posting import Posting
 from gristmill.backends.processes.wire import BlockLost, pack
 from gristmill.backends.ray_actor_pool.actor import LISTENING, POSTING, WorkerActor
 from gristmill.backends.ray_actor_pool.machines import OPEN_S, Machine, Machines
@@ -30,7 +31,6 @@ from gristmill.backends.ray_actor_pool.object_blocks import ObjectBlocks
 from gristmill.backends.stage_pickle import pickled
 from gristmill.backends.worker import RunSettings
 from gristmill.engine import events as e
-from gristmill.engine.commands import Assignment
 from gristmill.engine.plan import AnyTask, Group
 from gristmill.engine.policies.placement import UNITS, share_of_gpu
 from gristmill.errors import RunFailed
@@ -60,7 +60,7 @@ class _Worker:
     posted_fds: list[int] = field(default_factory=list)
 
 
-class RayPool:
+class RayPool(Posting):
     """Actors on the machines of a cluster."""
 
     def __init__(self, groups: tuple[Group, ...], settings: RunSettings, machines: Machines) -> None:
@@ -83,9 +83,6 @@ class RayPool:
         if parcel.fd >= 0:
             self._blocks.store(parcel.fd)
         return self._shelf.put(parcel)
-
-    def release(self, payload: int) -> None:
-        self._shelf.release(payload)
 
     def keep(self, payload: int) -> Callable[[], AnyTask]:
         try:
@@ -149,9 +146,6 @@ class RayPool:
         actor.begin.options(concurrency_group=POSTING, num_returns=0).remote(crumbs)
         self._listen(number)
 
-    def drain(self, number: int) -> None:
-        self._post(number, ("drain", None))
-
     def kill(self, number: int, reason: str) -> None:
         worker = self._workers.get(number)
         if worker is not None:
@@ -160,21 +154,11 @@ class RayPool:
 
     # Sending
 
-    def send(self, number: int, assignments: list[Assignment]) -> None:
-        call, fds = self._shelf.call(assignments)
-        self._post(number, ("call", call), fds)
-
-    def recall(self, number: int, tasks: tuple[int, ...]) -> None:
-        self._post(number, ("recall", tasks))
-
-    def grant(self, number: int, task: int) -> None:
-        self._post(number, ("grant", task))
-
-    def _post(self, number: int, message: tuple[str, object], fds: list[int] | None = None) -> None:
+    def _post(self, number: int, message: tuple[str, object], fds: Sequence[int] = ()) -> None:
         worker = self._workers.get(number)
         if worker is not None:
             worker.posted.append(message)
-            worker.posted_fds += fds or []
+            worker.posted_fds += fds
             self._dirty[number] = None
 
     def flush(self) -> None:
