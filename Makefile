@@ -7,6 +7,9 @@ PIP := $(PY) -m pip install --quiet --disable-pip-version-check -c constraints.t
 PYTEST := $(PY) -m pytest --dist loadgroup
 JOBS ?= 2
 
+# The tests start hundreds of processes: where Python may not keep what it compiles, each takes twice as long to start.
+unexport PYTHONDONTWRITEBYTECODE
+
 # A stamp is younger than what it was installed from, so a second call installs nothing.
 CORE := $(VENV)/.installed-core
 DEV := $(VENV)/.installed-dev

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from gristmill.backends.run_result import LazyTasks, RunResult
@@ -30,7 +29,7 @@ class Books:
         for name, counts in record.counts:
             self.totals[name].add(counts)
         self.input_bytes_done += self.plan.sources[record.root].nbytes
-        self.records[record.root] = replace(record, counts=())
+        self.records[record.root] = record._replace(counts=())
 
     def result(self, *, run_dir: Path | None, rejects_path: str | None) -> RunResult:
         """Return the result, tasks and files in the order of the source partitions."""

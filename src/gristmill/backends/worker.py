@@ -9,7 +9,9 @@ import pickle
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+
+import msgspec
 
 from gristmill.backends.isolation import Isolation, Job, LeaveCrumb, Result, StageRaised, describe, record_of
 from gristmill.backends.side_files import SideFiles
@@ -25,16 +27,15 @@ from gristmill.tasks import FileGroupTask, StagedFile, StagePerfStats, Task
 from gristmill.tasks.document_check import is_document_batch
 
 
-@dataclass(slots=True)
-class JobResult:
+class JobResult(msgspec.Struct, eq=False):
     """What became of a task."""
 
-    outputs: list[tuple[str, AnyTask]] = field(default_factory=list)
-    counts: tuple[StageCounts, ...] = ()
-    files: list[StagedFile] = field(default_factory=list)  # written by stages, to be published with the commit
-    side_files: list[StagedFile] = field(default_factory=list)
-    lines_read: list[tuple[str, int, int]] = field(default_factory=list)
-    notes: dict[tuple[int, str], int] = field(default_factory=dict)  # side files so far, by stage and item
+    counts: tuple[StageCounts, ...]
+    outputs: list[tuple[str, AnyTask]] = []  # each result gets its own
+    files: list[StagedFile] = []  # written by stages, to be published with the commit
+    side_files: list[StagedFile] = []
+    lines_read: list[tuple[str, int, int]] = []
+    notes: dict[tuple[int, str], int] = {}  # side files so far, by stage and item
     useful_s: float = 0.0
     attempt: str = ""
 
@@ -48,8 +49,7 @@ class JobFailure:
     transient: bool
 
 
-@dataclass(slots=True)
-class _Item:
+class _Item(msgspec.Struct, eq=False):
     """A task on its way through the group, and the job it belongs to."""
 
     job: int
@@ -151,9 +151,7 @@ class GroupRunner:
 
     def _run_together(self, jobs: Sequence[Job], emit: Callable[[int, str, AnyTask], None]) -> list[JobResult]:
         started = time.perf_counter()
-        results = [
-            JobResult(counts=tuple(StageCounts() for _ in self.stages), attempt=str(job.attempt)) for job in jobs
-        ]
+        results = [JobResult(tuple([StageCounts() for _ in self.stages]), attempt=str(job.attempt)) for job in jobs]
         items = []
         for number, job in enumerate(jobs):
             # A stage may set attributes of its input, and the job may have to be done again with what it was given.

@@ -6,14 +6,14 @@ had vanished and it was done again) counts once: the later line holds. Reading a
 
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
+from typing import NamedTuple
 
 from gristmill.metrics.stage_counts import StageCounts
 from gristmill.tasks import StagedFile
 
 
-@dataclass(frozen=True)
-class CommitRecord:
+class CommitRecord(NamedTuple):
     """Everything that came out of one source partition."""
 
     root: int

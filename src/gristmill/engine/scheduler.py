@@ -85,6 +85,7 @@ class Scheduler:
         self.finished = False
         self.out: list[c.Command] = []
         self.next_task = 0
+        self._handed_back: dict[int, WorkerRecord] = {}  # those whose load has changed since they were filed
         self._apply: dict[type, Callable[..., None]] = {
             e.Ticked: self._ticked,
             e.NodeJoined: self._node_joined,
@@ -112,6 +113,7 @@ class Scheduler:
                 self._release_late(event)
             else:
                 self._apply[type(event)](event)
+        self._file_workers()
         if not self.finished:
             self.caretaker.look()
             self.fleet.rescale_if_due()
@@ -336,28 +338,31 @@ class Scheduler:
             return
         worker, task = found
         task.change(Change.FINISHED)
+        group = self.groups[task.group]
         if self.restarts.is_void(task):
             self.out.extend(c.Release(output.payload) for output in event.outputs)
-            self.groups[task.group].book.wasted_s += event.useful_s
+            group.book.wasted_s += event.useful_s
         else:
-            self._take_results(worker, task, event)
+            self._take_results(worker, task, group, event)
         self.memory.unsend(task.id)
         self._hand_back(worker, task)
         worker.tasks_done += 1
-        self.caretaker.worker_was_used(worker)
+        if self.config.worker_max_tasks is not None:
+            self.caretaker.worker_was_used(worker)
         self.let_go(task)
-        if self.groups[task.group].live == 0 and self.source_exhausted:
+        if group.live == 0 and self.source_exhausted:
             self.fleet.rescale_now = True
-        self._check_quarantine()
+        if self.config.max_quarantined is not None:
+            self._check_quarantine(self.config.max_quarantined)
 
-    def _take_results(self, worker: WorkerRecord, task: TaskRecord, event: e.TaskFinished) -> None:
+    def _take_results(self, worker: WorkerRecord, task: TaskRecord, group: GroupRecord, event: e.TaskFinished) -> None:
         """Accept what a finished task has made, and learn from how it went."""
-        group = self.groups[task.group]
-        made = sum(output.num_bytes for output in event.outputs)
-        self._enter_times(task, group, event, made)
+        root = self.roots[task.root]
+        made = sum([output.num_bytes for output in event.outputs])
+        self._enter_times(task, root, group, event, made)
         for output in event.outputs:
             self._take_over(worker, task, output)
-        self._enter(self.roots[task.root], group, event)
+        self._enter(root, group, event)
         group.measured(event.useful_s, task.received)
         self.memory.observe(task.group, task.num_bytes, made + int(self.config.working_copies * task.num_bytes))
 
@@ -367,7 +372,8 @@ class Scheduler:
             self.memory.consume(task.group, task.num_bytes, at=task.node)
         self.out.append(c.Release(task.payload))
         del self.tasks[task.id]
-        self.copies.settle(task)
+        if task.shadow >= 0:
+            self.copies.settle(task)
         root = self.roots[task.root]
         self.groups[task.group].live -= 1
         root.live -= 1
@@ -376,15 +382,16 @@ class Scheduler:
         elif root.live == 0:
             self._commit(root)
 
-    def _enter_times(self, task: TaskRecord, group: GroupRecord, event: e.TaskFinished, made: int) -> None:
+    def _enter_times(
+        self, task: TaskRecord, root: RootRecord, group: GroupRecord, event: e.TaskFinished, made: int
+    ) -> None:
         """Add what a task took to the book of its group. One that streamed may have waited for the next group."""
         worked_s = event.useful_s
         if task.received and event.counts:
             worked_s = min(worked_s, sum(counts.process_s for counts in event.counts))
         group.book.finished(worked_s, event.useful_s - worked_s, task.received + len(event.outputs), made)
         task.path_s += worked_s
-        spent = self.roots[task.root].useful_s
-        spent[task.group] = spent.get(task.group, 0.0) + worked_s
+        root.useful_s[task.group] = root.useful_s.get(task.group, 0.0) + worked_s
         self.account.longest_path_s = max(self.account.longest_path_s, task.path_s)
 
     def _enter(self, root: RootRecord, group: GroupRecord, event: e.TaskFinished) -> None:
@@ -415,12 +422,19 @@ class Scheduler:
 
     def _hand_back(self, worker: WorkerRecord, task: TaskRecord) -> None:
         """A worker is through with a task and goes on to its next."""
-        crew = self.groups[worker.group].crew
         del worker.assigned[task.id]
-        crew.forget_outputs(worker, task.id)
-        crew.refile(worker)
+        if worker.ungranted:
+            self.groups[worker.group].crew.forget_outputs(worker, task.id)
+        self._handed_back[worker.id] = worker
         worker.running_since = worker.idle_since = self.now
         worker.warned_at = 0.0
+
+    def _file_workers(self) -> None:
+        """File those that have handed something back: once, however many results came together."""
+        if self._handed_back:
+            for worker in self._handed_back.values():
+                self.groups[worker.group].crew.refile(worker)
+            self._handed_back.clear()
 
     # Commit
 
@@ -439,9 +453,8 @@ class Scheduler:
             self.partitions_done += 1
             self.out.append(c.Publish(event.root))
 
-    def _check_quarantine(self) -> None:
-        limit = self.config.max_quarantined
-        if limit is None or self.stop_reason:
+    def _check_quarantine(self, limit: int | float) -> None:
+        if self.stop_reason:
             return
         quarantined = sum(t.quarantined for t in self.totals)
         read = sum(t.read for t in self.totals)
@@ -508,6 +521,7 @@ class Scheduler:
 
     def _ticked(self, event: e.Ticked) -> None:
         if event.now > self.now:
+            self._file_workers()
             if self.account.started is not None:
                 self.account.pass_time(event.now - self.now, self.groups)
             self.now = event.now

@@ -9,8 +9,9 @@ There is no failed state: a task that keeps failing is handled with more and mor
 last step its documents are quarantined, which finishes it. So every task ends in DONE, and nothing is lost in silence.
 """
 
-from dataclasses import dataclass
 from enum import IntEnum
+
+import msgspec
 
 from gristmill.engine.policies.retry import FRESH, Trial
 from gristmill.errors import EngineBug
@@ -28,16 +29,7 @@ TRANSITIONS: dict[tuple[State, Change], State] = {
 }
 
 
-def next_state(item_id: str, state: State, change: Change) -> State:
-    """Return the state after a change, or raise EngineBug if it cannot happen."""
-    try:
-        return TRANSITIONS[state, change]
-    except KeyError:
-        raise EngineBug(f"task {item_id}: {change.name} while {state.name}") from None
-
-
-@dataclass(slots=True, eq=False)
-class TaskRecord:
+class TaskRecord(msgspec.Struct, eq=False):
     """One task in one group. `id` is new for every attempt; `item_id` is what stays."""
 
     id: int
@@ -57,4 +49,7 @@ class TaskRecord:
 
     def change(self, change: Change) -> None:
         """Go on to the next state, or raise EngineBug if that cannot happen."""
-        self.state = next_state(self.item_id, self.state, change)
+        try:
+            self.state = TRANSITIONS[self.state, change]
+        except KeyError:
+            raise EngineBug(f"task {self.item_id}: {change.name} while {self.state.name}") from None

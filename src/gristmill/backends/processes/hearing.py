@@ -42,9 +42,12 @@ class Hearing:
     def _event(self, message: Message, fds: Iterator[int]) -> e.Event | None:
         kind = message[0]
         if kind == "done":
-            _, task, outputs, useful_s, counts, side_files, lines, files, _ = message
-            made = tuple(self._output(output, fds) for output in outputs)
-            per_stage = tuple(counts_from_wire(wire) for wire in counts)
+            _, task, outputs, useful_s, notes, _ = message
+            made = tuple([self._output(output, fds) for output in outputs])
+            if not notes:
+                return e.TaskFinished(self.number, task, made, useful_s, ())
+            counts, side_files, lines, files = notes
+            per_stage = tuple([counts_from_wire(wire) for wire in counts])
             return e.TaskFinished(
                 self.number, task, made, useful_s, per_stage, tuple(side_files), tuple(lines), tuple(files)
             )

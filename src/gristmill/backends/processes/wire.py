@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from gristmill.backends.processes import shared_memory
-from gristmill.engine.commands import Assignment
+from gristmill.engine.commands import Assignment, Care
 from gristmill.engine.plan import AnyTask
 from gristmill.metrics.stage_counts import StageCounts
 from gristmill.tasks.serialization import dump, dumped_size, load, write_into
@@ -62,9 +62,13 @@ def unpack(parcel: Parcel, blocks: Blocks = shared_memory) -> AnyTask:
 
 
 def to_wire(assignment: Assignment, parcel: Parcel) -> tuple[object, ...]:
-    """An assignment with its parcel, but for the descriptor, which rides beside the message."""
+    """An assignment with its parcel, but for the descriptor, which rides beside the message.
+
+    Nothing is said of how it is to be done if it is done for the first time, as nearly all are.
+    """
     task, item_id, _, care, attempt, condemned, cause, skip = assignment
-    return (task, item_id, parcel[:3], care.value, attempt, condemned, cause, skip)
+    first = care is Care.NORMAL and not attempt and not skip
+    return (task, item_id, parcel[:3], () if first else (care.value, attempt, condemned, cause, skip))
 
 
 def counts_to_wire(counts: StageCounts) -> WireCounts:

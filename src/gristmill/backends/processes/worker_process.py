@@ -202,7 +202,10 @@ class WorkerProcess:
         return kept, jobs
 
     def _job(self, wire: Message, parcel: Parcel) -> Job:
-        _, item_id, _, care, attempt, condemned, cause, _ = wire
+        _, item_id, _, how = wire
+        if not how:
+            return Job(item_id, unpack(parcel, self.blocks))
+        care, attempt, condemned, cause, _ = how
         crumbs = tuple(Crumb(*crumb) for crumb in condemned)
         return Job(item_id, unpack(parcel, self.blocks), Care(care), attempt, crumbs, cause)
 
@@ -220,20 +223,7 @@ class WorkerProcess:
         if len(self._fds) > MAX_FDS - FAN_OUT:
             self._flush()
         outputs = [self._output(n, item_id, made) for n, (item_id, made) in numbered]
-        counts = [counts_to_wire(stage) for stage in outcome.counts if not stage.is_empty()]
-        if len(counts) != len(outcome.counts):  # a stage that saw no documents, among others that did
-            counts = [counts_to_wire(stage) for stage in outcome.counts] if counts else []
-        return (
-            "done",
-            task,
-            outputs,
-            outcome.useful_s,
-            counts,
-            outcome.side_files,
-            outcome.lines_read,
-            outcome.files,
-            self._rss(),
-        )
+        return ("done", task, outputs, outcome.useful_s, _notes(outcome), self._rss())
 
     def _rss(self) -> int:
         """The most memory this process has had. Asking costs 20 µs, so a worker with quick tasks asks now and then."""
@@ -252,7 +242,7 @@ class WorkerProcess:
     def _emit(self, wire: Message, index: int, item_id: str, task: AnyTask) -> None:
         """Send one output of a task that goes on, waiting while the driver has too many of them."""
         number: int = wire[0]
-        skip: int = wire[-1]
+        skip: int = wire[3][-1] if wire[3] else 0
         if index < skip:
             return  # an earlier attempt delivered it
         credits = self.credits.setdefault(number, EMIT_CREDITS)
@@ -271,6 +261,15 @@ class WorkerProcess:
             for fd in self._fds:
                 self.blocks.let_go(fd)
             self._results, self._fds = [], []
+
+
+def _notes(outcome: JobResult) -> tuple[object, ...]:
+    """What a task did to documents and files: nothing, where it holds none."""
+    counted = not all(stage.is_empty() for stage in outcome.counts)
+    if not (counted or outcome.files or outcome.side_files or outcome.lines_read):
+        return ()
+    counts = [counts_to_wire(stage) for stage in outcome.counts] if counted else []
+    return (counts, outcome.side_files, outcome.lines_read, outcome.files)
 
 
 def _parcel(wire: Message, fds: Iterator[int]) -> Parcel:

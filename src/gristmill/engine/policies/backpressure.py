@@ -14,6 +14,7 @@ have made. Both are close to the 95th percentile.
 """
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 FIRST_GUESS = 5.0  # bytes needed per input byte before anything is measured: parsed columns, a filtered copy, output
 MAX_GUESS = 32.0  # an input is perhaps compressed, and small ones are allowed to be by this factor
@@ -32,8 +33,7 @@ class NodeBytes:
     reserved_total: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Reservation:
+class Reservation(NamedTuple):
     """What a task that runs is expected to need."""
 
     node: int
@@ -142,21 +142,22 @@ class MemoryBook:
 
     def send(self, task: int, group: int, num_bytes: int, *, at: int, source: int | None) -> None:
         """A task runs, or is about to."""
-        reservation = Reservation(at, group, self._amount(group, num_bytes, moves=source != at))
-        self.reserved[task] = reservation
-        self._reserve(reservation, reservation.num_bytes)
+        amount = self._amount(group, num_bytes, moves=source != at)
+        self.reserved[task] = Reservation(at, group, amount)
+        node = self.nodes[at]
+        node.reserved[group] += amount
+        node.reserved_total += amount
 
     def unsend(self, task: int) -> None:
         """A task came back, or ended: its reservation is free."""
         reservation = self.reserved.pop(task, None)
-        if reservation is not None:
-            self._reserve(reservation, -reservation.num_bytes)
-
-    def _reserve(self, reservation: Reservation, change: int) -> None:
-        node = self.nodes.get(reservation.node)
+        if reservation is None:
+            return
+        at, group, amount = reservation
+        node = self.nodes.get(at)
         if node is not None:
-            node.reserved[reservation.group] += change
-            node.reserved_total += change
+            node.reserved[group] -= amount
+            node.reserved_total -= amount
 
 
 def _fading_maximum(before: float | None, seen: float) -> float:
