@@ -4,9 +4,10 @@ The sampler runs in the parent of what it measures, so that it is no part of the
 """
 
 import contextlib
+import resource
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -36,11 +37,12 @@ class TreeUse:
         return (self.cpu_s + self.queued_s) / self.wall_s
 
 
-def measure(command: Sequence[str]) -> TreeUse:
+def measure(command: Sequence[str], env: Mapping[str, str] | None = None) -> TreeUse:
     """Run a command to its end and return what it and its descendants used; raises if it fails."""
     use = TreeUse()
+    before = _reaped_s()
     started = time.perf_counter()
-    process = subprocess.Popen(command)
+    process = subprocess.Popen(command, env=env)
     root = psutil.Process(process.pid)
     cpu: dict[int, tuple[float, float]] = {}
     while True:
@@ -50,11 +52,17 @@ def measure(command: Sequence[str]) -> TreeUse:
         except subprocess.TimeoutExpired:
             _sample(root, use, cpu)
     use.wall_s = time.perf_counter() - started
-    use.cpu_s = sum(running for running, _ in cpu.values())
+    # Samples miss the last moments of every process, and the system what nobody has waited for.
+    use.cpu_s = max(sum(running for running, _ in cpu.values()), _reaped_s() - before)
     use.queued_s = sum(queued for _, queued in cpu.values())
     if process.returncode:
         raise SystemExit(f"{command}: expected exit code 0; got {process.returncode}")
     return use
+
+
+def _reaped_s() -> float:
+    use = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return use.ru_utime + use.ru_stime
 
 
 def _sample(root: psutil.Process, use: TreeUse, cpu: dict[int, tuple[float, float]]) -> None:

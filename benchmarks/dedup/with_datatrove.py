@@ -5,7 +5,6 @@ python benchmarks/dedup/with_datatrove.py exact|fuzzy INPUT OUTPUT REPORT      (
 
 import json
 import sys
-import time
 from pathlib import Path
 
 from datatrove.executor import LocalPipelineExecutor
@@ -61,11 +60,8 @@ def writer(output: str) -> JsonlWriter:
 
 def main() -> None:
     kind, source, output, report = sys.argv[1:]
-    started = time.perf_counter()
     {"exact": exact, "fuzzy": fuzzy}[kind](source, output, len(list(Path(source).glob("*.jsonl"))))
-    run_s = time.perf_counter() - started
-    kept = [json.loads(line)["id"] for file in Path(output, "out").glob("*.jsonl") for line in file.open()]
-    Path(report).write_text(json.dumps({"run_s": run_s, "kept": kept}))
+    Path(report).write_text(json.dumps({"kept": f"{output}/out"}))
 
 
 if __name__ == "__main__":
