@@ -1,6 +1,7 @@
 """Nothing is deleted at construction, and a run says what it removed, refused or found done."""
 
 import json
+import math
 
 import pytest
 from tests.jsonl_files import contents, read_documents, write_documents
@@ -142,6 +143,7 @@ def test_output_names_derive_from_the_source(work):
 def test_the_logging_interval_is_how_often_metrics_are_logged(work, monkeypatch, interval, often):
     """`logging_interval` is honoured: the run log has an entry that often, and one at the end."""
     monkeypatch.setattr(telling, "SNAPSHOT_S", 0.0)  # look all the time, so that only the interval holds entries back
+    monkeypatch.setattr(telling, "COST_SHARE", math.inf)
     seen = []
     pipeline(work).run(LocalExecutor(num_workers=0, logging_interval=interval), observer=seen.append)
     logged = [json.loads(line) for line in (work / "out" / ".gristmill" / "metrics.jsonl").read_text().splitlines()]

@@ -8,6 +8,7 @@ from gristmill.metrics.snapshot import RunSnapshot
 
 SNAPSHOT_S = 0.25
 STATUS_S = 1.0
+COST_SHARE = 0.01  # of the time, at most: on a busy machine the memory of many processes takes long to add up
 
 
 class Telling:
@@ -22,7 +23,7 @@ class Telling:
         self._directory = directory
         self._observer = observer
         self._logging_interval = logging_interval
-        self._last_snapshot = 0.0
+        self._next_snapshot = 0.0
         self._last_status = 0.0
         self._last_log = time.monotonic()
         self._messages_told = 0
@@ -30,12 +31,13 @@ class Telling:
     def tell(self, messages: list[str], make: Callable[[list[str]], RunSnapshot], *, at_once: bool = False) -> None:
         """Tell who is due. `make` gets the messages nobody has heard yet, and is called only if somebody listens."""
         now = time.monotonic()
-        if not at_once and now - self._last_snapshot < SNAPSHOT_S:
+        if not at_once and now < self._next_snapshot:
             return
-        self._last_snapshot = now
+        self._next_snapshot = now + SNAPSHOT_S
         if self._observer is None and self._directory is None:
             return
         snapshot = make(messages[self._messages_told :])
+        self._next_snapshot = now + max(SNAPSHOT_S, (time.monotonic() - now) / COST_SHARE)
         self._messages_told = len(messages)
         if self._observer is not None:
             self._observer(snapshot)

@@ -14,6 +14,7 @@ from json.decoder import scanstring  # type: ignore[attr-defined]  # documented 
 import msgspec
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from gristmill.tasks.json_text import parse_column, replace_surrogates
 
@@ -33,6 +34,15 @@ class FieldTexts:
 
 
 @dataclass(frozen=True, slots=True)
+class FieldPlaces:
+    """Where the JSON text of one field is in the lines' data buffer; from 0 to 0 where it is missing."""
+
+    name: str
+    starts: NDArray[np.int64]
+    stops: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
 class JsonLines:
     """Lines (each with its newline) aligned with the rows of a batch."""
 
@@ -40,6 +50,7 @@ class JsonLines:
     gone: frozenset[str] = frozenset()  # fields whose columns were replaced or dropped
     kept: frozenset[str] | None = None  # if not None, only these fields are meant at all
     ahead: FieldTexts | None = field(default=None, repr=False, compare=False)  # one field that was found on the way
+    places: tuple[FieldPlaces, ...] = field(default=(), repr=False, compare=False)  # fields a kernel has found
 
     def __len__(self) -> int:
         return len(self.values)
@@ -63,7 +74,7 @@ class JsonLines:
 
     def with_values(self, values: pa.Array) -> "JsonLines":
         """Other rows, same standing of the fields."""
-        return replace(self, values=values, ahead=None)
+        return replace(self, values=values, ahead=None, places=())
 
     @property
     def nbytes(self) -> int:
@@ -98,6 +109,11 @@ class JsonLines:
         """The JSON text of one field in every line; None where it is missing."""
         if self.ahead is not None and self.ahead.name == name:
             return self.ahead.texts
+        found = self.places_of(name)
+        if found is not None:
+            view = memoryview(self.values.buffers()[2])
+            ranges = zip(found.starts.tolist(), found.stops.tolist(), strict=True)
+            return [msgspec.Raw(view[start:stop]) if stop else None for start, stop in ranges]
         decoder = field_decoder(name)
         if decoder is not None:
             try:
@@ -105,6 +121,10 @@ class JsonLines:
             except _REFUSED:
                 pass
         return [fields.get(name) for fields in self.objects()]
+
+    def places_of(self, name: str) -> FieldPlaces | None:
+        """Return where one field is, if that is known."""
+        return next((found for found in self.places if found.name == name), None)
 
     def parse(self, name: str) -> Column | None:
         """One field as a column, or None if no line has it."""

@@ -14,7 +14,7 @@ from gristmill.stages.text.io.writer import JsonlWriter, ParquetWriter
 from gristmill.storage.sizes import parse_size
 from gristmill.tasks import DocumentBatch, EmptyTask, FileGroupTask
 
-READERS = {"jsonl": JsonlReader, "parquet": ParquetReader}
+READERS: dict[str, type[JsonlReader] | type[ParquetReader]] = {"jsonl": JsonlReader, "parquet": ParquetReader}
 WRITERS = {"jsonl": JsonlWriter, "parquet": ParquetWriter}
 
 
@@ -39,14 +39,13 @@ class DedupInput:
     def reader(self, fields: Sequence[str] | None = None) -> CompositeStage[EmptyTask, DocumentBatch]:
         """Return a reader of these documents, of some columns only if `fields` says so."""
         size = None if self.blocksize is None else parse_size(self.blocksize, who=f"{self.who}: input_blocksize")
-        options: dict[str, object] = {"file_extensions": list(self.file_extensions)} if self.file_extensions else {}
-        return READERS[self.filetype](
-            self.path if isinstance(self.path, str) else list(self.path),
-            blocksize=size if size is not None and size < DEFAULT_BLOCK_BYTES else None,
-            fields=None if fields is None or self.filetype == "jsonl" else list(dict.fromkeys(fields)),
-            read_kwargs=self.read_kwargs,
-            **options,  # type: ignore[arg-type]
-        )
+        options: dict[str, object] = {"blocksize": size if size is not None and size < DEFAULT_BLOCK_BYTES else None}
+        if self.file_extensions:
+            options["file_extensions"] = list(self.file_extensions)
+        names = None if fields is None else list(dict.fromkeys(fields))
+        options |= {"find": names or []} if self.filetype == "jsonl" else {"fields": names}
+        path = self.path if isinstance(self.path, str) else list(self.path)
+        return READERS[self.filetype](path, read_kwargs=self.read_kwargs, **options)  # type: ignore[arg-type]
 
     @cached_property
     def _partitions(self) -> list[FileGroupTask]:

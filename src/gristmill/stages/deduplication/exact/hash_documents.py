@@ -13,6 +13,7 @@ from gristmill.kernels.row_hash import hash_column
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.deduplication.document_numbers import DocumentNumbers
 from gristmill.stages.deduplication.fork_preparation import prepare_fork
+from gristmill.stages.deduplication.id_column import id_column
 from gristmill.stages.deduplication.keep_policy import KeepPolicy
 from gristmill.stages.deduplication.token_hash import hash_tokens
 from gristmill.stages.text.statistics.text_column import TextColumn
@@ -56,7 +57,7 @@ class HashDocuments(ProcessingStage[DocumentBatch, DocumentBatch]):
         texts, is_null = texts_of_batch(task, self.text_field)
         hashes = self._hash(texts)
         low = np.ascontiguousarray(hashes[:, 0])
-        ids = None if self.id_field is None else task.column(self.id_field)
+        ids = None if self.id_field is None else id_column(task, self.id_field)
         by_order = ids is None or self.keep.kind == "first"
         columns = {
             "low": from_numbers(low),

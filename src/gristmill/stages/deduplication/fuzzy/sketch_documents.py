@@ -13,6 +13,7 @@ from gristmill.stages.base import ProcessingStage
 from gristmill.stages.deduplication.document_numbers import DocumentNumbers
 from gristmill.stages.deduplication.fork_preparation import prepare_fork
 from gristmill.stages.deduplication.fuzzy.shingling import Shingling
+from gristmill.stages.deduplication.id_column import id_column
 from gristmill.stages.deduplication.keep_policy import KeepPolicy
 from gristmill.stages.text.statistics.texts_of_batch import texts_of_batch
 from gristmill.tasks import DocumentBatch
@@ -51,7 +52,7 @@ class SketchDocuments(ProcessingStage[DocumentBatch, DocumentBatch]):
     def process(self, task: DocumentBatch) -> DocumentBatch:
         texts, _ = texts_of_batch(task, self.text_field)
         keys, hashes, sizes = self.shingling.sketch(texts, self.banding, self.seed)
-        ids = None if self.id_field is None else task.column(self.id_field)
+        ids = None if self.id_field is None else id_column(task, self.id_field)
         columns = {
             "doc": from_numbers(self.numbers.of_batch(task.task_id, task.num_items)),
             "low": from_numbers(np.ascontiguousarray(hashes[:, 0])),

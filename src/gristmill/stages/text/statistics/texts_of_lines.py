@@ -36,21 +36,30 @@ def unparsed_texts(batch: DocumentBatch, name: str) -> FieldTexts | None:
 
 def texts_of_lines(lines: JsonLines, name: str) -> FieldTexts | None:
     """Return the texts of a field; None where it is not always a string or null, or holds half a surrogate pair."""
-    values = lines.texts(name)
-    if not values:
+    if not len(lines):
         return None
+    data, starts, stops = _places(lines, name)
+    out = np.empty(ROOM_BEFORE + int((stops - starts).sum()) + _ROOM_BEHIND, np.uint8)
+    bounds = np.empty(len(lines) + 1, np.int64)
+    nulls = np.empty(len(lines), np.uint8)
+    is_text = _unescape_strings(*(data, starts, stops, len(lines)), *(_meanings(), out, ROOM_BEFORE, bounds, nulls))
+    if not is_text:
+        return None
+    return FieldTexts(TextColumn(out, bounds[:-1].copy(), bounds[1:].copy()), nulls != 0)
+
+
+def _places(lines: JsonLines, name: str) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
+    """Return bytes, and where in them the JSON text of each line's field is; nowhere if it is missing."""
+    known = lines.places_of(name)
+    if known is not None:
+        return np.frombuffer(lines.values.buffers()[2], np.uint8), known.starts, known.stops
+    values = lines.texts(name)
     base = np.zeros(1, np.uint8)  # texts are anywhere in memory: their places are counted from here
     origin = base.ctypes.data
     starts = np.fromiter((origin if v is None else pa.py_buffer(v).address for v in values), np.int64, len(values))
     starts -= origin
     stops = starts + np.fromiter((0 if v is None else len(v) for v in values), np.int64, len(values))
-    out = np.empty(ROOM_BEFORE + int((stops - starts).sum()) + _ROOM_BEHIND, np.uint8)
-    bounds = np.empty(len(values) + 1, np.int64)
-    nulls = np.empty(len(values), np.uint8)
-    is_text = _unescape_strings(*(base, starts, stops, len(values)), *(_meanings(), out, ROOM_BEFORE, bounds, nulls))
-    if not is_text:
-        return None
-    return FieldTexts(TextColumn(out, bounds[:-1].copy(), bounds[1:].copy()), nulls != 0)
+    return base, starts, stops
 
 
 @cache

@@ -41,10 +41,10 @@ class BadLine:
 
 def check_lines(block: Block, bounds: NDArray[np.int64]) -> tuple[JsonLines, list[BadLine]]:
     """Return the documents of a block, and what is wrong with the other lines."""
-    buffers = [None, pa.py_buffer(bounds), _buffer(block)]
+    buffers = [None, pa.py_buffer(bounds), to_buffer(block)]
     values = pa.Array.from_buffers(pa.large_binary(), len(bounds) - 1, buffers)
-    is_utf8 = _is_utf8(block)
-    found = _plain_objects(block, bounds) if is_utf8 else None
+    decodes = holds_utf8(block)
+    found = _plain_objects(block, bounds) if decodes else None
     if found is not None:
         # Many short lines are not worth an object each.
         is_worth = len(values) * _MIN_KEPT_BYTES <= len(block)
@@ -55,7 +55,7 @@ def check_lines(block: Block, bounds: NDArray[np.int64]) -> tuple[JsonLines, lis
     starts = bounds.tolist()
     for i in range(len(values)):
         line = view[starts[i] : starts[i + 1]]
-        if is_utf8 and _is_object(line):
+        if decodes and _is_object(line):
             continue
         problem = _problem(bytes(line))
         keep[i] = problem is None
@@ -65,14 +65,15 @@ def check_lines(block: Block, bounds: NDArray[np.int64]) -> tuple[JsonLines, lis
     return JsonLines(values if keep.all() else values.filter(pa.array(keep))), bad
 
 
-def _buffer(block: Block) -> pa.Buffer:
+def to_buffer(block: Block) -> pa.Buffer:
+    """Return a block as Arrow's buffer, sharing its memory."""
     return block if isinstance(block, pa.Buffer) else pa.py_buffer(block)
 
 
-def _is_utf8(block: Block) -> bool:
+def holds_utf8(block: Block) -> bool:
     """One check for all lines: a newline is never part of another character."""
     bounds = np.array([0, len(block)], np.int64)
-    text = pa.Array.from_buffers(pa.large_string(), 1, [None, pa.py_buffer(bounds), _buffer(block)])
+    text = pa.Array.from_buffers(pa.large_string(), 1, [None, pa.py_buffer(bounds), to_buffer(block)])
     try:
         text.validate(full=True)
     except pa.ArrowInvalid:
