@@ -14,14 +14,14 @@ import pyarrow as pa
 from gristmill.backends.base import BaseExecutor, Observer
 from gristmill.engine.plan import AnyStage, AnyTask
 from gristmill.errors import ConfigError
-from gristmill.kernels.arrow_arrays import from_numbers, to_numbers
+from gristmill.kernels.arrow_arrays import to_numbers
 from gristmill.pipeline.workflow import WorkflowBase, WorkflowRunResult
 from gristmill.stages.deduplication.document_numbers import OF_INDEX
 from gristmill.stages.deduplication.exact.find_duplicates import FindDuplicates
 from gristmill.stages.deduplication.exact.hash_documents import HashDocuments
 from gristmill.stages.deduplication.exact.hash_index import write_index
 from gristmill.stages.deduplication.keep_policy import KeepPolicy
-from gristmill.stages.deduplication.row_files import read_column, read_rows, take_texts
+from gristmill.stages.deduplication.row_files import in_order_of, read_column, read_rows, take_texts
 from gristmill.stages.exchange import Exchange
 from gristmill.stages.text.io.writer import ArrowWriter
 from gristmill.tasks.text_columns import from_texts
@@ -139,7 +139,7 @@ class ExactDeduplicationWorkflow(WorkflowBase):
         rows = read_rows(done.output_files, columns)
         if not rows.num_rows:
             return no_duplicates()
-        rows = rows.take(from_numbers(np.argsort(to_numbers(rows.column("doc"), np.uint64)))).combine_chunks()
+        rows = in_order_of(rows, "doc")
         doc, kept = (to_numbers(rows.column(name), np.uint64) for name in ("doc", "kept_doc"))
         found = Duplicates(doc, kept, np.ones(len(doc)), np.zeros(len(doc), np.int32))
         if self.id_field:

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from gristmill.engine import ledger
+from gristmill.stages.deduplication.document_numbers import source_of
 from gristmill.workflows.deduplication.dedup_input import DedupInput
 from gristmill.workflows.deduplication.dedup_job import DedupJob
 from gristmill.workflows.deduplication.duplicates_table import Duplicates
@@ -36,8 +37,7 @@ def make_report(
 ) -> dict[str, object]:
     """Return the report as one JSON object."""
     read = _read_by_file(job.source, ledger_path)
-    files = table.column("source").combine_chunks().value_counts() if len(duplicates) else ()
-    lost = Counter({str(entry["values"]): int(entry["counts"].as_py()) for entry in files})
+    lost = _lost_by_file(job.source, duplicates)
     sources = {
         file: {"documents": count, "removed": lost[file], "share": round(lost[file] / count, 4)}
         for file, count in sorted(read.items())
@@ -95,6 +95,13 @@ def _read_by_file(source: DedupInput, ledger_path: Path) -> Counter[str]:
         for root, entry in ledger.replay(ledger_path.read_text(encoding="utf-8").splitlines(keepends=True)).items():
             read[source.file_of(root)] += sum(counts.read for _, counts in entry.counts)
     return read
+
+
+def _lost_by_file(source: DedupInput, duplicates: Duplicates) -> Counter[str]:
+    lost: Counter[str] = Counter()
+    for place, count in zip(*np.unique(source_of(duplicates.doc), return_counts=True), strict=True):
+        lost[source.file_of(int(place))] += int(count)
+    return lost
 
 
 def _histogram(duplicates: Duplicates) -> dict[str, int]:

@@ -24,7 +24,7 @@ from gristmill.stages.deduplication.embeddings.find_semantic_duplicates import (
     Which,
 )
 from gristmill.stages.deduplication.embeddings.ranking_strategy import RankingStrategy
-from gristmill.stages.deduplication.row_files import read_rows
+from gristmill.stages.deduplication.row_files import in_order_of, read_rows
 from gristmill.stages.exchange import Exchange
 from gristmill.stages.text.io.reader import ArrowReader
 from gristmill.stages.text.io.writer import ArrowWriter
@@ -143,7 +143,7 @@ class SemanticDeduplicationWorkflow(WorkflowBase):
         rows = read_rows(found.output_files, ["doc", "kept_doc", "similarity", "id", "kept_id"])
         if not rows.num_rows:
             return no_duplicates()
-        rows = rows.take(from_numbers(np.argsort(to_numbers(rows.column("doc"), np.uint64)))).combine_chunks()
+        rows = in_order_of(rows, "doc")
         doc, kept = (to_numbers(rows.column(name), np.uint64) for name in ("doc", "kept_doc"))
         cosine = to_numbers(rows.column("similarity"), np.float64)
         duplicates = Duplicates(doc, kept, cosine, np.zeros(len(doc), np.int32))

@@ -5,6 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from gristmill.kernels.arrow_arrays import from_numbers, to_numbers
 from gristmill.stages.base import ProcessingStage
@@ -40,24 +41,14 @@ class FindDuplicates(ProcessingStage[DocumentBatch, DocumentBatch]):
 
     def process(self, task: DocumentBatch) -> DocumentBatch:
         table = task.to_pyarrow()
-        low, high, doc, tie = (to_numbers(table.column(name), np.uint64) for name in ("low", "high", "doc", "tie"))
-        worth = to_numbers(table.column("worth"), np.float64)
+        low, high, doc = (to_numbers(table.column(name), np.uint64) for name in ("low", "high", "doc"))
         has_parts = "part" in table.column_names
         part = to_numbers(table.column("part"), np.int32) if has_parts else np.zeros(len(doc), np.int32)
-        order = np.lexsort((part, doc, tie, -worth, high, low))
-        same = (low[order[1:]] == low[order[:-1]]) & (high[order[1:]] == high[order[:-1]])
-        starts = np.flatnonzero(np.concatenate([[True], ~same])) if len(order) else np.zeros(0, np.int64)
-        sizes = np.diff(np.append(starts, len(order)))
-        kept = np.empty(len(order), np.int64)  # by row
-        kept[order] = order[np.repeat(starts, sizes)]
-        many = np.empty(len(order), np.int64)
-        many[order] = np.repeat(sizes, sizes)
-        indexed = np.full(len(order), -1, np.int64) if self.index is None else find_in_index(self.index, low, high)
-        removed = ((kept != np.arange(len(order))) & (many >= self.min_count)) | (indexed >= 0)
-        losers = np.flatnonzero(removed)
+        kept = self._winners(table, part)
+        indexed = np.full(len(doc), -1, np.int64) if self.index is None else find_in_index(self.index, low, high)
+        losers = np.flatnonzero((kept != np.arange(len(doc))) | (indexed >= 0))
+        losers = losers[np.lexsort((part[losers], doc[losers]))]
         winners = kept[losers]
-        in_order = np.lexsort((part[losers], doc[losers]))
-        losers, winners = losers[in_order], winners[in_order]
         of_index = indexed[losers].astype(np.uint64) | np.uint64(OF_INDEX)
         kept_doc = np.where(indexed[losers] >= 0, of_index, doc[winners])
         columns = {"doc": from_numbers(doc[losers]), "kept_doc": from_numbers(kept_doc)}
@@ -65,3 +56,27 @@ class FindDuplicates(ProcessingStage[DocumentBatch, DocumentBatch]):
             columns[column] = table.column(column).take(from_numbers(losers))
             columns[f"kept_{column}"] = table.column(column).take(from_numbers(winners))
         return DocumentBatch(task.dataset_name, pa.Table.from_arrays(list(columns.values()), names=list(columns)))
+
+    def _winners(self, table: pa.Table, part: NDArray[np.int32]) -> NDArray[np.int64]:
+        """Return int64[N], the row that each row loses to, or the row itself."""
+        kept = np.arange(table.num_rows)
+        rows = _not_alone(to_numbers(table.column("low"), np.uint64))
+        low, high, doc, tie = (
+            to_numbers(table.column(name), np.uint64)[rows] for name in ("low", "high", "doc", "tie")
+        )
+        worth = to_numbers(table.column("worth"), np.float64)[rows]
+        order = np.lexsort((part[rows], doc, tie, -worth, high, low))
+        starts = np.flatnonzero(np.concatenate([[True], (np.diff(low[order]) != 0) | (np.diff(high[order]) != 0)]))
+        sizes = np.diff(np.append(starts, len(order))) if len(order) else np.zeros(0, np.int64)
+        is_removed = np.repeat(sizes >= self.min_count, sizes)
+        first = order[np.repeat(starts[: len(sizes)], sizes)]
+        kept[rows[order[is_removed]]] = rows[first[is_removed]]
+        return kept
+
+
+def _not_alone(values: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Return the positions of values that occur more than once, rising: sorting by all columns is for them alone."""
+    order = np.argsort(values)
+    same = values[order[1:]] == values[order[:-1]]
+    is_pair = np.concatenate([[False], same]) | np.concatenate([same, [False]])
+    return np.sort(order[is_pair[: len(order)]])

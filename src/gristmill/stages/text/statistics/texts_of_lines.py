@@ -39,7 +39,8 @@ def texts_of_lines(lines: JsonLines, name: str) -> FieldTexts | None:
     if not len(lines):
         return None
     data, starts, stops = _places(lines, name)
-    out = np.empty(ROOM_BEFORE + int((stops - starts).sum()) + _ROOM_BEHIND, np.uint8)
+    size = ROOM_BEFORE + int((stops - starts).sum()) + _ROOM_BEHIND
+    out = np.frombuffer(pa.allocate_buffer(size), np.uint8)  # Arrow's pool gives the same pages to the next batch
     bounds = np.empty(len(lines) + 1, np.int64)
     nulls = np.empty(len(lines), np.uint8)
     is_text = _unescape_strings(*(data, starts, stops, len(lines)), *(_meanings(), out, ROOM_BEFORE, bounds, nulls))
