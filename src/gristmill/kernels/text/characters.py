@@ -42,3 +42,21 @@ def count_classes(
             for i in range(start, stop - 2):
                 angles += (data[i] == 0xE2) & (data[i + 1] == 0x9F) & ((data[i + 2] | 1) == 0xA9)
             counts[d * COLUMNS + 4] += angles
+
+
+def count_characters(
+    data: Bytes,
+    starts: NDArray[np.int64],
+    stops: NDArray[np.int64],
+    documents: int,
+    counts: NDArray[np.int64],
+) -> None:
+    """Count the characters of each text, and nothing else.
+
+    counts  [D]
+    """
+    for d in range(documents):
+        count = 0
+        for i in range(starts[d], stops[d]):
+            count += data[i] & 0xC0 != 0x80
+        counts[d] = count

@@ -29,12 +29,13 @@ def count_distinct(data: Bytes, pieces: int, scratch: NDArray[np.int64]) -> tupl
     for slot in range(table, table + (1 << bits)):
         scratch[slot] = 0
     distinct = distinct_chars = all_chars = 0
+    is_ascii = pieces == 0 or not _has_long_characters(data, scratch[0], scratch[3 * pieces - 2])
     for k in range(pieces):
         start, stop = scratch[3 * k], scratch[3 * k + 1]
         key = hash_bytes(data, start, stop)
         scratch[3 * k + 2] = np.int64(key)
         slot = np.int64(key >> np.uint64(64 - bits))
-        size = count_characters_in(data, start, stop)
+        size = stop - start if is_ascii else count_characters_in(data, start, stop)
         all_chars += size
         while True:
             other = scratch[table + slot] - 1
@@ -51,6 +52,14 @@ def count_distinct(data: Bytes, pieces: int, scratch: NDArray[np.int64]) -> tupl
                     break
             slot = (slot + 1) & ((1 << bits) - 1)
     return distinct, distinct_chars, all_chars
+
+
+@inline
+def _has_long_characters(data: Bytes, start: int, stop: int) -> bool:
+    highs = np.uint8(0)
+    for i in range(start, stop):
+        highs |= data[i]
+    return highs >= 0x80
 
 
 @inline

@@ -32,8 +32,8 @@ Longs = NDArray[np.int64]
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 # The arrays in the scratch space: array k holds scratch[k * room .. (k + 1) * room].
-_START, _STOP, _KEY, CHARS, WORD, _CLASS, _NEW, COUNT, _PLACE, _TABLE = range(10)
-_LEVEL = _KEY  # the keys are not needed once words are numbered
+START, STOP, KEY, CHARS, WORD, _CLASS, _NEW, COUNT, _PLACE, _TABLE = range(10)
+_LEVEL = KEY  # the keys are not needed once words are numbered
 
 
 @inline
@@ -50,23 +50,23 @@ def split(data: Bytes, start: int, stop: int, scratch: Longs, room: int) -> int:
         was_word = inside >> np.uint64(63)
         begins, ends = inside & ~before, before & ~inside
         while begins:
-            scratch[_START * room + starts] = position + count_trailing_zeros(begins)
+            scratch[START * room + starts] = position + count_trailing_zeros(begins)
             begins &= begins - np.uint64(1)
             starts += 1
         while ends:
-            scratch[_STOP * room + stops] = position + count_trailing_zeros(ends)
+            scratch[STOP * room + stops] = position + count_trailing_zeros(ends)
             ends &= ends - np.uint64(1)
             stops += 1
-    scratch[_STOP * room + stops] = stop  # of a last word with nothing behind it
+    scratch[STOP * room + stops] = stop  # of a last word with nothing behind it
     return starts
 
 
 @inline
-def _make_keys(data: Bytes, stop: int, scratch: Longs, room: int, words: int) -> None:
+def make_keys(data: Bytes, stop: int, scratch: Longs, room: int, words: int) -> None:
     """Give each word its key, and say how many characters of words are before it."""
     chars = 0
     for i in range(words):
-        start, end = scratch[_START * room + i], scratch[_STOP * room + i]
+        start, end = scratch[START * room + i], scratch[STOP * room + i]
         length = end - start
         value = low_bytes(load_up_to_8(data, start, stop), min(length, 8))
         highs = value
@@ -76,7 +76,7 @@ def _make_keys(data: Bytes, stop: int, scratch: Longs, room: int, words: int) ->
             highs |= tail
             value = mix(value * _MULTIPLIER ^ tail) if length <= 16 else hash_bytes(data, start, end)
         size = count_characters_in(data, start, end) if highs & HIGHS or length > 16 else length
-        scratch[_KEY * room + i] = np.int64(value)
+        scratch[KEY * room + i] = np.int64(value)
         scratch[CHARS * room + i] = chars
         chars += size
     scratch[CHARS * room + words] = chars
@@ -84,11 +84,11 @@ def _make_keys(data: Bytes, stop: int, scratch: Longs, room: int, words: int) ->
 
 @inline
 def _same_word(data: Bytes, scratch: Longs, room: int, one: int, other: int) -> bool:
-    if scratch[_KEY * room + one] != scratch[_KEY * room + other]:
+    if scratch[KEY * room + one] != scratch[KEY * room + other]:
         return False
-    start, other_start = scratch[_START * room + one], scratch[_START * room + other]
-    length = scratch[_STOP * room + one] - start
-    if length != scratch[_STOP * room + other] - other_start:
+    start, other_start = scratch[START * room + one], scratch[START * room + other]
+    length = scratch[STOP * room + one] - start
+    if length != scratch[STOP * room + other] - other_start:
         return False
     return length <= 8 or equal_bytes(data, start, other_start, length)
 
@@ -100,12 +100,12 @@ def _clear(scratch: Longs, room: int, bits: int) -> None:
 
 
 @inline
-def _number_words(data: Bytes, scratch: Longs, room: int, words: int) -> None:
+def number_words(data: Bytes, scratch: Longs, room: int, words: int) -> None:
     """Give each word the place of its first occurrence, and each first occurrence its count."""
     bits = table_bits(words)
     _clear(scratch, room, bits)
     for i in range(words):
-        slot = np.int64(mix(np.uint64(scratch[_KEY * room + i])) * _MULTIPLIER >> np.uint64(64 - bits))
+        slot = np.int64(mix(np.uint64(scratch[KEY * room + i])) * _MULTIPLIER >> np.uint64(64 - bits))
         while True:
             other = scratch[_TABLE * room + slot] - 1
             if other < 0:
@@ -194,8 +194,8 @@ def _removed_chars(data: Bytes, scratch: Longs, room: int, words: int, n: int, t
 
     It stands also where its first word ends a longer one and its last word begins one.
     """
-    first_start, first_stop = scratch[_START * room + top], scratch[_STOP * room + top]
-    last_start, last_stop = scratch[_START * room + top + n - 1], scratch[_STOP * room + top + n - 1]
+    first_start, first_stop = scratch[START * room + top], scratch[STOP * room + top]
+    last_start, last_stop = scratch[START * room + top + n - 1], scratch[STOP * room + top + n - 1]
     first_length, last_length = first_stop - first_start, last_stop - last_start
     first_end, last_begin = data[first_stop - 1], data[last_start]
     second = scratch[WORD * room + top + 1]
@@ -204,15 +204,15 @@ def _removed_chars(data: Bytes, scratch: Longs, room: int, words: int, n: int, t
     for i in range(words - n + 1):
         if n > 2 and scratch[WORD * room + i + 1] != second:
             continue
-        stop, start = scratch[_STOP * room + i], scratch[_START * room + i + n - 1]
+        stop, start = scratch[STOP * room + i], scratch[START * room + i + n - 1]
         if (data[start] != last_begin) | (data[stop - 1] != first_end):
             continue
         if not _stands_between(data, scratch, room, i, n, top):
             continue
         begin = stop - first_length
-        if begin < scratch[_START * room + i] or begin < deleted_to:
+        if begin < scratch[START * room + i] or begin < deleted_to:
             continue
-        if scratch[_STOP * room + i + n - 1] - start < last_length:
+        if scratch[STOP * room + i + n - 1] - start < last_length:
             continue
         if equal_bytes(data, begin, first_start, first_length) and equal_bytes(data, start, last_start, last_length):
             found += 1
@@ -225,8 +225,8 @@ def _removed_chars(data: Bytes, scratch: Longs, room: int, words: int, n: int, t
 def _stands_between(data: Bytes, scratch: Longs, room: int, i: int, n: int, top: int) -> bool:
     """Whether the words between the first and the last are those of the n-gram, and one space is between all."""
     for k in range(1, n):
-        gap = scratch[_STOP * room + i + k - 1]
-        if scratch[_START * room + i + k] != gap + 1 or data[gap] != 0x20:
+        gap = scratch[STOP * room + i + k - 1]
+        if scratch[START * room + i + k] != gap + 1 or data[gap] != 0x20:
             return False
         if k < n - 1 and scratch[WORD * room + i + k] != scratch[WORD * room + top + k]:
             return False
@@ -275,8 +275,8 @@ def count_ngrams(
         for q in range(questions):
             counts[row + q] = 0
         total = split(data, starts[d], stops[d], scratch, room)
-        _make_keys(data, stops[d], scratch, room, total)
-        _number_words(data, scratch, room, total)
+        make_keys(data, stops[d], scratch, room, total)
+        number_words(data, scratch, room, total)
         places = repeated_words(scratch, room, total)
         q = 0
         for n in range(2, min(largest, total) + 1):

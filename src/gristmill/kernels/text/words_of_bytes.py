@@ -93,6 +93,17 @@ def load_up_to_8(data: Bytes, start: int, stop: int) -> np.uint64:
 
 
 @inline
+def load_rest(data: Bytes, begin: int, start: int, stop: int) -> np.uint64:
+    """Return bytes [start, stop), fewer than eight, as one number; no byte before `begin` or from `stop` on is touched.
+
+    A loop over what is left would be as long as chance has it, which costs more than all before it.
+    """
+    if stop - begin >= 8:
+        return load8(data, stop - 8) >> np.uint64(8 * (8 - (stop - start)) & 63) if start < stop else np.uint64(0)
+    return load_up_to_8(data, start, stop)
+
+
+@inline
 def low_bytes(value: np.uint64, count: int) -> np.uint64:
     """Return `count` low bytes of a number, from 1 to 8 of them."""
     return value & (np.uint64(0xFFFFFFFFFFFFFFFF) >> np.uint64(64 - 8 * count))
@@ -117,9 +128,11 @@ def hash_bytes(data: Bytes, start: int, stop: int) -> np.uint64:
         one ^= one >> np.uint64(32)
         other ^= other >> np.uint64(32)
         position += 16
-    while position < stop:
-        one = mix(one ^ load_up_to_8(data, position, stop))
+    if position + 8 <= stop:
+        one = mix(one ^ load8(data, position))
         position += 8
+    if position < stop:
+        one = mix(one ^ load_rest(data, start, position, stop))
     return mix(one ^ mix(other))
 
 
@@ -127,15 +140,16 @@ def hash_bytes(data: Bytes, start: int, stop: int) -> np.uint64:
 def find_byte(data: Bytes, start: int, stop: int, byte: int) -> int:
     """Return where a byte is next, `stop` if it is nowhere."""
     everywhere = np.uint64(byte) * ONES
-    while start + 8 <= stop:
-        apart = load8(data, start) ^ everywhere
+    position = start
+    while position + 8 <= stop:
+        apart = load8(data, position) ^ everywhere
         found = (apart - ONES) & ~apart & HIGHS  # the lowest flag is right; higher ones need not be
         if found:
-            return start + (count_trailing_zeros(found) >> 3)
-        start += 8
-    while start < stop and data[start] != byte:
-        start += 1
-    return start
+            return position + (count_trailing_zeros(found) >> 3)
+        position += 8
+    apart = load_rest(data, start, position, stop) ^ everywhere
+    found = (apart - ONES) & ~apart & HIGHS
+    return min(stop, position + (count_trailing_zeros(found) >> 3)) if found else stop
 
 
 @inline
@@ -146,22 +160,19 @@ def equal_bytes(data: Bytes, one: int, other: int, length: int) -> bool:
         if load8(data, one + done) != load8(data, other + done):
             return False
         done += 8
-    for i in range(done, length):
-        if data[one + i] != data[other + i]:
-            return False
-    return True
+    rest = load_rest(data, one, one + done, one + length)
+    return rest == load_rest(data, other, other + done, other + length)
 
 
 @inline
 def copy_bytes(data: Bytes, start: int, stop: int, out: Bytes, at: int) -> int:
     """Copy a range of bytes to `out`, which has room for eight bytes more; return where it ends there."""
-    while start + 8 <= stop:
-        store8(out, at, load8(data, start))
-        start, at = start + 8, at + 8
-    while start < stop:
-        out[at] = data[start]
-        start, at = start + 1, at + 1
-    return at
+    position = start
+    while position + 8 <= stop:
+        store8(out, at, load8(data, position))
+        position, at = position + 8, at + 8
+    store8(out, at, load_rest(data, start, position, stop))
+    return at + stop - position
 
 
 @inline
@@ -174,6 +185,5 @@ def count_characters_in(data: Bytes, start: int, stop: int) -> int:
         if value & HIGHS:
             count -= count_ones((value >> np.uint64(7)) & ~(value >> np.uint64(6)) & ONES)
         position += 8
-    for i in range(position, stop):
-        count -= (data[i] & 0xC0) == 0x80
-    return count
+    value = load_rest(data, start, position, stop)
+    return count - count_ones((value >> np.uint64(7)) & ~(value >> np.uint64(6)) & ONES)

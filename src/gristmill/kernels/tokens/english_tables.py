@@ -13,7 +13,7 @@ from gristmill.kernels.tokens.code_points import class_table
 from gristmill.kernels.tokens.english import exception_patterns
 from gristmill.kernels.tokens.english_characters import CURRENCY, UNITS
 from gristmill.kernels.tokens.english_exceptions import exceptions
-from gristmill.kernels.tokens.token_hash import extend_pattern, hash_bytes
+from gristmill.kernels.tokens.token_hash import extend_pattern, hash_bytes, hash_table
 
 # Places in the words: three numbers for each table, and where the parts of exceptions begin.
 EXCEPTIONS_TABLE, UNITS_TABLE, PATTERNS_TABLE, TOKENS_TABLE, PARTS = 0, 3, 6, 9, 12
@@ -45,7 +45,7 @@ def english_tables() -> EnglishTables:
         (PATTERNS_TABLE, _pattern_kinds()),
         (TOKENS_TABLE, _roles()),
     ):
-        keys, values = _hash_table(entries)
+        keys, values = hash_table(entries)
         at = sum(map(len, words))
         words[0][table : table + 3] = len(keys) - 1, at, at + len(keys)
         words += [keys, values]
@@ -72,14 +72,3 @@ def _roles() -> dict[int, int]:
             role = GOES_ON if place else IS_ALONE if len(pattern) == 1 else STARTS
             roles[key] = roles.get(key, 0) | role
     return roles
-
-
-def _hash_table(entries: dict[int, int]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    size = 1 << (4 * len(entries)).bit_length()
-    keys, values = np.zeros(size, np.uint64), np.zeros(size, np.uint64)
-    for key, value in entries.items():
-        slot = key >> 32 & (size - 1)
-        while keys[slot]:
-            slot = (slot + 1) & (size - 1)
-        keys[slot], values[slot] = key, value
-    return keys, values

@@ -1,13 +1,10 @@
-"""The lexicon of tokens as one array of words, for Python and compiled code alike: what lies where in it.
+"""The lexicon of pieces as one array of words, for Python and compiled code alike: what lies where in it.
 
 Text repeats itself: of a hundred pieces between white space, ninety were there before. The lexicon remembers what each
-was cut into, and numbers the tokens. It grows from batch to batch and is thrown away when it is full.
+was cut into and what is counted in it. It never fills up: a piece may lie in one of the two slots of its pair, and a
+new one takes the place of the older.
 
-    head      the numbers below
-    pieces    hash table: two keys, length + 1 (0: empty), and what it was cut into: one token, or several parts
-    tokens    hash table: two keys, length + 1 (0: empty), number of the token
-    records   for each token: hash, chars << 8 | flags, bytes, turn << 32 | how often it was counted in that turn
-    parts     for each token of a piece: start in the piece << 32 | number of the token
+    slot    two keys, see `token_hash.keys_of`; where tokens start, one bit a byte; what is known of the piece, below
 """
 
 import numpy as np
@@ -15,37 +12,20 @@ from numpy.typing import NDArray
 
 Lexicon = NDArray[np.uint64]
 
-# Of a token, in its record, beside those of `english_tables`.
-HAS_LETTER, IS_SYMBOL, IS_PUNCTUATION, ENDS_SENTENCE, IS_SPACE = 1, 2, 4, 8, 16
-FLAG_BITS = 8
+SLOT = 4  # words
+PAIR = 2 * SLOT  # one line of the processor's cache
+LONGEST_PIECE = 64  # bytes that are remembered; longer ones are mostly data and come once
 
-# Numbers of the head: size of the hash tables less one, how many there may be and are, where things begin.
-MASK, PIECES_AT, TOKENS_AT, RECORDS_AT, PARTS_AT, MOST_PIECES, MOST_TOKENS, MOST_PARTS = range(8)
-NUM_PIECES, NUM_TOKENS, NUM_PARTS, TURN = range(8, 12)
-_HEAD = 16
-SLOT = RECORD = 4  # words
-
-LONGEST_PIECE = 255  # bytes that are remembered; longer ones are mostly data and come once
+# What is known of a piece: its length (0 in an empty slot), tokens that are words, their characters, tokens with a
+# letter, seven bits each; and what may make it part of a cut-up exception, see `english_tables`.
+FIELD_BITS = 7
+LENGTH, WORDS, WORD_CHARS, LETTERS = (FIELD_BITS * field for field in range(4))
+FIELD = (1 << FIELD_BITS) - 1
+IS_APART, ENDS_APART, BEGINS_APART = (1 << (FIELD_BITS * 4 + bit) for bit in range(3))
 
 
 def new_lexicon(bits: int) -> Lexicon:
-    """Return an empty lexicon for half of 2**bits pieces, as many tokens, and 2**bits parts of pieces."""
-    size = 1 << bits
-    words = np.zeros(_HEAD + SLOT * size + SLOT * size + RECORD * size // 2 + size, np.uint64)
-    starts = np.cumsum([_HEAD, SLOT * size, SLOT * size, RECORD * size // 2])
-    words[MASK] = size - 1
-    words[PIECES_AT : PARTS_AT + 1] = starts
-    words[[MOST_PIECES, MOST_TOKENS, MOST_PARTS]] = size // 2, size // 2, size
-    return words
-
-
-def fullness(lexicon: Lexicon) -> float:
-    """How much of the room is used, 1.0 at most."""
-    used, room = lexicon[NUM_PIECES : NUM_PARTS + 1], lexicon[MOST_PIECES : MOST_PARTS + 1]
-    return float((used / room).max())
-
-
-def records(lexicon: Lexicon) -> Lexicon:
-    """The records of all tokens known, one row each."""
-    start = int(lexicon[RECORDS_AT])
-    return lexicon[start : start + RECORD * int(lexicon[NUM_TOKENS])].reshape(-1, RECORD)
+    """Return an empty lexicon of 2**bits pairs, each in one line of the cache."""
+    words = np.zeros((PAIR << bits) + PAIR, np.uint64)
+    first = -(words.ctypes.data // 8) % PAIR
+    return words[first : first + (PAIR << bits)]

@@ -1,47 +1,83 @@
 """What rules count on the tokens of a text besides n-grams: sentences, and which of some words occur.
 
 A sentence ends at a token that is an end mark; the next one begins at the next token that is neither an end mark nor
-punctuation, white space between tokens included.
+punctuation, white space that is a token included. Tokens are given as `tokenize` writes them.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gristmill.kernels.tokens import lexicon_layout as lay
-from gristmill.kernels.tokens.lexicon import Words, number
+from gristmill.kernels.text.words_of_bytes import Bytes
+from gristmill.kernels.tokens.affixes import find_value, hash_span
+from gristmill.kernels.tokens.characters import Classes
+from gristmill.kernels.tokens.lexicon import ENDS_SENTENCE, IS_PUNCTUATION, Words, describe
+from gristmill.kernels.tokens.rejoining import SPACE
 
 Longs = NDArray[np.int64]
 Ints = NDArray[np.int32]
 
 
-def count_sentences(offsets: Longs, ids: Ints, documents: int, lexicon: Words, counts: Longs) -> None:
-    """Count sentences; white space must be among the tokens. A text without tokens counts as one sentence.
+def count_sentences(
+    solid: Bytes,
+    firsts: Longs,
+    places: Ints,
+    gaps: Bytes,
+    offsets: Longs,
+    documents: int,
+    classes: Classes,
+    counts: Longs,
+) -> None:
+    """Count sentences. A text without tokens counts as one sentence.
 
     counts  [D]
     """
     for d in range(documents):
+        base, last = firsts[d], offsets[d + 1] - 1
         counts[d] = 1
         ended = False
-        for k in range(offsets[d], offsets[d + 1]):
-            about = lexicon[number(lexicon, lay.RECORDS_AT) + lay.RECORD * np.int64(ids[k]) + 1]
-            if about & np.uint64(lay.ENDS_SENTENCE):
+        for k in range(offsets[d], last + 1):
+            if ended and gaps[k] == SPACE:
+                counts[d] += 1
+                ended = False
+            if k == last:
+                break
+            flags, _ = describe(solid, base + np.int64(places[k]), base + np.int64(places[k + 1]), classes)
+            if flags & ENDS_SENTENCE:
                 ended = True
-            elif ended and not about & np.uint64(lay.IS_PUNCTUATION):
+            elif ended and not flags & IS_PUNCTUATION:
                 counts[d] += 1
                 ended = False
 
 
-def count_listed(offsets: Longs, ids: Ints, documents: int, places: Ints, seen: Longs, counts: Longs) -> None:
+def count_listed(
+    solid: Bytes,
+    firsts: Longs,
+    places: Ints,
+    offsets: Longs,
+    documents: int,
+    lengths: Words,
+    listed: Words,
+    words: int,
+    seen: Longs,
+    counts: Longs,
+) -> None:
     """Count the different words of a list that occur.
 
-    places  [tokens of the lexicon]   where a token stands in the list, from 1 on; 0 if it does not
-    seen    [words of the list + 1]   zeros
-    counts  [D]
+    lengths  [256]    for each first byte, the lengths of words that begin with it, one bit each; the highest one
+                      stands for all that are longer
+    listed   [...]    a hash table as those of `english_tables`: by the hash of a word, its number
+    seen     [words]  zeros
+    counts   [D]
     """
     for d in range(documents):
+        base = firsts[d]
         counts[d] = 0
-        for k in range(offsets[d], offsets[d + 1]):
-            place = np.int64(places[ids[k]])
-            if place and seen[place] != d + 1:
-                seen[place] = d + 1
-                counts[d] += 1
+        for k in range(offsets[d], offsets[d + 1] - 1):
+            low, high = base + np.int64(places[k]), base + np.int64(places[k + 1])
+            if lengths[solid[low]] >> np.uint64(min(high - low, 63)) & np.uint64(1):
+                word = find_value(listed, 0, hash_span(solid, low, high))
+                if word >= 0 and seen[word] != d + 1:
+                    seen[word] = d + 1
+                    counts[d] += 1
+                    if counts[d] == words:
+                        break

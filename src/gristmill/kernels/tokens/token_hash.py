@@ -1,4 +1,10 @@
-"""Hashes of tokens, in plain Python: compiled code has the same, and a test holds both equal."""
+"""Hashes of tokens, in plain Python: compiled code has the same, and a test holds both equal.
+
+A table of them is two arrays, keys and values; a key of 0 is an empty place.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
 
 BASE = 0x9E3779B97F4A7C15
 MODULUS = 2**64
@@ -41,3 +47,15 @@ def extend_pattern(key: int, token: int) -> int:
     """The key of a sequence of tokens and one more."""
     mixed = (key ^ token) * 0xFF51AFD7ED558CCD % MODULUS
     return (mixed ^ (mixed >> 33)) or 1
+
+
+def hash_table(entries: dict[int, int]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """Return keys and values, a fourth to an eighth of the places taken; a key is looked for from its high half on."""
+    size = 1 << (4 * len(entries)).bit_length()
+    keys, values = np.zeros(size, np.uint64), np.zeros(size, np.uint64)
+    for key, value in entries.items():
+        slot = key >> 32 & (size - 1)
+        while keys[slot]:
+            slot = (slot + 1) & (size - 1)
+        keys[slot], values[slot] = key, value
+    return keys, values

@@ -105,8 +105,8 @@ class GopherQuality(RuleSet):
 
     def measure(self, name: str, texts: Texts, wanted: NDArray[np.bool_], known: dict[str, Column]) -> Column:
         rows, tokens = texts.tokens(wanted)
-        counts = texts.spread(rows, tokens.counts)
-        num_tokens, words, word_chars, with_letter = counts[:4]
+        num_tokens = texts.spread(rows, tokens.num_tokens)[0]
+        words, word_chars, with_letter = texts.spread(rows, tokens.counts)
         stop_words = texts.spread(rows, token_measures.count_different(tokens, self.stop_words))[0]
         _, hashes, ellipses, lines, bullets, trailing = texts.count("line_shapes", wanted, line_shapes)
         with np.errstate(invalid="ignore"):
@@ -182,23 +182,16 @@ class GopherRepetition(RepetitionLimits):
     ) -> dict[str, Column]:
         """Measure all n-grams of the kind that is asked for: the largest share of one, or of all that repeat.
 
-        The largest share is 0 where no n-gram can be above its limit, because no token is.
+        Shares are 0 where they cannot be above their limits; those that repeat also where fewer are above theirs.
         """
         rows, tokens = texts.tokens(wanted)
-        if "duplicated" in name:
-            sizes = sorted({n for n, _ in self.dup_n_grams})
-            found = token_measures.duplicate_ngram_chars(tokens, sizes, wanted[rows])
-            return {
-                f"share_of_duplicated_{n}_grams": shares(part, chars)
-                for n, part in zip(sizes, texts.spread(rows, found), strict=True)
-            }
-        sizes = sorted({n for n, _ in self.top_n_grams})
-        least = min((limit or 0) / n for n, limit in self.top_n_grams)
-        suspicious = tokens.most_chars > least * chars[rows]
-        found = token_measures.top_ngram_chars(tokens, sizes, wanted[rows] & suspicious)
+        is_top = "top" in name
+        count = token_measures.top_ngram_chars if is_top else token_measures.duplicate_ngram_chars
+        limits = self.top_n_grams if is_top else self.dup_n_grams
+        found = count(tokens, limits, chars[rows], wanted[rows])
         return {
-            f"share_of_top_{n}_gram": shares(part, chars)
-            for n, part in zip(sizes, texts.spread(rows, found), strict=True)
+            f"share_of_top_{n}_gram" if is_top else f"share_of_duplicated_{n}_grams": shares(part, chars)
+            for n, part in zip(sorted({n for n, _ in limits}), texts.spread(rows, found), strict=True)
         }
 
 

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from gristmill.errors import StageError
 from gristmill.kernels.arrow_arrays import is_null
 from gristmill.stages.text.rules.tokenizer import Tokenizer, Tokens
-from gristmill.stages.text.statistics.measure import CHARACTERS, run_pass
-from gristmill.stages.text.statistics.statistic import NUM_CHARS
+from gristmill.stages.text.statistics.measure import count_characters
 from gristmill.stages.text.statistics.text_column import TextColumn
 from gristmill.stages.text.statistics.texts_of_lines import unparsed_texts
 from gristmill.tasks import DocumentBatch
@@ -102,5 +101,5 @@ class Texts:
 
     def num_chars(self, wanted: NDArray[np.bool_]) -> Counts:
         """int64[N]: characters of the texts that are wanted."""
-        chars: Counts = self.count("chars", wanted, lambda texts: run_pass(CHARACTERS, texts)[NUM_CHARS])[0]
+        chars: Counts = self.count("chars", wanted, count_characters)[0]
         return chars

@@ -66,6 +66,7 @@ PHRASES = Pass("phrases", (s.LOREM_IPSUM, s.POLICY_PARAGRAPHS))
 _PASSES = (CHARACTERS, WORDS, LINE_COUNTS, PARAGRAPH_COUNTS, URLS, PHRASES)
 _PASS_OF = {found: made for made in _PASSES for found in made.statistics}
 _count_classes = CompiledKernel("text.characters", "count_classes")
+_count_characters = CompiledKernel("text.characters", "count_characters")
 _count_words = CompiledKernel("text.words", "count_words")
 _count_lines = CompiledKernel("text.lines", "count_lines")
 _count_pieces = CompiledKernel("text.pieces", "count_pieces")
@@ -102,6 +103,13 @@ def run_pass(made: Pass, texts: TextColumn) -> Counts:
 
 def _run(kernel: CompiledKernel, texts: TextColumn, table: NDArray[np.generic], counts: NDArray[np.int64]) -> None:
     kernel(texts.data, texts.starts, texts.stops, len(texts), table, counts)
+
+
+def count_characters(texts: TextColumn) -> NDArray[np.int64]:
+    """Return int64[D], for who needs no other statistic of that pass."""
+    counts = np.zeros(len(texts), np.int64)
+    _count_characters(texts.data, texts.starts, texts.stops, len(texts), counts)
+    return counts
 
 
 def count_pieces(texts: TextColumn, kind: int) -> NDArray[np.int64]:
