@@ -82,7 +82,7 @@ class Dispatcher:
                 return
             # A task that failed is tried elsewhere, if there is room elsewhere.
             workers_in_turn = group.crew.least_loaded(below=slots, avoid=head.last_worker, near=head.node)
-            if not any(self._send(w, group, index, min(count, slots - len(w.assigned))) for w in workers_in_turn):
+            if not any(self._send(w, group, min(count, slots - len(w.assigned))) for w in workers_in_turn):
                 return
 
     def _share_out(self, index: int, group: GroupRecord) -> None:
@@ -126,7 +126,7 @@ class Dispatcher:
             s.recalled(worker, task)
         s.groups[worker.group].crew.refile(worker)
 
-    def _send(self, worker: WorkerRecord, group: GroupRecord, index: int, count: int) -> bool:
+    def _send(self, worker: WorkerRecord, group: GroupRecord, count: int) -> bool:
         """Send up to `count` tasks; False if memory does not allow even one."""
         s, queue, size = self.scheduler, group.queue, group.plan.batch_size
         calls: list[list[c.Assignment]] = []
@@ -135,11 +135,10 @@ class Dispatcher:
             worker.running_since = s.now
         for _ in range(min(count, len(queue))):
             task = queue[0]
-            if not self.admits(task, worker):
+            if not self._reserve(task, worker):
                 break
             queue.popleft()
             task.change(Change.SENT)
-            s.memory.send(task.id, index, task.num_bytes, at=worker.node, source=task.node)
             worker.assigned[task.id] = task
             # What is handled with care runs in a call of its own: its failure must be its own.
             alone, after_care = bool(task.trial.attempts), alone
@@ -151,11 +150,23 @@ class Dispatcher:
             s.out.append(c.SendTask(worker.id, calls))
         return bool(calls)
 
+    def _reserve(self, task: TaskRecord, worker: WorkerRecord) -> bool:
+        """Reserve the memory a task needs at a worker; False if it has to wait."""
+        memory, at = self.scheduler.memory, worker.node
+        if memory.send(task.id, task.group, task.num_bytes, at=at, source=task.node):
+            return True
+        anyway = self._must_go(worker)
+        return anyway and memory.send(task.id, task.group, task.num_bytes, at=at, source=task.node, anyway=True)
+
     def admits(self, task: TaskRecord, worker: WorkerRecord) -> bool:
         """Whether memory allows a task to be sent to a worker now."""
+        memory = self.scheduler.memory
+        has_room = memory.admits(task.group, task.num_bytes, at=worker.node, source=task.node)
+        return has_room or self._must_go(worker)
+
+    def _must_go(self, worker: WorkerRecord) -> bool:
+        """Whether a worker has to get a task for which there is no room."""
         s = self.scheduler
-        if s.memory.admits(task.group, task.num_bytes, at=worker.node, source=task.node):
-            return True
         if s.config.barrier and not s.memory.reserved:
             return True  # later groups cannot go first, however much waits for them
         # A stage that streams waits for the next one: if nobody else can move, the next one has to, whatever it takes.

@@ -8,6 +8,7 @@ An event about something that is over (a late result of a worker given up on, a 
 """
 
 import heapq
+import operator
 from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -31,6 +32,8 @@ from gristmill.metrics.stage_counts import StageCounts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+_item_id, _final_name = operator.attrgetter("item_id"), operator.attrgetter("final")
 
 MAX_SETUP_FAILURES = 2
 WATCHDOG_S = 60.0
@@ -440,11 +443,12 @@ class Scheduler:
 
     def _commit(self, root: RootRecord) -> None:
         self.committing.add(root.id)
-        outputs = tuple(sorted(root.outputs, key=lambda output: output.item_id))
-        files = tuple(sorted(root.files, key=lambda file: file.final))
-        side_files = tuple(sorted(root.side_files, key=lambda file: file.final))
-        lines = tuple(sorted(root.lines_read))
-        self.out.append(c.Commit(root.id, root.name, outputs, root.counts, side_files, lines, files))
+        root.outputs.sort(key=_item_id)
+        root.files.sort(key=_final_name)
+        root.side_files.sort(key=_final_name)
+        root.lines_read.sort()
+        outputs, files, side_files = tuple(root.outputs), tuple(root.files), tuple(root.side_files)
+        self.out.append(c.Commit(root.id, root.name, outputs, root.counts, side_files, tuple(root.lines_read), files))
         del self.roots[root.id]
 
     def _committed(self, event: e.Committed) -> None:

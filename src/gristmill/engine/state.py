@@ -7,6 +7,8 @@ process and under every hash seed.
 from collections import deque
 from dataclasses import dataclass, field
 
+import msgspec
+
 from gristmill.engine.crew import Crew, WorkerRecord
 from gristmill.engine.events import Output
 from gristmill.engine.group_book import GroupBook
@@ -59,20 +61,19 @@ class GroupRecord:
         return len(self.queue) * (self.mean_service_s or 0.0) / max(1, len(self.workers))
 
 
-@dataclass(slots=True, eq=False)
-class RootRecord:
-    """One source partition and everything that descends from it."""
+class RootRecord(msgspec.Struct, eq=False):
+    """One source partition and everything that descends from it. (A struct's defaults are its own, lists included.)"""
 
     id: int
     name: str
     num_bytes: int
     counts: tuple[StageCounts, ...]
     live: int = 1
-    outputs: list[Output] = field(default_factory=list)
-    files: list[StagedFile] = field(default_factory=list)
-    side_files: list[StagedFile] = field(default_factory=list)
-    lines_read: list[tuple[str, int, int]] = field(default_factory=list)
-    useful_s: dict[int, float] = field(default_factory=dict)  # by group
+    outputs: list[Output] = []
+    files: list[StagedFile] = []
+    side_files: list[StagedFile] = []
+    lines_read: list[tuple[str, int, int]] = []
+    useful_s: dict[int, float] = {}  # by group
     starts_over: bool = False  # what comes of it does not count, until it is listed again
     first_attempt: int = 0  # attempts of its tasks are counted from here
 

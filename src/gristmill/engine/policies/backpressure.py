@@ -102,11 +102,12 @@ class MemoryBook:
 
     def admits(self, group: int, num_bytes: int, *, at: int, source: int | None) -> bool:
         """Whether a task whose input is at `source` may be sent to a worker on the machine `at` now."""
-        node = self.nodes[at]
+        return self._has_room(self.nodes[at], group, self._amount(group, num_bytes, moves=source != at))
+
+    def _has_room(self, node: NodeBytes, group: int, amount: int) -> bool:
         if node.reserved_total == 0 and not any(node.held[group + 1 :]):
             return True  # nothing runs here and nothing waits further on: alone it may be as large as it is
-        taken = node.held_total + node.reserved_total + self._unmet(node, group)
-        return taken + self._amount(group, num_bytes, moves=source != at) <= node.limit
+        return node.held_total + node.reserved_total + self._unmet(node, group) + amount <= node.limit
 
     def _amount(self, group: int, num_bytes: int, *, moves: bool) -> int:
         """Bytes a task takes on its machine when it is sent, with its input if that comes from elsewhere.
@@ -140,13 +141,15 @@ class MemoryBook:
             node.held[group] += num_bytes
             node.held_total += num_bytes
 
-    def send(self, task: int, group: int, num_bytes: int, *, at: int, source: int | None) -> None:
-        """A task runs, or is about to."""
-        amount = self._amount(group, num_bytes, moves=source != at)
+    def send(self, task: int, group: int, num_bytes: int, *, at: int, source: int | None, anyway: bool = False) -> bool:
+        """A task runs, or is about to, if there is room for it or if it has to; False if it does not."""
+        node, amount = self.nodes[at], self._amount(group, num_bytes, moves=source != at)
+        if not anyway and not self._has_room(node, group, amount):
+            return False
         self.reserved[task] = Reservation(at, group, amount)
-        node = self.nodes[at]
         node.reserved[group] += amount
         node.reserved_total += amount
+        return True
 
     def unsend(self, task: int) -> None:
         """A task came back, or ended: its reservation is free."""
