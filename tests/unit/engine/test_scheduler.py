@@ -54,6 +54,16 @@ def test_a_node_gets_a_worker_for_every_group_and_the_source_is_asked():
     assert tell(scheduler(), NODE) == [c.StartWorker(0, 0, 0, ()), c.StartWorker(1, 1, 0, ()), c.PullSource(16)]
 
 
+def test_time_after_a_result_of_the_same_step_is_not_counted_as_busy():
+    s, _ = begun("a", "b", groups=(group(0),))
+    tell(s, e.Ticked(1.0))
+    busy_s = s.groups[0].book.busy_s
+
+    tell(s, e.TaskFinished(0, 0, (), 0.1, ()), e.TaskFinished(0, 1, (), 0.1, ()), e.Ticked(11.0))
+
+    assert s.groups[0].book.busy_s == busy_s
+
+
 def test_a_partition_passes_through_all_groups_and_is_committed_then_published():
     s, commands = begun("a")
     assert commands == [c.SendTask(0, [[assignment(0, "a")]])]
