@@ -15,7 +15,7 @@ CORE := $(VENV)/.installed-core
 DEV := $(VENV)/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-nightly check test-all fault e2e bench bench-engine bench-text bench-dedup bench-peers conformance docs changelog clean
+.PHONY: help setup demo test test-cluster test-nightly check test-all fault e2e bench bench-engine bench-text bench-dedup bench-peers conformance docs changelog clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,10 +37,10 @@ setup: $(DEV) ## create .venv with everything needed to work on gristmill
 demo: $(CORE) ## curate a small corpus and say where to look next (installs the core only)
 	@$(PY) examples/demo/run_demo.py
 
-test: $(DEV) ## run the tests, those that kill processes included
-	$(PYTEST) -n $(JOBS) -m "not bench and not cluster" tests
+test: $(DEV) ## run the tests, those that kill processes and start Ray included
+	$(PYTEST) -n $(JOBS) -m "not bench" tests
 
-test-cluster: $(DEV) ## run the tests that start a Ray cluster on this machine
+test-cluster: $(DEV) ## run only the tests that start a Ray cluster on this machine
 	$(PYTEST) -n $(JOBS) -m cluster tests
 
 test-nightly: $(DEV) ## run the property tests of the engine over thousands of seeds; takes the night's first half hour

@@ -2,7 +2,7 @@
 
 import pytest
 from hypothesis import settings
-from tests.ray_cluster import NODE, connected, started
+from tests.ray_cluster import shared
 
 # No deadline: other work on the machine must not decide whether a property holds. The same examples in every run: what
 # is found by chance belongs into a test of its own, and not into somebody else's build.
@@ -18,24 +18,25 @@ def _own_cache(tmp_path_factory):
         yield
 
 
-@pytest.fixture(scope="session")
-def cluster():
-    """One Ray for all tests that need one; tests may add nodes, and remove those."""
-    with started() as cluster:
-        yield cluster
-
-
 @pytest.fixture(scope="module")
-def ray_cluster(cluster):
-    """The same, with this process connected to it: while it is, a pipeline without an executor runs there."""
-    with connected(cluster):
-        yield cluster
+def ray_cluster():
+    """A Ray this process is connected to: while it is, a pipeline without an executor runs there."""
+    return shared.connected()
 
 
-@pytest.fixture(scope="module")
-def xenna_cluster(ray_cluster):
-    """The same with a second node: Cosmos-Xenna wants a core for each of its stages, and some to spare."""
-    node = ray_cluster.add_node(**{**NODE, "num_cpus": 3})
-    ray_cluster.wait_for_nodes()
-    yield ray_cluster
-    ray_cluster.remove_node(node)
+@pytest.fixture
+def no_cluster():
+    """None: this test starts its own, and a small machine has room for one at a time."""
+    shared.close()
+
+
+@pytest.fixture(autouse=True)
+def _ray_only_for_tests_of_it(request):
+    if request.node.get_closest_marker("cluster") is None:
+        shared.close()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_ray_is_left():
+    yield
+    shared.close()

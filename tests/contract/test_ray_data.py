@@ -16,4 +16,4 @@ pytestmark = [
 class TestRayData(ExecutorContract):
     @classmethod
     def make_executor(cls):
-        return RayDataExecutor()
+        return RayDataExecutor({"cpus": 2})

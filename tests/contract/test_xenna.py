@@ -8,7 +8,7 @@ from gristmill.testing.contracts import ExecutorContract
 pytest.importorskip("cosmos_xenna", reason="cosmos-xenna is an extra")
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.usefixtures("xenna_cluster"),
+    pytest.mark.usefixtures("ray_cluster"),
     pytest.mark.cluster,
     pytest.mark.xdist_group("ray"),
 ]

@@ -23,7 +23,7 @@ def ray_actor_pool():
 def ray_data():
     from gristmill.backends.ray_data import RayDataExecutor
 
-    return RayDataExecutor()
+    return RayDataExecutor({"cpus": 2})
 
 
 def xenna():

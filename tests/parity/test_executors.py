@@ -2,10 +2,9 @@
 
 import pytest
 from tests.jsonl_files import contents, write_documents
-from tests.parity.executors import EXECUTORS, local, xenna
+from tests.parity.executors import EXECUTORS, local
 
 from gristmill.backends.local import LocalExecutor
-from gristmill.backends.xenna import XennaExecutor
 from gristmill.pipeline import Pipeline
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.deduplication.exact.workflow import ExactDeduplicationWorkflow
@@ -21,7 +20,7 @@ from gristmill.testing.contracts.executor import counts_of
 
 pytestmark = pytest.mark.slow
 
-FILES, ROWS = 3, 40
+FILES, ROWS = 2, 60
 
 
 class Splits(ProcessingStage[DocumentBatch, DocumentBatch]):
@@ -107,18 +106,17 @@ def expected(corpus, tmp_path_factory):
     return look
 
 
-@pytest.fixture(params=EXECUTORS)
+@pytest.fixture(scope="module", params=EXECUTORS)
 def executor(request):
+    """One for all pipelines, kept ready between them."""
     if request.param is not local:
-        request.getfixturevalue("xenna_cluster" if request.param is xenna else "ray_cluster")
-    return request.param()
+        request.getfixturevalue("ray_cluster")
+    with request.param().kept_ready() as ready:
+        yield ready
 
 
-@pytest.mark.timeout(280)
 @pytest.mark.parametrize("pipeline", [text, custom, exact, fuzzy])
 def test_bytes_and_books_are_those_of_one_process(executor, pipeline, corpus, expected, tmp_path):
-    if pipeline is fuzzy and isinstance(executor, XennaExecutor):
-        pytest.skip("eight pipelines, for each of which Cosmos-Xenna starts all its workers anew: minutes")
     account, files = expected(pipeline)
 
     assert account

@@ -91,8 +91,14 @@ def pipeline(corpus, out, gate):
     return Pipeline("gated", stages=stages)
 
 
+def small_pipeline(corpus, out, gate):
+    """The same with one worker for each stage, where it does not matter how many there are."""
+    stages = pipeline(corpus, out, gate).stages
+    return Pipeline("gated", stages=[stage.with_(num_workers=1) for stage in stages])
+
+
 def main(corpus, out, gate, run):
     """Run on the cluster of RAY_ADDRESS, telling on standard output how far it is."""
     executor = RayActorPoolExecutor(show_progress=False)
     told = lambda snapshot: print(snapshot.partitions_done, flush=True)  # noqa: E731
-    pipeline(corpus, out, gate).run(executor, checkpoint_path=run, observer=told)
+    small_pipeline(corpus, out, gate).run(executor, checkpoint_path=run, observer=told)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.jsonl_files import contents, write_documents
-from tests.ray.gated import PARTITIONS, ROWS, closed_gate, notes, pipeline
+from tests.ray.gated import PARTITIONS, ROWS, closed_gate, notes, pipeline, small_pipeline
 from tests.ray_cluster import NODE
 
 from gristmill.backends.local import LocalExecutor
@@ -52,7 +52,6 @@ class TakesANodeAway:
             self.open_gate()  # again and again does no harm
 
 
-@pytest.mark.timeout(280)
 def test_a_node_is_removed_and_another_joins(ray_cluster, work, tmp_path):
     victim, other = (ray_cluster.add_node(**NODE) for _ in range(2))
     ray_cluster.wait_for_nodes()
@@ -60,7 +59,8 @@ def test_a_node_is_removed_and_another_joins(ray_cluster, work, tmp_path):
     gate.mkdir()
     with closed_gate(gate) as open_gate:
         watcher = TakesANodeAway(ray_cluster, victim, gate, open_gate)
-        result = pipeline(work / "in", tmp_path / "out", gate).run(RayActorPoolExecutor(), observer=watcher)
+        executor = RayActorPoolExecutor(ignore_head_node=True)
+        result = pipeline(work / "in", tmp_path / "out", gate).run(executor, observer=watcher)
     for node in (other, watcher.added):
         ray_cluster.remove_node(node)
 
@@ -71,7 +71,6 @@ def test_a_node_is_removed_and_another_joins(ray_cluster, work, tmp_path):
     assert any("has joined" in message for message in watcher.messages)
 
 
-@pytest.mark.timeout(280)
 def test_after_kill_9_of_the_driver_the_rerun_completes_from_the_ledger(ray_cluster, work, tmp_path):
     gate, out, run = tmp_path / "gate", tmp_path / "out", tmp_path / "run"
     gate.mkdir()
@@ -83,7 +82,8 @@ def test_after_kill_9_of_the_driver_the_rerun_completes_from_the_ledger(ray_clus
             assert any(line.strip().isdigit() and int(line) >= 5 for line in driver.stdout)
             driver.send_signal(signal.SIGKILL)
         before = {path: path.stat().st_mtime_ns for path in out.glob("*.jsonl")}
-    result = pipeline(work / "in", out, gate).run(RayActorPoolExecutor(show_progress=False), checkpoint_path=run)
+    executor = RayActorPoolExecutor(show_progress=False)
+    result = small_pipeline(work / "in", out, gate).run(executor, checkpoint_path=run)
 
     assert result.resumed
     assert (result.read, result.written) == (PARTITIONS * ROWS,) * 2
@@ -107,7 +107,6 @@ class DiesOf(ProcessingStage[DocumentBatch, DocumentBatch]):
         return task
 
 
-@pytest.mark.timeout(280)
 def test_a_document_that_kills_its_workers_is_quarantined_and_no_other(ray_cluster, work, tmp_path):
     stages = [JsonlReader(str(work / "in" / "part-0[0-3].jsonl")), DiesOf("2-7"), JsonlWriter(str(tmp_path / "out"))]
     result = Pipeline("poison", stages=stages).run(RayActorPoolExecutor(show_progress=False))

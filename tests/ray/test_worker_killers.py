@@ -21,7 +21,6 @@ pytestmark = [
     pytest.mark.fault,
     pytest.mark.cluster,
     pytest.mark.xdist_group("ray"),
-    pytest.mark.timeout(600),
 ]
 
 
@@ -44,7 +43,7 @@ def test_a_document_that_ends_its_worker_is_found_and_the_others_are_written(tmp
         lines = [json.dumps({"n": ROWS * file + row, "text": "x"}) for row in range(ROWS)]
         (tmp_path / "in" / f"{file}.jsonl").write_text("\n".join(lines) + "\n")
     stages = [JsonlReader(str(tmp_path / "in")), EndsItsWorker(), JsonlWriter(str(tmp_path / "out"))]
-    result = Pipeline("killers", stages=stages).run(RayDataExecutor())
+    result = Pipeline("killers", stages=stages).run(RayDataExecutor({"cpus": 2}))
     record = json.loads(next((tmp_path / "out" / ".gristmill" / "quarantine").iterdir()).read_text())
 
     assert (result.read, result.written, result.quarantined) == (30, 29, 1)

@@ -76,6 +76,7 @@ def test_a_cluster_that_is_there_is_used_and_left_alone(monkeypatch):
 @pytest.mark.slow
 @pytest.mark.cluster
 @pytest.mark.xdist_group("ray")
+@pytest.mark.usefixtures("no_cluster")
 def test_ray_is_there_while_the_client_is_and_gone_afterwards(tmp_path):
     capture = tmp_path / "ray.log"
     client = RayClient(
@@ -92,6 +93,7 @@ def test_ray_is_there_while_the_client_is_and_gone_afterwards(tmp_path):
 @pytest.mark.slow
 @pytest.mark.cluster
 @pytest.mark.xdist_group("ray")
+@pytest.mark.usefixtures("no_cluster")
 def test_what_ray_says_when_it_does_not_start_is_passed_on():
     with pytest.raises(RunFailed, match=r"(?s)^RayClient: expected Ray to start at .*; it has ended. Ray said:.*"):
         RayClient(object_store_memory=1, include_dashboard=False).start()

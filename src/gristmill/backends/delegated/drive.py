@@ -11,7 +11,7 @@ from typing import Protocol
 from gristmill.backends.base import RunOptions
 from gristmill.backends.commits import Commits
 from gristmill.backends.delegated.envelope import Envelope, pack
-from gristmill.backends.delegated.registrar_actor import RemoteRegistrar
+from gristmill.backends.delegated.registrar_actor import RegistrarOffice, RemoteRegistrar
 from gristmill.backends.delegated.root_books import RootBooks
 from gristmill.backends.delegated.view import View
 from gristmill.backends.run import Ending, Run
@@ -41,9 +41,9 @@ class Engine(Protocol):
         ...
 
 
-def drive(run: Run, engine: Engine, *, logging_interval: float) -> Ending:
+def drive(run: Run, engine: Engine, office: RegistrarOffice, *, logging_interval: float) -> Ending:
     """Drive a run to its end."""
-    registrar = RemoteRegistrar.start()
+    registrar = office.open(run.session)
     loop = _Loop(run, registrar, logging_interval)
     loop.view.messages += run.prepare_outputs()
     plan = run.plan

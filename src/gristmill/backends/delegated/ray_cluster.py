@@ -11,9 +11,14 @@ class RayCluster:
     """What a run may use."""
 
     address: str
-    cpus: float
+    node_cpus: tuple[float, ...]
     gpus: float
     head_id: str
+
+    @property
+    def cpus(self) -> float:
+        """Cores of all machines."""
+        return sum(self.node_cpus)
 
 
 def connect(who: str, *, dashboard: bool = False, ignore_head_node: bool = False) -> RayCluster:
@@ -22,8 +27,8 @@ def connect(who: str, *, dashboard: bool = False, ignore_head_node: bool = False
     nodes = [node for node in ray.nodes() if node["Alive"]]
     heads = [node["NodeID"] for node in nodes if "node:__internal_head__" in node["Resources"]]
     used = [node["Resources"] for node in nodes if not (ignore_head_node and node["NodeID"] in heads)]
-    cpus = sum(resources.get("CPU", 0.0) for resources in used)
-    if not cpus:
+    cpus = tuple(resources.get("CPU", 0.0) for resources in used)
+    if not sum(cpus):
         raise ConfigError(f"{who}: expected a Ray cluster with cores to work on; got {len(used)} machines without any")
     gpus = sum(resources.get("GPU", 0.0) for resources in used)
     return RayCluster(ray.get_runtime_context().gcs_address, cpus, gpus, heads[0] if heads else "")

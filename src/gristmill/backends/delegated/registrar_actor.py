@@ -1,4 +1,8 @@
-"""The registrar as an actor, and how workers and the driver talk to it. Ray is imported when a run begins."""
+"""Registrars in an actor, and how workers and the driver talk to one. Ray is imported when a run begins.
+
+The actor is an office with a registrar for each run: starting a process takes a second of a core, so runs in a row
+share it, and whoever is late in an earlier one asks in vain instead of disturbing the next.
+"""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
@@ -12,8 +16,18 @@ if TYPE_CHECKING:
     from gristmill.engine.plan import AnyTask
 
 
-class _RegistrarActor(Registrar):
-    """Also owns final tasks: what a worker owned would be gone with the worker."""
+class _Office:
+    """The process. It also owns final tasks: what a worker owned would be gone with the worker."""
+
+    def __init__(self) -> None:
+        self._registrars: dict[str, Registrar] = {}
+
+    def open(self, session: str) -> None:
+        """Begin a run; those before are over."""
+        self._registrars = {session: Registrar()}
+
+    def ask(self, session: str, method: str, arguments: tuple[object, ...], named: dict[str, object]) -> object:
+        return getattr(self._registrars[session], method)(*arguments, **named)
 
     def keep(self, envelope: Envelope) -> object:
         import ray
@@ -21,24 +35,34 @@ class _RegistrarActor(Registrar):
         return [ray.put(envelope)]  # in a list, so that the reference itself is the answer
 
 
+class RegistrarOffice:
+    """The office of one run, or of several in a row. It is started when the first of them begins."""
+
+    def __init__(self) -> None:
+        self._actor: Any = None  # Ray has no type for the handle of an actor
+
+    def open(self, session: str) -> "RemoteRegistrar":
+        """The registrar of a run. Its process ends with the last handle to it."""
+        import ray
+
+        if self._actor is None:
+            # It needs no core of its own: most of the time it waits.
+            self._actor = ray.remote(_Office).options(num_cpus=0, max_restarts=0).remote()
+        self._actor.open.remote(session)
+        return RemoteRegistrar(self._actor, session)
+
+
 class RemoteRegistrar:
     """A handle that may be sent to workers. Every call waits for the answer."""
 
-    def __init__(self, actor: Any) -> None:  # Ray has no type for the handle of an actor
+    def __init__(self, actor: Any, session: str) -> None:
         self._actor = actor
-
-    @classmethod
-    def start(cls) -> "RemoteRegistrar":
-        """Start a registrar on the cluster; it ends with the last handle to it."""
-        import ray
-
-        # It needs no core of its own: most of the time it waits.
-        return cls(ray.remote(_RegistrarActor).options(num_cpus=0, max_restarts=0).remote())
+        self._session = session
 
     def _ask(self, method: str, *arguments: object, **named: object) -> Any:
         import ray
 
-        return ray.get(getattr(self._actor, method).remote(*arguments, **named))
+        return ray.get(self._actor.ask.remote(self._session, method, arguments, named))
 
     def begin(self, group: int, worker: str, items: Sequence[tuple[int, str]]) -> list[Ticket | None]:
         return list(self._ask("begin", group, worker, items))
@@ -53,7 +77,10 @@ class RemoteRegistrar:
         return list(self._ask("finish", receipts)) if receipts else []
 
     def keep(self, envelope: Envelope) -> object:
-        return self._ask("keep", envelope)[0]
+        import ray
+
+        kept: Any = ray.get(self._actor.keep.remote(envelope))
+        return kept[0]
 
     def worker_ready(self, group: int) -> None:
         self._ask("worker_ready", group)
@@ -87,7 +114,7 @@ class RemoteRegistrar:
         self._ask("stop")
 
     def fetch(self, reference: object) -> "Callable[[], AnyTask]":
-        """How to get a final task when somebody looks at it; the registrar lives as long as this does."""
+        """How to get a final task when somebody looks at it; the office lives as long as this does."""
 
         def get() -> "AnyTask":
             import ray

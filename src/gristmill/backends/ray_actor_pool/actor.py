@@ -1,12 +1,14 @@
 """`WorkerActor`: one worker as a Ray actor. The loop inside is that of every worker (`processes/worker_process.py`).
 
     driver                                   actor
+    begin(what to do)            ────────▶   a thread that sets the stages up and runs the loop
     post(messages, references)   ────────▶   inbox ─▶ the loop, in a thread of its own
     listen()                     ◀────────   what the loop has sent since, and how many blocks go with it
     take(n)                      ◀────────   these blocks: objects that belong to the driver from then on
 
 The driver asks for the blocks because who calls owns the result: what the actor put into the store itself would go with
-the actor, and a worker that is recycled or killed must not take finished work along.
+the actor, and a worker that is recycled or killed must not take finished work along. When the loop has ended, the
+actor may begin again with other stages (`kept_actors.py`).
 """
 
 import contextlib
@@ -17,6 +19,7 @@ import threading
 import traceback
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import dataclass
 from mmap import mmap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,6 +37,16 @@ if TYPE_CHECKING:
 
 Sent = tuple[list[Message], "list[NDArray[Any]]"]
 LISTENING, POSTING = "listening", "posting"  # concurrency groups: neither waits for the other
+
+
+@dataclass(frozen=True)
+class Duty:
+    """What an actor is to be: a worker of which group, for which run."""
+
+    number: int
+    group: int
+    path: tuple[str, ...]  # of the driver's modules
+    settings: RunSettings
 
 
 class Line:
@@ -66,47 +79,46 @@ class Line:
 class WorkerActor:
     """One worker. Its methods are the driver's; what a stage does happens in `_work`."""
 
-    def __init__(self, number: int, group: int, path: list[str], stages: bytes, settings: RunSettings) -> None:
-        self.number = number
-        self.group = group
-        self._plan = (path, stages, settings)
+    def __init__(self) -> None:
         self._line = Line(ObjectBlocks())
         self._untaken: deque[NDArray[Any]] = deque()
-        self._thread: threading.Thread | None = None
 
-    def begin(self, crumbs: str) -> int:
-        """Set up and start to work, leaving crumbs in this file; return the process's number."""
+    def hello(self) -> int:
+        """Answer with the number of the process, when there is one."""
+        return os.getpid()
+
+    def begin(self, duty: Duty, stages: bytes, crumbs: str) -> None:
+        """Set up and start to work, leaving crumbs in this file."""
         Path(crumbs).write_bytes(NO_CRUMB)
         with Path(crumbs).open("r+b") as file:
             mapped = mmap(file.fileno(), CRUMB.size)
-        self._thread = threading.Thread(target=self._work, args=(mapped,), name="gristmill-worker", daemon=True)
-        self._thread.start()
-        return os.getpid()
+        self._line.incoming = queue.SimpleQueue()  # what came too late for earlier work is none of the new one's
+        arguments = (duty, stages, mapped)
+        threading.Thread(target=self._work, args=arguments, name="gristmill-worker", daemon=True).start()
 
-    def _work(self, crumbs: mmap) -> None:
+    def _work(self, duty: Duty, stages: bytes, crumbs: mmap) -> None:
         """Work until drained. A thread that ends in any other way takes the actor along, or nobody would notice."""
         clean = False
         try:
-            self._run(crumbs)
+            self._run(duty, stages, crumbs)
             clean = True
         finally:
             if not clean:
                 traceback.print_exc()
                 os._exit(1)
 
-    def _run(self, crumbs: mmap) -> None:
-        path, stages, settings = self._plan
-        sys.path += [entry for entry in path if entry not in sys.path]
+    def _run(self, duty: Duty, stages: bytes, crumbs: mmap) -> None:
+        sys.path += [entry for entry in duty.path if entry not in sys.path]
         groups, error = load_stages(stages)
         if groups is None:
             self._line.send([("setup_failed", error)])
             return
-        group = groups[self.group]
+        group = groups[duty.group]
         limit_threads(group)
         process = WorkerProcess(
-            self._line, group, settings, crumbs, last=self.group + 1 == len(groups), blocks=self._line.blocks
+            self._line, group, duty.settings, crumbs, last=duty.group + 1 == len(groups), blocks=self._line.blocks
         )
-        if process.set_up(WorkerMetadata(worker_id=f"{group.name}-{self.number}", gpu_ids=_gpu_ids())):
+        if process.set_up(WorkerMetadata(worker_id=f"{group.name}-{duty.number}", gpu_ids=_gpu_ids())):
             process.run()
 
     def post(self, messages: list[Message], references: "list[ObjectRef[Any]]") -> None:

@@ -1,8 +1,10 @@
 """`RayActorPoolExecutor`: a Ray cluster under gristmill's own scheduler."""
 
-from collections.abc import Mapping
+import contextlib
+import copy
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
-from typing import Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from gristmill.backends.base import BaseExecutor, RunOptions
 from gristmill.backends.options import check_options
@@ -11,6 +13,9 @@ from gristmill.backends.run_result import RunResult
 from gristmill.engine.plan import Plan
 from gristmill.errors import ConfigError
 from gristmill.storage.sizes import parse_size
+
+if TYPE_CHECKING:
+    from gristmill.backends.ray_actor_pool.kept_actors import KeptActors
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +71,7 @@ class RayActorPoolExecutor(BaseExecutor):
         self.ignore_head_node = ignore_head_node
         self.show_progress = show_progress
         self.progress_interval = progress_interval
+        self._kept: KeptActors | None = None
 
     @classmethod
     def options(cls) -> tuple[str, ...]:
@@ -97,6 +103,31 @@ class RayActorPoolExecutor(BaseExecutor):
                     f"{group.name}: expected {group.resources.gpu_memory_gb:g} GB of GPU memory for a worker; got GPUs "
                     f"with {self.config.gpu_memory_gb:g} GB. config={{'gpu_memory_gb': ...}} says how large they are"
                 )
+
+    @property
+    def kept(self) -> "KeptActors | None":
+        """The actors that several runs share, inside of `kept_ready`."""
+        return self._kept
+
+    @contextlib.contextmanager
+    def kept_ready(self) -> Iterator[BaseExecutor]:
+        """Yield an executor whose runs hand their actors on to the next: starting one takes a second of a core.
+
+        A process then sees the stages of several runs. Workers that are to be replaced after a while, by
+        `worker_max_lifetime_m` or `worker_max_tasks`, are not kept.
+        """
+        if self._kept is not None:
+            yield self
+            return
+        from gristmill.backends.ray_actor_pool.kept_actors import KeptActors
+
+        recycles = self.config.worker_max_lifetime_m is not None or self.config.worker_max_tasks is not None
+        ready = copy.copy(self)
+        ready._kept = KeptActors(keeps_workers=not recycles)
+        try:
+            yield ready
+        finally:
+            ready._kept.close()
 
     def execute(self, plan: Plan, options: RunOptions) -> RunResult:
         ray = connect(type(self).__name__)

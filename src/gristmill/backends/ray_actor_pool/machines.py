@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from gristmill import __version__
 from gristmill.backends.ray_actor_pool.keeper import NodeKeeper, Place
+from gristmill.backends.ray_actor_pool.kept_actors import KeptActors
 from gristmill.engine.events import NodeJoined
 from gristmill.errors import RunFailed
 
@@ -52,9 +53,17 @@ class Machines:
     """All nodes in use, and those on their way to be."""
 
     def __init__(
-        self, ray: ModuleType, work: bytes | None, *, ignore_head_node: bool, memory_limit: int | None, gpu_gb: float
+        self,
+        ray: ModuleType,
+        kept: KeptActors,
+        work: bytes | None,
+        *,
+        ignore_head_node: bool,
+        memory_limit: int | None,
+        gpu_gb: float,
     ) -> None:
         self.ray = ray
+        self.kept = kept
         self.work = work
         self.ignore_head_node = ignore_head_node
         self.memory_limit = memory_limit
@@ -84,14 +93,16 @@ class Machines:
         return [machine for machine in self.used.values() if machine.node_id not in alive]
 
     def invite(self, node: RayNode) -> "tuple[Any, Future[tuple[Place, str]]]":
-        """Start a keeper on a node; the future has what it says, and the error of its set-up."""
+        """Start a keeper on a node, if none was kept; the future has what it says, and the error of its set-up."""
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         node_id = node["NodeID"]
         self._numbers[node_id] = self._next
         self._next += 1
-        strategy = NodeAffinitySchedulingStrategy(node_id, soft=False)
-        keeper = self.ray.remote(NodeKeeper).options(num_cpus=0, scheduling_strategy=strategy).remote(node_id)
+        keeper = self.kept.take_keeper(node_id)
+        if keeper is None:
+            strategy = NodeAffinitySchedulingStrategy(node_id, soft=False)
+            keeper = self.ray.remote(NodeKeeper).options(num_cpus=0, scheduling_strategy=strategy).remote(node_id)
         answer: Future[tuple[Place, str]] = keeper.welcome.remote(self.work).future()
         return keeper, answer
 
@@ -116,6 +127,12 @@ class Machines:
         )
         self.used[number] = machine
         return machine
+
+    def leave(self) -> None:
+        """Use no node any more."""
+        for machine in self.used.values():
+            self.kept.put_keeper(machine.node_id, machine.keeper)
+        self.used.clear()
 
     def forget(self, node_id: str) -> None:
         """A node is lost, or was of no use; should it still be there or come back, it is a new one."""

@@ -25,7 +25,8 @@ from gristmill.backends.processes.memory import resident_bytes
 from gristmill.backends.processes.parcel_shelf import ParcelShelf
 from gristmill.backends.processes.posting import Posting
 from gristmill.backends.processes.wire import BlockLost, pack
-from gristmill.backends.ray_actor_pool.actor import LISTENING, POSTING, WorkerActor
+from gristmill.backends.ray_actor_pool.actor import LISTENING, POSTING, Duty, WorkerActor
+from gristmill.backends.ray_actor_pool.kept_actors import MOST_BYTES
 from gristmill.backends.ray_actor_pool.machines import OPEN_S, Machine, Machines
 from gristmill.backends.ray_actor_pool.object_blocks import ObjectBlocks
 from gristmill.backends.stage_pickle import pickled
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
 LOOK_S = 1.0  # between two looks at the nodes; Ray answers in under a millisecond
-CLOSE_S = 5.0
 PATIENCE_S = 60.0  # for an actor to start: a second where its CPUs are free, and longer on a busy machine
 
 Answer = Callable[["Future[Any]"], list[e.Event]]
@@ -53,7 +53,9 @@ class _Worker:
     hearing: Hearing
     crumbs: str
     cpus_asked: float
+    may_be_kept: bool
     started_at: float
+    has_begun: bool = False
     waited_for_s: float = PATIENCE_S  # until its start is worth a word
     kill_reason: str | None = None
     posted: list[tuple[str, object]] = field(default_factory=list)  # goes out as one message
@@ -74,6 +76,7 @@ class RayPool(Posting):
         self._dirty: dict[int, None] = {}
         self._answers: queue.SimpleQueue[tuple[Answer, Future[Any]]] = queue.SimpleQueue()
         self._messages: list[str] = []
+        self._news: list[e.Event] = []  # known here first
         self._looked_at = 0.0
 
     # Tasks
@@ -115,36 +118,63 @@ class RayPool(Posting):
             )
 
     def close(self) -> None:
-        """End every worker and keeper."""
+        """End every worker that is not kept for the next run, and leave the machines."""
         for worker in self._workers.values():
             self._ray.kill(worker.actor)
         self._workers.clear()
-        keepers = [machine.keeper for machine in self.machines.used.values()]
-        with contextlib.suppress(self._ray.exceptions.RayError):
-            self._ray.wait([keeper.close.remote() for keeper in keepers], num_returns=len(keepers), timeout=CLOSE_S)
-        for keeper in keepers:
-            self._ray.kill(keeper)
-        self.machines.used.clear()
+        self.machines.leave()
 
     def start(self, number: int, group: int, node: int, gpus: tuple[int, ...]) -> None:
-        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
         machine, plan = self.machines.used[node], self.groups[group]
         asked = machine.ask_cpus(plan.resources.cpus)
-        options: dict[str, Any] = {
-            "num_cpus": asked,
-            "num_gpus": _share(plan, machine, gpus),
+        env = plan.stages[0].runtime_env
+        may_be_kept = self.machines.kept.keeps_workers and not gpus and not env
+        kept = self.machines.kept.take_worker(machine.node_id, asked) if may_be_kept else None
+        actor = kept or self._make(machine, asked, _share(plan, machine, gpus), dict(env) if env else None)
+        worker = _Worker(
+            plan,
+            machine,
+            actor,
+            Hearing(number, self._shelf),
+            f"{machine.crumbs}/{number}",
+            asked,
+            may_be_kept,
+            time.monotonic(),
+        )
+        self._workers[number] = worker
+        self._ask(number, actor.hello.remote(), functools.partial(self._begin, number))
+
+    def _make(self, machine: Machine, cpus: float, gpus: float, env: dict[str, object] | None) -> Any:
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        self.machines.kept.make_room(machine.node_id)
+        options = {
+            "num_cpus": cpus,
+            "num_gpus": gpus,
             "scheduling_strategy": NodeAffinitySchedulingStrategy(machine.node_id, soft=False),
             "max_restarts": 0,
+            "runtime_env": env,
         }
-        if plan.stages[0].runtime_env:
-            options["runtime_env"] = dict(plan.stages[0].runtime_env)
-        actor = self._actor.options(**options).remote(number, group, list(sys.path), self._stages, self.settings)
-        crumbs = f"{machine.crumbs}/{number}"
-        hearing = Hearing(number, self._shelf)
-        self._workers[number] = _Worker(plan, machine, actor, hearing, crumbs, asked, time.monotonic())
-        actor.begin.options(concurrency_group=POSTING, num_returns=0).remote(crumbs)
+        return self._actor.options(**options).remote()
+
+    def _begin(self, number: int, worker: _Worker, pid: int) -> list[e.Event]:
+        """The process of a worker is there."""
+        del pid
+        worker.has_begun = True
+        worker.waited_for_s = math.inf
+        duty = Duty(number, worker.group.index, tuple(sys.path), self.settings)
+        begin = worker.actor.begin.options(concurrency_group=POSTING, num_returns=0)
+        begin.remote(duty, self._stages, worker.crumbs)
         self._listen(number)
+        return []
+
+    def drain(self, number: int) -> None:
+        worker = self._workers.get(number)
+        if worker is not None and not worker.has_begun:  # nobody waits for a process that has nothing to do
+            self._let_go(number)
+            self._news.append(e.WorkerExited(number))
+        else:
+            super().drain(number)
 
     def kill(self, number: int, reason: str) -> None:
         worker = self._workers.get(number)
@@ -176,9 +206,10 @@ class RayPool(Posting):
 
     def poll(self, timeout: float) -> list[e.Event]:
         """Wait for news and return it as events."""
-        events: list[e.Event] = []
+        events, self._news = self._news, []
+        waits = timeout > 0 and not events
         with contextlib.suppress(queue.Empty):
-            answer, future = self._answers.get(timeout=timeout) if timeout > 0 else self._answers.get_nowait()
+            answer, future = self._answers.get(timeout=timeout) if waits else self._answers.get_nowait()
             while True:
                 events += answer(future)
                 answer, future = self._answers.get_nowait()
@@ -223,13 +254,24 @@ class RayPool(Posting):
     ) -> list[e.Event]:
         fds = [self._blocks.add(reference) for reference in references]
         events = worker.hearing.events(messages, fds)
-        worker.waited_for_s = math.inf
-        if worker.hearing.drained or worker.hearing.failed_setup:
+        if worker.hearing.drained:
+            self._let_go(number)
+            return [*events, e.WorkerExited(number)]
+        if worker.hearing.failed_setup:
             self._ray.kill(worker.actor)
             self._remove(number)
-            return [*events, e.WorkerExited(number)] if worker.hearing.drained else events
+            return events
         self._listen(number)
         return events
+
+    def _let_go(self, number: int) -> None:
+        """A worker has nothing to do any more: its actor ends, or waits for the next run."""
+        worker = self._workers[number]
+        if worker.may_be_kept and worker.hearing.rss_bytes < MOST_BYTES:
+            self.machines.kept.put_worker(worker.machine.node_id, worker.cpus_asked, worker.actor)
+        else:
+            self._ray.kill(worker.actor)
+        self._remove(number)
 
     def _remove(self, number: int) -> None:
         worker = self._workers.pop(number)

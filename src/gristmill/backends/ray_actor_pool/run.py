@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from gristmill.backends.base import RunOptions
 from gristmill.backends.node_setup import node_work
+from gristmill.backends.ray_actor_pool.kept_actors import KeptActors
 from gristmill.backends.ray_actor_pool.machines import Machines
 from gristmill.backends.ray_actor_pool.pool import RayPool
 from gristmill.backends.run import Ending, Run
@@ -32,8 +33,11 @@ class RayRun:
         self.config = executor.config
         self.run = Run(plan, options, ignore_failures=self.config.ignore_failures)
         limit = self.config.memory_limit
+        self.kept = executor.kept or KeptActors(keeps_workers=False)
+        self.is_last = executor.kept is None
         self.machines = Machines(
             ray,
+            self.kept,
             node_work(plan.groups),
             ignore_head_node=executor.ignore_head_node,
             memory_limit=None if limit is None else parse_size(limit, who="RayActorPoolExecutor: memory_limit"),
@@ -72,6 +76,8 @@ class RayRun:
         return drive(run, shell)
 
     def close(self) -> None:
-        """Leave nothing behind: no actor, no temporary file."""
+        """Leave nothing behind but what is kept for the next run: no actor, no temporary file."""
         self.pool.close()
+        if self.is_last:
+            self.kept.close()
         self.run.close()

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
-from gristmill.backends.base import BaseExecutor, RunOptions
+from gristmill.backends.base import RunOptions
 from gristmill.backends.delegated.config import check_gpus, option_names, read_config
+from gristmill.backends.delegated.executor import DelegatedExecutor
 from gristmill.backends.ray_data.config import RayDataConfig
 from gristmill.backends.run_result import RunResult
 from gristmill.engine.plan import Plan
@@ -16,7 +17,7 @@ if TYPE_CHECKING:  # what runs a plan is imported when one runs
 
 
 @dataclass(frozen=True)
-class RayDataExecutor(BaseExecutor):
+class RayDataExecutor(DelegatedExecutor):
     """Hands the groups of a plan to Ray Data as its operators. Needs `gristmill[ray]`.
 
     `config` may hold
@@ -70,4 +71,4 @@ class RayDataExecutor(BaseExecutor):
         asked = shapes(run.plan, cpus=min(config.cpus or cluster.cpus, cluster.cpus), gpus=cluster.gpus)
         avoid = cluster.head_id if self.ignore_head_node else None
         engine = RayDataEngine(run.plan, run.settings, asked, config, avoid)
-        return drive(run, engine, logging_interval=config.logging_interval)
+        return drive(run, engine, self.office(), logging_interval=config.logging_interval)

@@ -82,6 +82,18 @@ def _check_key(stage: str, key: str) -> None:
         )
 
 
+def enough_workers(config: XennaConfig, group: Group, num_tasks: int, node_cpus: Sequence[float]) -> int | None:
+    """A worker for each task, if that is fewer than Xenna would start; else None, which leaves it to Xenna.
+
+    Starting one takes two seconds of a core, and Xenna starts as many as there are cores for.
+    """
+    need = group.resources
+    if need.gpus or not need.cpus:
+        return None
+    room = sum(int(cpus * config.cpu_allocation_percentage / need.cpus) for cpus in node_cpus)
+    return num_tasks if num_tasks < room else None
+
+
 def check_size(
     config: XennaConfig, groups: Sequence[Group], specs: Sequence[Mapping[str, object]], cpus: float
 ) -> None:

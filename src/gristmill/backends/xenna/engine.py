@@ -18,7 +18,7 @@ from gristmill.backends.delegated.group_worker import GroupWork, GroupWorker
 from gristmill.backends.delegated.ray_cluster import RayCluster
 from gristmill.backends.delegated.registrar_actor import RemoteRegistrar
 from gristmill.backends.worker import RunSettings
-from gristmill.backends.xenna.config import XennaConfig
+from gristmill.backends.xenna.config import XennaConfig, enough_workers
 from gristmill.backends.xenna.leftovers import end_with_parent, ended
 from gristmill.engine.plan import Group, Plan
 from gristmill.errors import ConfigError, MissingDependency
@@ -105,7 +105,11 @@ class XennaEngine:
         for group, asked in zip(self.plan.groups, self.stage_specs, strict=True):
             work = GroupWork(stages, group.index, self.settings, not self.plan.ends_in_writer)
             made = make_stage(xenna, group, work, registrar)
-            specs.append(xenna.StageSpec(made, num_workers=group.num_workers, **asked))
+            workers = group.num_workers
+            # How many tasks there will be is known before anything runs only where there is one group.
+            if len(self.plan.groups) == 1 and workers is None and "num_workers_per_node" not in asked:
+                workers = enough_workers(self.config, group, len(sources), self.cluster.node_cpus)
+            specs.append(xenna.StageSpec(made, num_workers=workers, **asked))
         with _quiet(), _environment(self.cluster), ended():
             xenna.run_pipeline(xenna.PipelineSpec(list(sources), specs, self._pipeline_config(xenna)))
 

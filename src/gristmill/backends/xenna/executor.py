@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
-from gristmill.backends.base import BaseExecutor, RunOptions
+from gristmill.backends.base import RunOptions
 from gristmill.backends.delegated.config import check_gpus, option_names, read_config
+from gristmill.backends.delegated.executor import DelegatedExecutor
 from gristmill.backends.run_result import RunResult
 from gristmill.backends.xenna.config import XennaConfig, check_size, stage_spec
 from gristmill.engine.plan import Plan
@@ -18,7 +19,7 @@ if TYPE_CHECKING:  # what runs a plan is imported when one runs
 
 
 @dataclass(frozen=True)
-class XennaExecutor(BaseExecutor):
+class XennaExecutor(DelegatedExecutor):
     """Hands the groups of a plan to Cosmos-Xenna as its stages. Needs `gristmill[xenna]` and a Ray with its dashboard.
 
     `config` may hold
@@ -84,4 +85,4 @@ class XennaExecutor(BaseExecutor):
         specs = [stage_spec(group) for group in groups]
         check_size(config, groups, specs, cluster.cpus)
         engine = XennaEngine(run.plan, run.settings, config, specs, cluster)
-        return drive(run, engine, logging_interval=config.logging_interval)
+        return drive(run, engine, self.office(), logging_interval=config.logging_interval)

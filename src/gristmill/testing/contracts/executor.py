@@ -10,6 +10,7 @@ under test has to write the same bytes and give the same account. Only pytest is
 """
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,7 +33,7 @@ from gristmill.stages.text.io.writer import JsonlWriter
 from gristmill.stages.worker_info import NodeInfo, WorkerMetadata
 from gristmill.tasks import DocumentBatch
 
-FILES, ROWS = 4, 60
+FILES, ROWS = 2, 120
 POISON = 17  # one document in each file
 MIN_WORDS = 3
 
@@ -88,6 +89,7 @@ class Curated:
     result: RunResult
     out: Path
     nodes: Path
+    run: Path
     snapshots: list[RunSnapshot]
 
     def outputs(self) -> dict[str, bytes]:
@@ -95,7 +97,7 @@ class Curated:
 
     def quarantine(self) -> list[dict[str, object]]:
         """Quarantined documents in order, without tracebacks: their frames below the stage are the executor's own."""
-        files = sorted((self.out / ".gristmill" / "quarantine").iterdir())
+        files = sorted((self.run / "quarantine").iterdir())
         entries = [json.loads(line) for file in files for line in file.read_text().splitlines()]
         return [{key: value for key, value in entry.items() if key != "traceback"} for entry in entries]
 
@@ -136,13 +138,15 @@ def curation(corpus: Path, out: Path, nodes: Path) -> Pipeline:
 def curate(executor: BaseExecutor, corpus: Path, where: Path) -> Curated:
     """Run the pipeline of this contract in a directory of its own."""
     snapshots: list[RunSnapshot] = []
-    out, nodes = where / "out", where / "nodes"
-    result = curation(corpus, out, nodes).run(executor, rejects_path=out / "rejects", observer=snapshots.append)
-    return Curated(result, out, nodes, snapshots)
+    out, nodes, run = where / "out", where / "nodes", where / "run"
+    result = curation(corpus, out, nodes).run(
+        executor, rejects_path=out / "rejects", checkpoint_path=run, observer=snapshots.append
+    )
+    return Curated(result, out, nodes, run, snapshots)
 
 
 class ExecutorContract:
-    """Tests any executor has to pass. Define `make_executor`; it is called once for all tests that share a run."""
+    """Tests any executor has to pass. Define `make_executor`; all tests use one, kept ready between their runs."""
 
     @classmethod
     def make_executor(cls) -> BaseExecutor:
@@ -161,8 +165,14 @@ class ExecutorContract:
 
     @pytest.fixture(scope="class")
     @classmethod
-    def curated(cls, corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Curated:
-        return curate(cls.make_executor(), corpus, tmp_path_factory.mktemp("curated"))
+    def executor(cls) -> Iterator[BaseExecutor]:
+        with cls.make_executor().kept_ready() as ready:
+            yield ready
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def curated(cls, executor: BaseExecutor, corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Curated:
+        return curate(executor, corpus, tmp_path_factory.mktemp("curated"))
 
     def test_the_outputs_and_rejects_are_byte_for_byte_those_of_one_process(
         self, curated: Curated, expected: Curated
@@ -201,44 +211,47 @@ class ExecutorContract:
         assert (last.read, last.written, last.quarantined) == (result.read, result.written, result.quarantined)
         assert last.partitions_done == last.partitions_total
 
-    def test_a_finished_run_is_not_done_again(self, corpus: Path, tmp_path: Path) -> None:
-        pipeline = curation(corpus, tmp_path / "out", tmp_path / "nodes")
-        first = pipeline.run(self.make_executor(), checkpoint_path=tmp_path / "run")
-        times = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").glob("*.jsonl")}
-        again = pipeline.run(self.make_executor(), checkpoint_path=tmp_path / "run")
+    def test_a_finished_run_is_not_done_again(self, executor: BaseExecutor, corpus: Path, curated: Curated) -> None:
+        times = {path: path.stat().st_mtime_ns for path in curated.out.rglob("*")}
+        pipeline = curation(corpus, curated.out, curated.nodes)
+        again = pipeline.run(executor, rejects_path=curated.out / "rejects", checkpoint_path=curated.run)
 
         assert again.already_finished
-        assert not first.already_finished
-        assert counts_of(again) == counts_of(first)
-        assert {path: path.stat().st_mtime_ns for path in (tmp_path / "out").glob("*.jsonl")} == times
+        assert not curated.result.already_finished
+        assert counts_of(again) == counts_of(curated.result)
+        assert {path: path.stat().st_mtime_ns for path in curated.out.rglob("*")} == times
 
-    def test_a_run_without_a_writer_returns_its_tasks_in_the_order_of_their_sources(self) -> None:
+    def test_a_run_without_a_writer_returns_its_tasks_in_the_order_of_their_sources(
+        self, executor: BaseExecutor
+    ) -> None:
         given = [DocumentBatch("given", pa.table({"n": [n] * 3, "text": ["x" * 50] * 3})) for n in range(5)]
         stages = [_SplitsInTwo(), _AddsTheSetUp()]
-        result = Pipeline("tasks", stages=stages).run(self.make_executor(), initial_tasks=given)  # type: ignore[arg-type]
+        result = Pipeline("tasks", stages=stages).run(executor, initial_tasks=given)  # type: ignore[arg-type]
 
         assert [_numbers(task) for task in result] == [[n] * k for n in range(5) for k in (2, 1)]
         assert {task._metadata["word"] for task in result} == {"ready"}
 
-    def test_too_many_quarantined_documents_stop_the_run(self, corpus: Path, tmp_path: Path) -> None:
-        pipeline = curation(corpus, tmp_path / "out", tmp_path / "nodes")
+    def test_too_many_quarantined_documents_stop_the_run(
+        self, executor: BaseExecutor, corpus: Path, tmp_path: Path
+    ) -> None:
+        stages = [JsonlReader(str(corpus)), _FailsOnPoison(str(tmp_path)), JsonlWriter(str(tmp_path / "out"))]
 
         with pytest.raises(TooManyQuarantined, match="expected at most 1 quarantined documents"):
-            pipeline.run(self.make_executor(), max_quarantined=1)
+            Pipeline("limited", stages=stages).run(executor, max_quarantined=1)  # type: ignore[arg-type]
 
-    def test_rows_meet_at_an_exchange(self, corpus: Path, tmp_path: Path) -> None:
-        for name, executor in (("here", LocalExecutor(num_workers=0)), ("there", self.make_executor())):
-            stages = [JsonlReader(str(corpus)), Exchange("site", 3), JsonlWriter(str(tmp_path / name))]
-            Pipeline("meet", stages=stages).run(executor)  # type: ignore[arg-type]
+    def test_rows_meet_at_an_exchange(self, executor: BaseExecutor, corpus: Path, tmp_path: Path) -> None:
+        for name, where in (("here", LocalExecutor(num_workers=0)), ("there", executor)):
+            stages = [JsonlReader(str(corpus)), Exchange("site", 2), JsonlWriter(str(tmp_path / name))]
+            Pipeline("meet", stages=stages).run(where)  # type: ignore[arg-type]
 
         assert visible_files(tmp_path / "there") == visible_files(tmp_path / "here")
         assert visible_files(tmp_path / "there")
 
     def test_an_unknown_option_is_an_error_that_lists_the_known_ones(self) -> None:
-        executor = type(self.make_executor())
+        kind = type(self.make_executor())
 
-        with pytest.raises(ConfigError, match=f"^{executor.__name__}: expected one of its options .*; got 'n_workrs'"):
-            executor.from_options({"n_workrs": 3})
+        with pytest.raises(ConfigError, match=f"^{kind.__name__}: expected one of its options .*; got 'n_workrs'"):
+            kind.from_options({"n_workrs": 3})
 
 
 def _numbers(task: AnyTask) -> list[int]:

@@ -7,7 +7,7 @@ import pytest
 
 from gristmill.backends.processes.crumbs import CRUMB, read_crumb
 from gristmill.backends.processes.wire import Parcel, pack, to_wire, unpack
-from gristmill.backends.ray_actor_pool.actor import WorkerActor
+from gristmill.backends.ray_actor_pool.actor import Duty, WorkerActor
 from gristmill.backends.ray_actor_pool.object_blocks import ObjectBlocks
 from gristmill.backends.stage_pickle import pickled
 from gristmill.backends.worker import RunSettings
@@ -26,6 +26,13 @@ class Doubles(ProcessingStage[DocumentBatch, DocumentBatch]):
         return [task, task.with_column("again", task.column("text"))]
 
 
+class Passes(ProcessingStage[DocumentBatch, DocumentBatch]):
+    name = "passes"
+
+    def process(self, task):
+        return task
+
+
 class NeverReady(ProcessingStage[DocumentBatch, DocumentBatch]):
     name = "never_ready"
 
@@ -42,9 +49,13 @@ def batch(size):
 
 def begun(stage, tmp_path):
     plan = Pipeline("p", stages=[stage]).plan(initial_tasks=[batch(1)])
-    actor = WorkerActor(3, 0, [], pickled(plan.groups), RunSettings())
-    actor.begin(str(tmp_path / "crumb"))
+    actor = WorkerActor()
+    begin(actor, plan, tmp_path)
     return actor
+
+
+def begin(actor, plan, tmp_path):
+    actor.begin(Duty(3, 0, (), RunSettings()), pickled(plan.groups), str(tmp_path / "crumb"))
 
 
 def call(task, number=0):
@@ -85,6 +96,19 @@ def test_a_drained_worker_says_so_last(tmp_path):
     actor.post([("drain", None)], [])
 
     assert actor.listen() == ([("drained",)], 0)
+
+
+def test_an_actor_whose_worker_was_drained_begins_again_with_other_stages(tmp_path):
+    actor = begun(Doubles(), tmp_path)
+    actor.listen()
+    actor.post([("drain", None), ("recall", (0,))], [])
+    assert actor.listen() == ([("drained",)], 0)
+    begin(actor, Pipeline("q", stages=[Passes()]).plan(initial_tasks=[batch(1)]), tmp_path)
+    (ready,), _ = actor.listen()
+    actor.post([call(batch(5))], [])
+    (done,), _ = actor.listen()
+
+    assert (ready[0], done[0], [made[1] for made in done[2]]) == ("ready", "done", ["item"])
 
 
 def test_a_set_up_that_fails_is_told_with_its_traceback(tmp_path):

@@ -3,10 +3,11 @@
 import pytest
 
 from gristmill.backends.xenna import XennaExecutor
-from gristmill.backends.xenna.config import XennaConfig, check_size, stage_spec
+from gristmill.backends.xenna.config import XennaConfig, check_size, enough_workers, stage_spec
 from gristmill.errors import ConfigError
 from gristmill.pipeline import Pipeline
 from gristmill.stages.base import ProcessingStage
+from gristmill.stages.resources import Resources
 from gristmill.tasks import EmptyTask
 
 
@@ -102,3 +103,19 @@ def test_in_batch_mode_the_largest_stage_decides():
 def test_leaving_out_the_head_is_refused_with_a_way_to_do_it():
     with pytest.raises(ConfigError, match=r"--num-cpus=0\), or use RayDataExecutor"):
         XennaExecutor(ignore_head_node=True)
+
+
+@pytest.mark.parametrize(
+    ("cpus", "num_tasks", "node_cpus", "workers"),
+    [
+        (1, 3, (64,), 3),  # 60 would have nothing to do
+        (1, 60, (64,), None),
+        (1, 2, (2, 2), None),  # 1.9 cores on each machine are room for one worker each
+        (4, 3, (32,), 3),
+        (0.5, 3, (2,), None),
+    ],
+)
+def test_no_more_workers_are_started_than_there_are_tasks(cpus, num_tasks, node_cpus, workers):
+    (group,) = groups(_Plain().with_(resources=Resources(cpus=cpus)))
+
+    assert enough_workers(XennaConfig(), group, num_tasks, node_cpus) == workers

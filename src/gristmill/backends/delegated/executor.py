@@ -1,0 +1,33 @@
+"""`DelegatedExecutor`: what executors have in common that hand a plan to another engine."""
+
+import contextlib
+import copy
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Self
+
+from gristmill.backends.base import BaseExecutor
+
+if TYPE_CHECKING:  # what runs a plan is imported when one runs
+    from gristmill.backends.delegated.registrar_actor import RegistrarOffice
+
+
+class DelegatedExecutor(BaseExecutor):
+    """Runs in a row share the process that keeps their books; workers are the other engine's to start and end."""
+
+    _office: "RegistrarOffice | None" = None
+
+    @contextlib.contextmanager
+    def kept_ready(self) -> Iterator[Self]:
+        """Yield an executor whose runs share the process that keeps their books: one start less for each."""
+        if self._office is not None:
+            yield self
+            return
+        ready = copy.copy(self)
+        object.__setattr__(ready, "_office", self.office())  # frozen for everybody else
+        yield ready
+
+    def office(self) -> "RegistrarOffice":
+        """Where the books of a run are kept."""
+        from gristmill.backends.delegated.registrar_actor import RegistrarOffice
+
+        return self._office or RegistrarOffice()
