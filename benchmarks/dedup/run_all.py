@@ -27,6 +27,8 @@ DATA = ROOT / "benchmarks" / "data" / "dedup"
 OUT = ROOT / "benchmarks" / "out" / "dedup"
 VENVS = ROOT / "benchmarks" / "out" / "venvs"
 
+Row = dict[str, float]
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
@@ -42,28 +44,35 @@ def main() -> None:
     if not source.exists():
         make_corpus(source, options.documents, options.words, 8)
     truth = json.loads(source.with_suffix(".truth.json").read_text())
-    rows = {}
-    _warm_up()
-    for name, command in _sides(options.venvs).items():
-        if any(part in name for part in options.only.split(",")):
-            rows[name] = _run(command, source, options.rounds, truth)
-            print(f"{name:<22} {rows[name]}", flush=True)
-    ratios = _ratios(rows)
+    sides = {
+        name: command
+        for name, command in _sides(options.venvs).items()
+        if any(part in name for part in options.only.split(","))
+    }
+    _warm_up(options.venvs)
+    # Side after side in every round: what else the machine does meanwhile meets them all.
+    rounds = [{name: _round(command, source, truth) for name, command in sides.items()} for _ in range(options.rounds)]
+    rows = {name: _median([own[name] for own in rounds]) for name in sides}
+    for name, row in rows.items():
+        print(f"{name:<22} {row}", flush=True)
+    ratios = _ratios(rounds)
     for name, ratio in ratios.items():
         print(f"{name:<40} {ratio:8.2f}")
     record("dedup", began, {"documents": options.documents, "rows": rows, "ratios": ratios})
 
 
-def _ratios(rows: dict[str, dict[str, float]]) -> dict[str, float]:
+def _ratios(rounds: list[dict[str, Row]]) -> dict[str, float]:
+    """How many times a peer's cost ours is: the median of the rounds' ratios."""
     pairs = [
         ("datatrove exact", "gristmill exact"),
         ("polars exact", "gristmill exact"),
+        ("duckdb exact", "gristmill exact"),
         ("datatrove fuzzy", "gristmill fuzzy-14x8"),
     ]
     return {
-        f"{peer} / {ours}, {unit}": round(rows[peer][unit] / rows[ours][unit], 2)
+        f"{peer} / {ours}, {unit}": round(statistics.median(own[peer][unit] / own[ours][unit] for own in rounds), 2)
         for peer, ours in pairs
-        if peer in rows and ours in rows
+        if peer in rounds[0] and ours in rounds[0]
         for unit in ("seconds", "cpu_s")
     }
 
@@ -82,12 +91,12 @@ def _sides(venvs: Path) -> dict[str, list[str]]:
     }
 
 
-def _warm_up() -> None:
+def _warm_up(venvs: Path) -> None:
     """Compile kernels and modules, as the first run on a machine does and installing did for the peers."""
     few = DATA / "100x100"
     if not few.exists():
         make_corpus(few, 100, 100, 2)
-    for name, command in _sides(VENVS).items():
+    for name, command in _sides(venvs).items():
         if name.startswith("gristmill"):
             _measure(command, few)
 
@@ -103,25 +112,22 @@ def _measure(command: list[str], source: Path) -> tuple[TreeUse, dict[str, str |
     return use, json.loads(report.read_text())
 
 
-def _run(command: list[str], source: Path, rounds: int, truth: dict[str, list[list[float]]]) -> dict[str, float]:
-    uses, told = [], {}
-    for _ in range(rounds):
-        use, told = _measure(command, source)
-        uses.append(use)
-    row: dict[str, float] = {
-        "seconds": round(statistics.median(use.wall_s for use in uses), 2),
-        "cpu_s": round(statistics.median(use.cpu_s for use in uses), 2),
-        "peak_mb": max(use.peak_bytes for use in uses) // 10**6,
-    }
-    row |= {key: round(float(value)) for key, value in told.items() if key.startswith("docs_per_s")}
+def _round(command: list[str], source: Path, truth: dict[str, list[list[float]]]) -> Row:
+    use, told = _measure(command, source)
+    row: Row = {"seconds": use.wall_s, "cpu_s": use.cpu_s, "peak_mb": use.peak_bytes / 10**6}
+    row |= {key: float(value) for key, value in told.items() if key.startswith("docs_per_s")}
     return row | (_against_truth(_kept(str(told["kept"])), truth) if "kept" in told else {})
+
+
+def _median(rows: list[Row]) -> Row:
+    return {key: round(statistics.median(row[key] for row in rows), 4) for key in rows[0]}
 
 
 def _kept(directory: str) -> set[str]:
     return {json.loads(line)["id"] for file in Path(directory).glob("*.jsonl") for line in file.open()}
 
 
-def _against_truth(kept: set[str], truth: dict[str, list[list[float]]]) -> dict[str, float]:
+def _against_truth(kept: set[str], truth: dict[str, list[list[float]]]) -> Row:
     """Shares of pairs that lost a document, by similarity; and documents removed that are nobody's duplicate."""
 
     def found(pairs: list[list[float]]) -> float:

@@ -71,3 +71,37 @@ def test_an_index_removes_what_was_there_before(corpus, tmp_path):
 def test_a_mistake_exits_with_2_and_says_what_is_right(corpus, tmp_path):
     done = gristmill("dedup", "exact", "-i", corpus, "-o", tmp_path / "out", "--keep", "longst", expected=2)
     assert "did you mean 'longest'" in done.stderr
+
+
+def test_a_dry_run_needs_no_index_and_is_continued_by_the_run_itself(corpus, tmp_path):
+    command = ("dedup", "exact", "-i", corpus, "-o", tmp_path / "out", "--index", tmp_path / "index", "--workers", 0)
+    gristmill(*command, "--dry-run")
+    listed = (tmp_path / "out" / "duplicates.parquet").read_bytes()
+    gristmill(*command)
+
+    assert (tmp_path / "out" / "duplicates.parquet").read_bytes() == listed
+    assert read_documents(tmp_path / "out" / "deduplicated")
+    assert (tmp_path / "index" / "header.json").exists()
+
+
+def test_repeated_lines_are_taken_out(tmp_path):
+    pages = [{"text": f"Home | About\nPage {i}"} for i in range(5)]
+    write_documents(tmp_path / "in" / "a.jsonl", pages)
+    done = gristmill("dedup", "parts", "-i", tmp_path / "in", "-o", tmp_path / "out", "--workers", 0, "--json")
+
+    assert json.loads(done.stdout.splitlines()[-1])["num_parts_removed"] == 4
+    assert "4 lines taken out, 5 of 5 documents left" in done.stderr
+    left = [document["text"] for document in read_documents(tmp_path / "out" / "deduplicated")]
+    assert left == ["Home | About\nPage 0", *(f"Page {i}" for i in range(1, 5))]
+
+
+def test_a_quiet_run_prints_nothing_but_what_was_asked_for(corpus, tmp_path):
+    done = gristmill(
+        "dedup", "fuzzy", "-i", corpus, "-o", tmp_path / "out", "--workers", 0, "--executor", "local", "--quiet"
+    )
+    assert (done.stdout, done.stderr) == ("", "")
+
+
+def test_an_executor_that_does_not_exist_is_named(corpus, tmp_path):
+    done = gristmill("dedup", "exact", "-i", corpus, "-o", tmp_path / "out", "--executor", "locl", expected=2)
+    assert "did you mean 'local'" in done.stderr

@@ -6,15 +6,25 @@ import sys
 from gristmill.backends.local import LocalExecutor
 from gristmill.stages.deduplication.exact.workflow import ExactDeduplicationWorkflow
 from gristmill.stages.deduplication.fuzzy.workflow import FuzzyDeduplicationWorkflow
+from gristmill.stages.deduplication.semantic import SemanticDeduplicationWorkflow
+from gristmill.workflows.deduplication.part_dedup import PartDeduplicationWorkflow
+
+KINDS = ("exact", "fuzzy", "semantic", "parts")
+
+
+def workflow(kind, source, output):
+    options = {"id_field": "id", "index": f"{output}-index"}
+    if kind == "exact":
+        return ExactDeduplicationWorkflow(output, source, "jsonl", total_nparts=6, **options)
+    if kind == "fuzzy":
+        return FuzzyDeduplicationWorkflow(None, output, source, "jsonl", **options)
+    if kind == "semantic":
+        return SemanticDeduplicationWorkflow(source, output, n_clusters=5, eps=0.01, input_filetype="jsonl")
+    return PartDeduplicationWorkflow(output, source)
 
 
 def run(kind, source, output, *, workers=2):
-    executor = LocalExecutor(num_workers=workers)
-    if kind == "exact":
-        workflow = ExactDeduplicationWorkflow(str(output), str(source), "jsonl", id_field="id", total_nparts=6)
-        return workflow.run(executor=executor)
-    options = {"id_field": "id", "index": f"{output}-index"}
-    return FuzzyDeduplicationWorkflow(None, str(output), str(source), "jsonl", **options).run(executor=executor)
+    return workflow(kind, str(source), str(output)).run(executor=LocalExecutor(num_workers=workers))
 
 
 if __name__ == "__main__":

@@ -42,6 +42,19 @@ def test_documents_with_a_part_of_a_benchmark_are_dropped_under_its_name(corpus)
     assert [row for task in result for row in task.column("id").to_pylist()] == ["0", "2", "4", "5"]
 
 
+def test_characters_that_end_lines_elsewhere_are_part_of_a_text(corpus):
+    odd = "a\u2028b\u2029c\x85"
+    line = json.dumps({"id": "odd", "text": f"{odd} {POEM}"}, ensure_ascii=False)
+    (corpus / "in" / "b.jsonl").write_text(line + "\n", encoding="utf-8")
+    question = json.dumps({"question": f"{odd} {QUESTION}"}, ensure_ascii=False)
+    (corpus / "benchmarks" / "school.jsonl").write_text(question + "\n", encoding="utf-8")
+    workflow = DecontaminationWorkflow(
+        str(corpus / "out"), str(corpus / "in"), str(corpus / "benchmarks"), ngram_words=8
+    )
+
+    assert workflow.run(HERE).metadata["by_benchmark"] == {"poems": 2, "school": 1}
+
+
 def test_fewer_words_in_a_row_find_more_and_more_hits_find_less(corpus):
     def kept(**options):
         stage = Decontaminate(str(corpus / "benchmarks"), **options)

@@ -1,6 +1,7 @@
 """Exact deduplication removes the ground truth and nothing else, and keeps the same survivors every time."""
 
 import json
+import shutil
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -201,6 +202,21 @@ def test_the_second_dataset_loses_to_the_index_what_it_would_lose_to_the_first(c
         rows = pq.read_table(tmp_path / "out_b" / "duplicates.parquet").to_pylist()
         assert {row["kept_id"] for row in rows} <= set(corpus[1])
         assert any(row["kept_source"] == "index" for row in rows)
+
+
+@pytest.mark.parametrize("how", ["fresh", "removed"])
+def test_a_dataset_done_anew_replaces_what_it_added_to_the_index(corpus, tmp_path, how):
+    options = {"index": str(tmp_path / "index")}
+    deduplicate(corpus[0], tmp_path / "out", **options)
+    files = sorted(corpus[0].iterdir())
+    files[0].write_text(files[0].read_text().replace('"text 0"', '"another text"'))
+    if how == "removed":
+        shutil.rmtree(tmp_path / "out")
+    deduplicate(corpus[0], tmp_path / "out", fresh=how == "fresh", **options)
+
+    write_documents(tmp_path / "more" / "0.jsonl", [{"id": "a", "text": "another text"}, {"id": "b", "text": "new"}])
+    deduplicate(tmp_path / "more", tmp_path / "more_out", **options)
+    assert survivors(tmp_path / "more_out") == ["b"]
 
 
 def test_an_index_of_another_kind_is_refused(corpus, tmp_path):

@@ -4,6 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.jsonl_files import contents
 
 from gristmill.backends.local import LocalExecutor
 from gristmill.errors import ConfigError
@@ -36,9 +37,9 @@ def corpus(tmp_path):
     return tmp_path / "in"
 
 
-def deduplicate(corpus, out, **options):
+def deduplicate(corpus, out, *, executor=HERE, **options):
     options = {"n_clusters": 12, "eps": 0.01, **options}
-    return SemanticDeduplicationWorkflow(str(corpus), str(out), **options).run(executor=HERE)
+    return SemanticDeduplicationWorkflow(str(corpus), str(out), **options).run(executor=executor)
 
 
 def test_of_each_close_pair_one_is_removed(corpus, tmp_path):
@@ -51,6 +52,16 @@ def test_of_each_close_pair_one_is_removed(corpus, tmp_path):
     assert all(0.99 <= row["similarity"] <= 1.0001 for row in rows)
     kept = pq.read_table(tmp_path / "out" / "deduplicated").column("id").to_pylist()
     assert len({key.removesuffix("-copy") for key in kept}) == len(kept) == 120
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [1, 8])
+def test_workers_do_not_change_a_byte(corpus, tmp_path, workers):
+    deduplicate(corpus, tmp_path / "here")
+    deduplicate(corpus, tmp_path / "out", executor=LocalExecutor(num_workers=workers))
+
+    assert contents(tmp_path / "here")
+    assert contents(tmp_path / "out") == contents(tmp_path / "here")
 
 
 def test_a_dataset_of_embeddings_alone_needs_no_text(corpus, tmp_path):

@@ -1,4 +1,4 @@
-"""`choose_executor`: where a recipe runs, from the options and from the recipe."""
+"""`choose_executor`: where a recipe or a workflow runs, from the options and from the recipe."""
 
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
@@ -10,8 +10,8 @@ if TYPE_CHECKING:
 
 
 def choose_executor(
-    recipe: "Recipe",
-    values: Mapping[str, object],
+    recipe: "Recipe | None" = None,
+    values: Mapping[str, object] | None = None,
     *,
     name: str | None = None,
     workers: int | None = None,
@@ -25,7 +25,7 @@ def choose_executor(
 
     given = {"num_workers": workers, "memory_limit": memory_limit}
     parameters = {key: value for key, value in given.items() if value is not None}
-    chosen = recipe.build_executor(values) if name is None else None
+    chosen = recipe.build_executor(values or {}) if name is None and recipe is not None else None
     if chosen is not None and parameters:
         chosen = _changed(chosen, parameters)
     if chosen is None:

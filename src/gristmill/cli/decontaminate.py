@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from gristmill.cli.options import Debug, MemoryLimit, Workers
+from gristmill.cli.options import AsJson, Debug, ExecutorName, Fresh, MemoryLimit, Quiet, Workers
 
 
 def decontaminate(
@@ -16,24 +16,29 @@ def decontaminate(
     text_field: Annotated[str, typer.Option(help="The column that is compared.")] = "text",
     ngram_words: Annotated[int, typer.Option(help="How many words in a row.")] = 13,
     min_hits: Annotated[int, typer.Option(help="How many of them.")] = 1,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Start over instead of continuing.")] = False,
+    fresh: Fresh = False,
     workers: Workers = None,
     memory_limit: MemoryLimit = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON, last line of stdout.")] = False,
+    executor: ExecutorName = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
     """Remove documents that share words in a row with a benchmark."""
-    from gristmill.backends.local import LocalExecutor
+    from gristmill.cli.choose_executor import choose_executor
+    from gristmill.cli.progress import Progress
     from gristmill.workflows.deduplication.decontamination import DecontaminationWorkflow
 
     workflow = DecontaminationWorkflow(
         output, input_path, benchmarks, filetype, text_field, ngram_words=ngram_words, min_hits=min_hits, fresh=fresh
     )
-    result = workflow.run(LocalExecutor(num_workers=workers, memory_limit=memory_limit))
-    found = result.metadata
-    typer.echo(f"{found['num_documents']:,} documents, {found['num_contaminated']:,} contaminated", err=True)
-    for benchmark, number in dict(found["by_benchmark"]).items():  # type: ignore[call-overload]  # a dict of ours
-        typer.echo(f"  {number:>10,}  {benchmark}", err=True)
-    typer.echo(f"\nreport       {found['report_path']}", err=True)
+    chosen = choose_executor(name=executor, workers=workers, memory_limit=memory_limit)
+    with Progress(quiet=quiet) as progress:
+        found = workflow.run(chosen, observer=progress).metadata
+    if not quiet:
+        typer.echo(f"{found['num_documents']:,} documents, {found['num_contaminated']:,} contaminated", err=True)
+        for benchmark, number in dict(found["by_benchmark"]).items():  # type: ignore[call-overload]  # a dict of ours
+            typer.echo(f"  {number:>10,}  {benchmark}", err=True)
+        typer.echo(f"\nreport       {found['report_path']}", err=True)
     if as_json:
         typer.echo(json.dumps(found, ensure_ascii=False))

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from gristmill.cli.options import Debug, MemoryLimit, Workers
+from gristmill.cli.options import AsJson, Debug, ExecutorName, Fresh, MemoryLimit, Quiet, Workers
 
 if TYPE_CHECKING:
-    from gristmill.pipeline.workflow import WorkflowBase, WorkflowRunResult
+    from gristmill.backends.base import BaseExecutor
+    from gristmill.pipeline.workflow import WorkflowBase
 
-app = typer.Typer(no_args_is_help=True, help="Find and remove duplicates: exact, fuzzy, semantic.")
+app = typer.Typer(no_args_is_help=True, help="Find and remove duplicates: exact, fuzzy, semantic, parts.")
 
 Input = Annotated[str, typer.Option("--input", "-i", metavar="PATH", help="Files, a directory, a pattern.")]
 OutputDir = Annotated[str, typer.Option("--output", "-o", metavar="DIR", help="Where results go.")]
@@ -23,9 +24,7 @@ IndexOption = Annotated[
     list[str] | None, typer.Option("--index", metavar="DIR", help="Remove what is in this index; add to the first.")
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only list the duplicates.")]
-Fresh = Annotated[bool, typer.Option("--fresh", help="Start over instead of continuing.")]
 AlarmShare = Annotated[float, typer.Option(help="Name files that lose more than this share.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON, last line of stdout.")]
 
 
 @app.command()
@@ -43,10 +42,13 @@ def exact(
     alarm_share: AlarmShare = 0.5,
     workers: Workers = None,
     memory_limit: MemoryLimit = None,
+    executor: ExecutorName = None,
     as_json: AsJson = False,
+    quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
     """Remove documents whose text, or any other column, is the same."""
+    from gristmill.cli.choose_executor import choose_executor
     from gristmill.workflows.deduplication.exact_dedup import ExactDeduplicationWorkflow
 
     own, consulted = _indexes(index, dry_run=dry_run)
@@ -64,7 +66,8 @@ def exact(
         alarm_share=alarm_share,
         fresh=fresh,
     )
-    _run(workflow, workers, memory_limit, alarm_share, as_json=as_json)
+    chosen = choose_executor(name=executor, workers=workers, memory_limit=memory_limit)
+    _run(workflow, chosen, alarm_share, as_json=as_json, quiet=quiet)
 
 
 @app.command()
@@ -87,10 +90,13 @@ def fuzzy(
     alarm_share: AlarmShare = 0.5,
     workers: Workers = None,
     memory_limit: MemoryLimit = None,
+    executor: ExecutorName = None,
     as_json: AsJson = False,
+    quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
     """Remove documents that are nearly the same; every removal is verified."""
+    from gristmill.cli.choose_executor import choose_executor
     from gristmill.workflows.deduplication.fuzzy_dedup import FuzzyDeduplicationWorkflow
 
     own, consulted = _indexes(index, dry_run=dry_run)
@@ -114,8 +120,10 @@ def fuzzy(
         alarm_share=alarm_share,
         fresh=fresh,
     )
-    typer.echo(workflow.curve(), err=True)
-    _run(workflow, workers, memory_limit, alarm_share, as_json=as_json)
+    if not quiet:
+        typer.echo(workflow.curve(), err=True)
+    chosen = choose_executor(name=executor, workers=workers, memory_limit=memory_limit)
+    _run(workflow, chosen, alarm_share, as_json=as_json, quiet=quiet)
 
 
 @app.command()
@@ -134,10 +142,13 @@ def semantic(
     alarm_share: AlarmShare = 0.5,
     workers: Workers = None,
     memory_limit: MemoryLimit = None,
+    executor: ExecutorName = None,
     as_json: AsJson = False,
+    quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
     """Remove documents whose embeddings are nearly the same."""
+    from gristmill.cli.choose_executor import choose_executor
     from gristmill.workflows.deduplication.semantic_dedup import SemanticDeduplicationWorkflow
 
     workflow = SemanticDeduplicationWorkflow(
@@ -154,27 +165,73 @@ def semantic(
         text_field=text_field,
         alarm_share=alarm_share,
     )
-    _run(workflow, workers, memory_limit, alarm_share, as_json=as_json)
+    chosen = choose_executor(name=executor, workers=workers, memory_limit=memory_limit)
+    _run(workflow, chosen, alarm_share, as_json=as_json, quiet=quiet)
+
+
+@app.command()
+def parts(
+    input_path: Input,
+    output: OutputDir,
+    filetype: FileType = "jsonl",
+    text_field: TextField = "text",
+    unit: Annotated[str, typer.Option(help="line or paragraph.")] = "line",
+    min_count: Annotated[int, typer.Option(help="How often it must occur.")] = 2,
+    min_chars: Annotated[int, typer.Option(help="How long it must be.")] = 1,
+    min_left_chars: Annotated[int, typer.Option(help="Drop documents of which less is left.")] = 1,
+    fresh: Fresh = False,
+    workers: Workers = None,
+    memory_limit: MemoryLimit = None,
+    executor: ExecutorName = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Take out lines or paragraphs that occurred before."""
+    from gristmill.cli.choose_executor import choose_executor
+    from gristmill.cli.progress import Progress
+    from gristmill.workflows.deduplication.part_dedup import PartDeduplicationWorkflow
+
+    workflow = PartDeduplicationWorkflow(
+        output,
+        input_path,
+        filetype,
+        text_field,
+        unit=unit,  # type: ignore[arg-type]  # checked by the workflow
+        min_count=min_count,
+        min_chars=min_chars,
+        min_left_chars=min_left_chars,
+        fresh=fresh,
+    )
+    chosen = choose_executor(name=executor, workers=workers, memory_limit=memory_limit)
+    with Progress(quiet=quiet) as progress:
+        told = workflow.run(chosen, observer=progress).metadata
+    if not quiet:
+        kept = f"{told['num_kept']:,} of {told['num_documents']:,} documents left"
+        typer.echo(f"{told['num_parts_removed']:,} {unit}s taken out, {kept}", err=True)
+    if as_json:
+        typer.echo(json.dumps(told, ensure_ascii=False))
 
 
 def _indexes(given: list[str] | None, *, dry_run: bool) -> tuple[str | None, list[str]]:
-    """The index to add to and those to consult only; a dry run adds to none."""
+    """The index to add to and those to consult only. A dry run adds to none, and need not find the first one."""
     paths = list(given or [])
-    return (None, paths) if dry_run or not paths else (paths[0], paths[1:])
+    if dry_run:
+        return None, [path for path in paths[:1] if Path(path).exists()] + paths[1:]
+    return (paths[0], paths[1:]) if paths else (None, [])
 
 
-def _run(
-    workflow: "WorkflowBase", workers: int | None, memory_limit: str | None, alarm_share: float, *, as_json: bool
-) -> None:
-    from gristmill.backends.local import LocalExecutor
+def _run(workflow: "WorkflowBase", executor: "BaseExecutor", alarm_share: float, *, as_json: bool, quiet: bool) -> None:
+    from gristmill.cli.progress import Progress
     from gristmill.workflows.deduplication.report import describe
 
-    executor = LocalExecutor(num_workers=workers, memory_limit=memory_limit)
-    result: WorkflowRunResult = workflow.run(executor=executor)  # type: ignore[call-arg]  # each takes an executor
-    report = json.loads(Path(cast("str", result.metadata["report_path"])).read_text(encoding="utf-8"))
-    typer.echo(describe(report, alarm_share=alarm_share), err=True)
-    places = {"duplicates": result.metadata["duplicates_path"], "report": result.metadata["report_path"]}
-    typer.echo("\n" + "\n".join(f"{name:<12} {path}" for name, path in places.items()), err=True)
+    with Progress(quiet=quiet) as progress:
+        result = workflow.run(executor=executor, observer=progress)  # type: ignore[call-arg]  # each takes both
+    if not quiet:
+        report = json.loads(Path(cast("str", result.metadata["report_path"])).read_text(encoding="utf-8"))
+        typer.echo(describe(report, alarm_share=alarm_share), err=True)
+        places = {"duplicates": result.metadata["duplicates_path"], "report": result.metadata["report_path"]}
+        typer.echo("\n" + "\n".join(f"{name:<12} {path}" for name, path in places.items()), err=True)
     for warning in cast("list[str]", result.metadata.get("warnings", [])):
         typer.echo(f"warning: {warning}", err=True)
     if as_json:

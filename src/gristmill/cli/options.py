@@ -25,5 +25,8 @@ MemoryLimit = Annotated[
 ExecutorName = Annotated[
     str | None, typer.Option("--executor", metavar="NAME", help="Where to run: local, or a dotted path.")
 ]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON, last line of stdout.")]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Start over instead of continuing.")]
 # Read in `main`, where exceptions arrive; declared here so that it may stand behind the command too.
 Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks.")]

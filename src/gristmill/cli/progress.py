@@ -19,7 +19,10 @@ LINE_INTERVAL_S = 5.0
 
 
 class Progress:
-    """Call it with each snapshot. Messages appear above the table, in the order they came."""
+    """Call it with each snapshot. Messages appear above the table, in the order they came.
+
+    The runs of a workflow are shown one after the other.
+    """
 
     def __init__(self, *, quiet: bool = False, console: Console | None = None) -> None:
         self._console = console or Console(stderr=True, highlight=False)
@@ -27,6 +30,7 @@ class Progress:
         self._rates = Rates()
         self._live: Live | None = None
         self._next_line_s = LINE_INTERVAL_S
+        self._run: str | None = None
         self.messages: list[str] = []  # shown so far, so that the summary need not repeat them
 
     def __enter__(self) -> "Progress":
@@ -41,6 +45,9 @@ class Progress:
         """Show a snapshot."""
         if self._quiet:
             return
+        if snapshot.name != self._run:
+            self.close()
+            self._run, self._rates, self._next_line_s = snapshot.name, Rates(), LINE_INTERVAL_S
         self._rates.add(snapshot)
         for message in snapshot.messages:
             self._console.print(message, markup=False)

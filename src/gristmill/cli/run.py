@@ -5,7 +5,19 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from gristmill.cli.options import Debug, ExecutorName, Inputs, MemoryLimit, Output, RecipeArgument, Settings, Workers
+from gristmill.cli.options import (
+    AsJson,
+    Debug,
+    ExecutorName,
+    Fresh,
+    Inputs,
+    MemoryLimit,
+    Output,
+    Quiet,
+    RecipeArgument,
+    Settings,
+    Workers,
+)
 from gristmill.errors import ConfigError, TooManyQuarantined
 
 if TYPE_CHECKING:
@@ -30,12 +42,12 @@ def run(
     run_dir: Annotated[
         str | None, typer.Option(metavar="DIR", help="Ledger, state, quarantine. Default: OUTPUT/.gristmill")
     ] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Start over instead of continuing.")] = False,
+    fresh: Fresh = False,
     max_quarantined: Annotated[
         str | None, typer.Option(metavar="X", help="Documents (100) or share (0.01, 1%) that may fail.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON, last line of stdout.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary.")] = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
     """Run a recipe. The same command again continues a run that was stopped."""

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from gristmill.cli.options import Debug, Inputs, MemoryLimit, RecipeArgument, Settings, Workers
+from gristmill.cli.options import AsJson, Debug, Fresh, Inputs, MemoryLimit, Quiet, RecipeArgument, Settings, Workers
 
 
 def score(
@@ -15,9 +15,9 @@ def score(
     settings: Settings = None,
     workers: Workers = None,
     memory_limit: MemoryLimit = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Start over instead of continuing.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON, last line of stdout.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary.")] = False,
+    fresh: Fresh = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
     """Write all documents as Parquet, with a column for each filter of the recipe; drop none."""

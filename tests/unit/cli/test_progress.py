@@ -11,9 +11,9 @@ from gristmill.cli.snapshot_view import full_view, one_line
 from gristmill.metrics.snapshot import RunSnapshot, StageSnapshot
 
 
-def snapshot(elapsed_s, *, read=0, state="running", messages=(), stages=None):
+def snapshot(elapsed_s, *, name="demo", read=0, state="running", messages=(), stages=None):
     return RunSnapshot(
-        name="demo",
+        name=name,
         state=state,
         elapsed_s=elapsed_s,
         partitions_done=3,
@@ -56,6 +56,16 @@ def test_elsewhere_than_on_a_terminal_a_line_appears_every_few_seconds():
             progress(snapshot(elapsed_s, read=100))
 
     assert [line.partition("]")[0] for line in shown(target).splitlines()] == ["[0:05", "[0:10"]
+
+
+def test_the_next_run_of_a_workflow_is_shown_from_its_beginning():
+    target = console(terminal=False)
+    with Progress(console=target) as progress:
+        progress(snapshot(60.0, name="find", read=10**6))
+        for elapsed_s in (0.1, 5.5):
+            progress(snapshot(elapsed_s, name="remove", read=100))
+
+    assert [line.partition("]")[0] for line in shown(target).splitlines()] == ["[1:00", "[0:05"]
 
 
 def test_messages_appear_at_once_and_in_order():

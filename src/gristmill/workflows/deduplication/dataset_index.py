@@ -5,6 +5,7 @@
 """
 
 import json
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ import xxhash
 from gristmill.errors import ConfigError
 from gristmill.pipeline import Pipeline
 from gristmill.stages.text.io.writer import ArrowWriter
+from gristmill.storage.atomic_write import write_file
 from gristmill.workflows.deduplication.dedup_input import DedupInput
 from gristmill.workflows.deduplication.dedup_job import DedupJob
 
@@ -52,18 +54,22 @@ class DatasetIndex:
             raise ConfigError(f"index {path}: expected the settings it was made with, {then}; got {now}")
 
     def files(self, run_dir: Path) -> list[str]:
-        """The files to consult: those there were when this run began, also when it is continued."""
+        """The files to consult: those there were when this run began, also when it is continued.
+
+        A run that begins forgets what an earlier one of this dataset has added: its documents may be others now.
+        """
         noted = run_dir / "consulted.json"
         if noted.exists():
             return [str(path) for path in json.loads(noted.read_text())]
+        if self.own is not None:
+            shutil.rmtree(self.own / self.dataset, ignore_errors=True)
         found = [
             str(file)
             for path in self.paths
             for file in sorted(path.glob("*/rows/*.arrow"))
             if file.parent.parent.name != self.dataset
         ]
-        run_dir.mkdir(parents=True, exist_ok=True)
-        noted.write_text(json.dumps(found))
+        write_file(str(noted), [json.dumps(found).encode()])
         return found
 
     def add(self, job: DedupJob, reducing: Callable[[DedupInput], "AnyStage"]) -> None:
@@ -79,6 +85,4 @@ class DatasetIndex:
         Pipeline("add_to_index", stages=line).run(job.executor, checkpoint_path=part / "run")
         header = self.own / "header.json"
         if not header.exists():
-            temporary = header.with_name(".header.json.tmp")
-            temporary.write_text(json.dumps(self.header, indent=1))
-            temporary.replace(header)
+            write_file(str(header), [json.dumps(self.header, indent=1).encode()])

@@ -3,7 +3,7 @@
 import json
 import shutil
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from gristmill.backends.base import BaseExecutor, Observer
 from gristmill.pipeline import Pipeline
 from gristmill.pipeline.workflow import WorkflowBase, WorkflowRunResult
 from gristmill.stages.text.decontamination import Decontaminate
+from gristmill.storage.atomic_write import write_file
 from gristmill.workflows.deduplication.dedup_input import WRITERS, DedupInput
 
 EXAMPLES = 20  # documents named for each benchmark
@@ -51,7 +52,7 @@ class DecontaminationWorkflow(WorkflowBase):
             done[name] = pipeline.run(executor, checkpoint_path=run_dir, observer=observer)
         report = self._report(done["contaminated"].output_files)
         path = output / "report.json"
-        path.write_text(json.dumps(report, indent=1, ensure_ascii=False), encoding="utf-8")
+        write_file(str(path), [json.dumps(report, indent=1, ensure_ascii=False).encode()])
         numbers = {"num_documents": done["clean"].read, "num_contaminated": done["contaminated"].written}
         by_benchmark = {name: own["documents"] for name, own in report.items()}
         return WorkflowRunResult(
@@ -64,9 +65,8 @@ class DecontaminationWorkflow(WorkflowBase):
         words: dict[str, Counter[str]] = {}
         examples: dict[str, list[dict[str, str]]] = {}
         for file in files:
-            for line in Path(file).read_text(encoding="utf-8").splitlines():
-                row = json.loads(line)
-                benchmark, matched = row["contaminated_by"], row["contaminating_words"][:SHOWN_CHARS]
+            for row in _rows(file):
+                benchmark, matched = str(row["contaminated_by"]), str(row["contaminating_words"])[:SHOWN_CHARS]
                 documents[benchmark] += 1
                 words.setdefault(benchmark, Counter())[matched] += 1
                 if len(examples.setdefault(benchmark, [])) < EXAMPLES:
@@ -80,3 +80,10 @@ class DecontaminationWorkflow(WorkflowBase):
             }
             for name, count in sorted(documents.items())
         }
+
+
+def _rows(file: str) -> Iterator[dict[str, object]]:
+    """Documents one by one. Lines end with a newline only: a text may hold what else Python takes for a line's end."""
+    with Path(file).open("rb") as lines:
+        for line in lines:
+            yield json.loads(line)

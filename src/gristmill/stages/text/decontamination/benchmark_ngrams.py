@@ -78,7 +78,8 @@ def _words(text: str) -> list[str]:
 
 def _texts(path: str) -> Iterator[str]:
     content = read_all(path, storage_options=None)
-    lines = bytes(content).decode(errors="replace").splitlines()
+    # Not `splitlines`: a JSON string may hold characters that end lines elsewhere.
+    lines = bytes(content).decode(errors="replace").split("\n")
     if not path.removesuffix(".gz").removesuffix(".zst").endswith((".jsonl", ".json")):
         yield from filter(None, (line.strip() for line in lines))
         return
