@@ -37,6 +37,21 @@ def _range_bits(typing_context, data, index, low, count):  # type: ignore[no-unt
     return types.uint64(data, types.int64, types.int64, types.int64), generate
 
 
+@intrinsic
+def copy_block(typing_context, data, index, out, at):  # type: ignore[no-untyped-def]
+    """Copy data[index:index + 64] to out[at:at + 64]."""
+    del typing_context
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        del context, signature
+        vector = ir.VectorType(ir.IntType(8), BLOCK).as_pointer()
+        source = builder.bitcast(builder.gep(arguments[0], [arguments[1]]), vector)
+        target = builder.bitcast(builder.gep(arguments[2], [arguments[3]]), vector)
+        builder.store(builder.load(source, align=1), target, align=1)
+
+    return types.void(data, types.int64, out, types.int64), generate
+
+
 def _everywhere(builder: ir.IRBuilder, vector: ir.VectorType, value: ir.Value) -> ir.Value:
     byte = builder.trunc(value, ir.IntType(8))
     one = builder.insert_element(ir.Constant(vector, ir.Undefined), byte, ir.IntType(32)(0))

@@ -12,6 +12,7 @@ from gristmill.kernels.text.inline import inline, part
 from gristmill.kernels.text.words_of_bytes import Bytes, count_trailing_zeros
 
 MOST_LEVELS = 60
+TOO_MANY = -2
 _BAD = -1
 
 
@@ -256,7 +257,7 @@ def scan_objects(
     starts: NDArray[np.int64],
     stops: NDArray[np.int64],
 ) -> int:
-    """Return how many lines data[:stop] has if each is one object, -1 if that cannot be told or there are too many.
+    """Return how many lines data[:stop] has if each is one object, -1 if that cannot be told, -2 if there are more.
 
     data         [...]              at least 64 bytes; the last one before `stop` is a newline
     names        [...]              wanted names without escapes: name n is names[name_bounds[n]:name_bounds[n + 1]]
@@ -267,7 +268,9 @@ def scan_objects(
     position, line = 0, 0
     bounds[0] = 0
     while position < stop:
-        if line == most_lines or data[position] != 0x7B:
+        if line == most_lines:
+            return TOO_MANY
+        if data[position] != 0x7B:
             return _BAD
         for n in range(wanted):
             starts[n * most_lines + line] = stops[n * most_lines + line] = 0

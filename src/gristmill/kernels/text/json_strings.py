@@ -1,11 +1,13 @@
-"""JSON strings to UTF-8: quotes and escapes taken out, eight bytes at a time where there are none."""
+"""JSON strings to UTF-8: quotes and escapes taken out, 64 bytes at a time where there are none, then eight."""
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gristmill.kernels.text.blocks import BLOCK, copy_block, range_bits
 from gristmill.kernels.text.inline import inline
 from gristmill.kernels.text.words_of_bytes import HIGHS, ONES, Bytes, count_trailing_zeros, load8, store8
 
+_NO_SHIFT = np.uint64(0)
 _BACKSLASHES = np.uint64(ord("\\")) * ONES
 
 
@@ -48,8 +50,29 @@ def _code_point(data: Bytes, position: int, stop: int) -> tuple[int, int]:
 
 
 @inline
+def _unescape_one(data: Bytes, position: int, stop: int, meanings: Bytes, out: Bytes, at: int) -> tuple[int, int]:
+    """Write what the escape here stands for; return what follows both, the second -1 for half a surrogate pair."""
+    if data[position + 1] != 0x75:
+        out[at] = meanings[data[position + 1]]
+        return position + 2, at + 1
+    code, length = _code_point(data, position, stop)
+    return position + length, _put(out, at, code) if code >= 0 else -1
+
+
+@inline
 def _unescape(data: Bytes, position: int, stop: int, meanings: Bytes, out: Bytes, at: int) -> int:
     """Write what stands between the quotes; return where it ends, or -1 if it has half a surrogate pair."""
+    while position + BLOCK <= stop:
+        copy_block(data, position, out, at)  # what is written too much is written over
+        escapes = range_bits(data, (position, _NO_SHIFT), 0x5C, 1)
+        plain = count_trailing_zeros(escapes) if escapes else BLOCK
+        position += plain
+        at += plain
+        if not escapes:
+            continue
+        position, at = _unescape_one(data, position, stop, meanings, out, at)
+        if at < 0:
+            return -1
     while position + 8 <= stop:
         value = load8(data, position)
         store8(out, at, value)  # what is written too much is written over
@@ -60,26 +83,17 @@ def _unescape(data: Bytes, position: int, stop: int, meanings: Bytes, out: Bytes
         at += plain
         if not found:
             continue
-        if data[position + 1] != 0x75:
-            out[at] = meanings[data[position + 1]]
-            at, position = at + 1, position + 2
-            continue
-        code, length = _code_point(data, position, stop)
-        if code < 0:
+        position, at = _unescape_one(data, position, stop, meanings, out, at)
+        if at < 0:
             return -1
-        at, position = _put(out, at, code), position + length
     while position < stop:
         if data[position] != 0x5C:
             out[at] = data[position]
             at, position = at + 1, position + 1
-        elif data[position + 1] != 0x75:
-            out[at] = meanings[data[position + 1]]
-            at, position = at + 1, position + 2
-        else:
-            code, length = _code_point(data, position, stop)
-            if code < 0:
-                return -1
-            at, position = _put(out, at, code), position + length
+            continue
+        position, at = _unescape_one(data, position, stop, meanings, out, at)
+        if at < 0:
+            return -1
     return at
 
 
@@ -98,7 +112,7 @@ def unescape_strings(
 
     starts, stops  [D]      where the texts are, their quotes included; a text without bytes counts as null
     meanings       [256]    what the letter after a backslash stands for
-    out            [...]    room for all texts and eight bytes more, from `first` on
+    out            [...]    room for all texts and 64 bytes more, from `first` on
     bounds         [D + 1]  where each text begins in `out`, and the last one ends
     nulls          [D]      1 for null
     """

@@ -15,7 +15,7 @@ from gristmill.stages.text.statistics.text_column import ROOM_BEFORE, TextColumn
 from gristmill.tasks import DocumentBatch
 from gristmill.tasks.json_lines import JsonLines
 
-_ROOM_BEHIND = 8
+_ROOM_BEHIND = 64  # what is copied at a time
 _unescape_strings = CompiledKernel("text.json_strings", "unescape_strings")
 
 

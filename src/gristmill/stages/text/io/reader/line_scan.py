@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from gristmill.stages.compiled_kernel import CompiledKernel
 from gristmill.stages.text.io.reader.json_checks import holds_utf8, to_buffer
@@ -15,7 +16,8 @@ from gristmill.stages.text.io.reader.line_blocks import Block
 from gristmill.tasks.json_lines import FieldPlaces, JsonLines
 
 _LEAST_BYTES = 64  # what the kernel loads at a time
-_LINE_BYTES = 16  # where lines are shorter, there is no room for all of them; room nobody uses costs nothing
+_SAMPLE_BYTES = 1 << 18
+_TOO_MANY = -2  # `TOO_MANY` of the kernel, whose module would load the compiler
 _scan_objects = CompiledKernel("text.json_objects", "scan_objects")
 
 
@@ -24,20 +26,34 @@ def scan_lines(block: Block, find: Sequence[str]) -> JsonLines | None:
     if len(block) < _LEAST_BYTES or not holds_utf8(block):
         return None
     wanted = [name for name in dict.fromkeys(find) if not _needs_escapes(name)]
-    encoded = [name.encode() for name in wanted]
-    name_bounds = np.cumsum([0, *map(len, encoded)])
-    names = np.frombuffer(b"".join(encoded) or b" ", np.uint8)
-    most = len(block) // _LINE_BYTES
-    bounds = np.empty(most + 1, np.int64)
-    places = np.empty((2, max(1, len(wanted)), most), np.int64)
-    data = np.frombuffer(block, np.uint8)
-    count = _scan_objects(data, len(data), names, name_bounds, len(wanted), most, bounds, places[0], places[1])
+    most = _likely_lines(block)
+    count, bounds, places = _scan(block, wanted, most)
+    if count == _TOO_MANY:
+        count, bounds, places = _scan(block, wanted, len(block) // len(b"{}\n"))
     if count < 0:
         return None
     buffers = [None, pa.py_buffer(bounds[: count + 1].copy()), to_buffer(block)]
     values = pa.Array.from_buffers(pa.large_binary(), count, buffers)
     found = [FieldPlaces(name, *places[:, n, :count].copy()) for n, name in enumerate(wanted)]
     return JsonLines(values, places=tuple(found))
+
+
+def _scan(block: Block, wanted: Sequence[str], most: int) -> tuple[int, NDArray[np.int64], NDArray[np.int64]]:
+    """Return what the kernel returns, the bounds of lines, and int64[2, names, most] where values begin and end."""
+    encoded = [name.encode() for name in wanted]
+    name_bounds = np.cumsum([0, *map(len, encoded)])
+    names = np.frombuffer(b"".join(encoded) or b" ", np.uint8)
+    bounds = np.empty(most + 1, np.int64)
+    places = np.empty((2, max(1, len(wanted)), most), np.int64)
+    data = np.frombuffer(block, np.uint8)
+    count = _scan_objects(data, len(data), names, name_bounds, len(wanted), most, bounds, places[0], places[1])
+    return count, bounds, places
+
+
+def _likely_lines(block: Block) -> int:
+    """A number of lines that is mostly enough: twice as many as the beginning would have it."""
+    sample = bytes(memoryview(block)[:_SAMPLE_BYTES])
+    return 64 + 2 * sample.count(b"\n") * len(block) // len(sample)
 
 
 def _needs_escapes(name: str) -> bool:
