@@ -32,6 +32,7 @@ from gristmill.stages.text.modifiers import (
 )
 from gristmill.stages.text.modules import AddId, DocumentJoiner, DocumentSplitter
 from gristmill.tasks import DocumentBatch
+from gristmill.tasks.json_lines import JsonLines
 
 SMALL = {
     "empty": "",
@@ -129,9 +130,12 @@ def test_every_filter_scores_every_large_document(filters):
         assert Score(judge, "score").process(documents(LARGE)).column("score").null_count == 0
 
 
+MEASURED_IN_PYTHON = [
+    *(rules.DolmaGopher(), rules.DclmGopherQuality(), rules.DclmGopherRepetition(), rules.RefinedWebLines()),
+]
 RULE_SETS = [
     *(rules.GopherRepetition(), rules.GopherQuality(), rules.C4Quality(), rules.FineWebQuality()),
-    *(rules.DolmaGopher(), rules.DclmGopherQuality(), rules.DclmGopherRepetition(), rules.RefinedWebLines()),
+    *MEASURED_IN_PYTHON,
 ]
 
 
@@ -146,13 +150,35 @@ def test_a_rule_set_judges_every_odd_document(rule_set):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("rule_set", RULE_SETS[:4], ids=lambda rule_set: rule_set.name)
-def test_a_compiled_rule_set_judges_every_large_document(rule_set):
-    """Those in plain Python judge documents of a hundredth of the size in their own tests."""
+@pytest.mark.parametrize("rule_set", RULE_SETS, ids=lambda rule_set: rule_set.name)
+def test_a_rule_set_judges_half_a_character_as_the_sign_that_replaces_it(rule_set):
+    text = "A line of words that goes on, and ends.\n" * 3 + "a\ud800b \udfff"
+    texts = [text, text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")]
+    lines = JsonLines(pa.array([json.dumps({"text": text}).encode() + b"\n" for text in texts], pa.large_binary()))
+    stage = rules.ApplyRules(rule_set)
+    kept = stage.process(DocumentBatch.from_lines("odd", lines)).column("text").to_pylist()
+
+    assert len(kept) + sum(stage.context.dropped.values()) == 2
+    assert kept in ([], 2 * kept[:1])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rule_set", RULE_SETS, ids=lambda rule_set: rule_set.name)
+def test_a_rule_set_judges_every_large_document(rule_set):
     stage = rules.ApplyRules(rule_set)
     left = stage.process(documents(LARGE)).num_items
 
     assert left + sum(stage.context.dropped.values()) == len(LARGE)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rule_set", MEASURED_IN_PYTHON, ids=lambda rule_set: rule_set.name)
+@pytest.mark.parametrize("name", LARGE)
+def test_a_large_document_is_measured_for_the_last_rule_too(rule_set, name):
+    """Most of them break the first rule, and are measured no further. In linear time, or the test times out."""
+    measures = rule_set.measure_document(LARGE[name][:2_000_000])
+
+    assert all(measures[rule.measure] >= 0 for rule in rule_set.rules())
 
 
 @pytest.mark.slow

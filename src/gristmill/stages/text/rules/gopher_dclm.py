@@ -8,12 +8,18 @@ paragraphs are stripped, and blank ones are none. DCLM gives no reasons; here th
 import re
 from collections import Counter
 from dataclasses import dataclass
-from typing import cast
+from functools import cached_property, partial
 
-from gristmill.errors import require
+import numpy as np
+from numpy.typing import NDArray
+
 from gristmill.stages.text.rules.gopher_datatrove import STOP_WORDS, share
+from gristmill.stages.text.rules.gopher_dolma import has_letter
+from gristmill.stages.text.rules.lazy_measures import LazyMeasures
 from gristmill.stages.text.rules.repetition_limits import RepetitionLimits
 from gristmill.stages.text.rules.rule_set import Measures, Rule, RuleSet
+from gristmill.stages.text.rules.unicode_words import unicode_words
+from gristmill.stages.text.rules.word_ngrams import WordNGrams
 
 _BULLETS = ("●", "•", "*", "-")
 _ELLIPSES = ("...", ". . .", "…")
@@ -62,15 +68,17 @@ class DclmGopherQuality(RuleSet):
     def measure_document(self, text: str) -> Measures:
         words, lines = text.split(), _filled(text, "\n")
         symbols = sum(map(text.count, ("#", *_ELLIPSES)))
-        return {
-            "words": len(counted_words(text)),
-            "mean_word_length": share(sum(map(len, words)), len(words)),
-            "symbols_per_word": share(symbols, len(words)),
-            "share_of_bullet_lines": share(sum(line.startswith(_BULLETS) for line in lines), len(lines)),
-            "share_of_ellipsis_lines": share(sum(line.endswith(_ELLIPSES) for line in lines), len(lines)),
-            "share_of_words_without_a_letter": share(sum(not any(map(str.isalpha, w)) for w in words), len(words)),
-            "stop_words": sum(word.lower() in STOP_WORDS for word in words),
-        }
+        return LazyMeasures(
+            {
+                "words": lambda: len(counted_words(text)),
+                "mean_word_length": lambda: share(sum(map(len, words)), len(words)),
+                "symbols_per_word": lambda: share(symbols, len(words)),
+                "share_of_bullet_lines": lambda: share(sum(line.startswith(_BULLETS) for line in lines), len(lines)),
+                "share_of_ellipsis_lines": lambda: share(sum(line.endswith(_ELLIPSES) for line in lines), len(lines)),
+                "share_of_words_without_a_letter": lambda: share(sum(not has_letter(w) for w in words), len(words)),
+                "stop_words": lambda: sum(word.lower() in STOP_WORDS for word in words),
+            }
+        )
 
 
 @dataclass
@@ -92,24 +100,56 @@ class DclmGopherRepetition(RepetitionLimits):
         ]
 
     def measure_document(self, text: str) -> Measures:
-        lines, words = _filled(text, "\n"), _segmented(text)
+        lines = _filled(text, "\n")
         line_share, line_chars = _repeated(lines)
         paragraph_share, paragraph_chars = _repeated(_filled(text, "\n\n"))
-        chars = sum(map(len, words))
-        return {
-            "lines": len(lines),
-            "share_of_repeated_lines": line_share,
-            "share_of_characters_in_repeated_lines": line_chars,
-            "share_of_repeated_paragraphs": paragraph_share,
-            "share_of_characters_in_repeated_paragraphs": paragraph_chars,
-            **{f"share_of_top_{n}_gram": share(_top_chars(words, n), chars) for n, _ in self.top_n_grams},
-            **{f"share_of_duplicated_{n}_grams": share(_covered_chars(words, n), chars) for n, _ in self.dup_n_grams},
-        }
+        words = _Words(text)
+        return LazyMeasures(
+            {
+                "lines": lambda: len(lines),
+                "share_of_repeated_lines": lambda: line_share,
+                "share_of_characters_in_repeated_lines": lambda: line_chars,
+                "share_of_repeated_paragraphs": lambda: paragraph_share,
+                "share_of_characters_in_repeated_paragraphs": lambda: paragraph_chars,
+                **{f"share_of_top_{n}_gram": partial(words.share_of_top, n) for n, _ in self.top_n_grams},
+                **{f"share_of_duplicated_{n}_grams": partial(words.share_covered, n) for n, _ in self.dup_n_grams},
+            }
+        )
 
 
-def _segmented(text: str) -> list[str]:
-    words = cast("list[str]", list(require("uniseg.wordbreak", extra="dclm").words(text)))
-    return [word for word in words if word[0].isalnum()]
+@dataclass(frozen=True)
+class _Words:
+    """The words of a text by Unicode's rules, and what repeats of them."""
+
+    text: str
+
+    @cached_property
+    def lengths(self) -> NDArray[np.int64]:
+        return WordNGrams.lengths_of(self.words)
+
+    @cached_property
+    def words(self) -> list[str]:
+        return unicode_words(self.text)
+
+    @cached_property
+    def ngrams(self) -> WordNGrams:
+        return WordNGrams(self.words)
+
+    def share_of_top(self, n: int) -> float:
+        """Count times characters of the most frequent n-gram, the longest of several; 0 if none is repeated."""
+        found = self.ngrams.of(n)
+        most = int(found.counts.max(initial=0))
+        longest = int(found.chars[found.firsts[found.most_frequent]].max(initial=0))
+        return share(most * longest if most > 1 else 0, int(self.lengths.sum()))
+
+    def share_covered(self, n: int) -> float:
+        """Characters of the words that are in some n-gram that occurs more than once, each word counted once."""
+        repeated = np.flatnonzero(self.ngrams.of(n).is_repeated)
+        depth = np.zeros(len(self.words) + 1, np.int64)
+        np.add.at(depth, repeated, 1)
+        np.add.at(depth, repeated + n, -1)
+        covered = self.lengths[np.cumsum(depth[:-1]) > 0]
+        return share(int(covered.sum()), int(self.lengths.sum()))
 
 
 def _repeated(pieces: list[str]) -> tuple[float, float]:
@@ -117,23 +157,3 @@ def _repeated(pieces: list[str]) -> tuple[float, float]:
     repeated = {piece: count for piece, count in Counter(pieces).items() if count > 1}
     chars = sum(len(piece) * count for piece, count in repeated.items())
     return share(sum(repeated.values()), len(pieces)), share(chars, sum(map(len, pieces)))
-
-
-def _ngrams(words: list[str], n: int) -> list[tuple[str, ...]]:
-    return [tuple(words[at : at + n]) for at in range(len(words) - n + 1)]
-
-
-def _top_chars(words: list[str], n: int) -> int:
-    """Count times characters of the most frequent n-gram, the longest of several; 0 if none is repeated."""
-    counts = Counter(_ngrams(words, n))
-    most = max(counts.values(), default=0)
-    longest = max((sum(map(len, ngram)) for ngram, count in counts.items() if count == most), default=0)
-    return most * longest if most > 1 else 0
-
-
-def _covered_chars(words: list[str], n: int) -> int:
-    """Characters of the words that are in some n-gram that occurs more than once, each word counted once."""
-    ngrams = _ngrams(words, n)
-    counts = Counter(ngrams)
-    covered = {at + k for at, ngram in enumerate(ngrams) if counts[ngram] > 1 for k in range(n)}
-    return sum(len(words[at]) for at in covered)

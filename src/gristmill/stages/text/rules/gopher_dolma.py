@@ -7,15 +7,18 @@ white space (though a repeated line counts with its white space). The reasons ar
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 from statistics import median
 from typing import Literal
 
 from gristmill.errors import ConfigError
 from gristmill.stages.text.rules.gopher_datatrove import STOP_WORDS, share
+from gristmill.stages.text.rules.lazy_measures import LazyMeasures
 from gristmill.stages.text.rules.repetition_limits import DUP_N_GRAMS, TOP_N_GRAMS
 from gristmill.stages.text.rules.rule_set import Measures, Rule, RuleSet
+from gristmill.stages.text.rules.word_ngrams import WordNGrams
 
 _SYMBOLS = ("#", "…")
 _BULLETS = ("*", "-")
@@ -82,41 +85,73 @@ class DolmaGopher(RuleSet):
         ]
 
     def measure_document(self, text: str) -> Measures:
-        words = text.split()
-        lines = text.split("\n") if self.tagger == "gopher_v1" else re.split("\n+", text)
-        repeated = [(line, count) for line, count in Counter(lines).items() if count > 1]
-        chars = max(sum(map(len, words)), 1)
-        return {
-            "words": len(words),
-            "median_word_length": median(map(len, words)) if words else 0.0,
-            "symbols_per_word": share(sum(any(s in word for s in _SYMBOLS) for word in words), len(words)),
-            "share_of_words_with_a_letter": share(sum(any(map(str.isalpha, word)) for word in words), len(words)),
-            "required_words": sum(word in STOP_WORDS for word in words),
-            "share_of_bullet_lines": sum(line.startswith(_BULLETS) for line in lines) / len(lines),
-            "share_of_ellipsis_lines": sum(line.endswith("…") for line in lines) / len(lines),
-            "share_of_repeated_lines": sum(count for _, count in repeated) / len(lines),
-            "share_of_characters_in_repeated_lines": sum(len(line) * count for line, count in repeated) / chars,
-            **{f"share_of_top_{n}_gram": _top_chars(words, n) / chars for n, _ in self.top_n_grams},
-            **{f"share_of_duplicated_{n}_grams": _repeated_share(words, n) for n, _ in self.dup_n_grams},
-        }
+        read = _Text(text, self.tagger)
+        return LazyMeasures(
+            {
+                "words": lambda: len(read.words),
+                "median_word_length": lambda: median(map(len, read.words)) if read.words else 0.0,
+                "symbols_per_word": lambda: read.share_of_words(lambda word: any(s in word for s in _SYMBOLS)),
+                "share_of_words_with_a_letter": lambda: read.share_of_words(has_letter),
+                "required_words": lambda: sum(word in STOP_WORDS for word in read.words),
+                "share_of_bullet_lines": lambda: read.share_of_lines(lambda line: line.startswith(_BULLETS)),
+                "share_of_ellipsis_lines": lambda: read.share_of_lines(lambda line: line.endswith("…")),
+                "share_of_repeated_lines": lambda: read.repeated_lines[0] / len(read.lines),
+                "share_of_characters_in_repeated_lines": lambda: read.repeated_lines[1] / read.chars,
+                **{f"share_of_top_{n}_gram": partial(read.share_of_top, n) for n, _ in self.top_n_grams},
+                **{f"share_of_duplicated_{n}_grams": partial(read.share_of_repeats, n) for n, _ in self.dup_n_grams},
+            }
+        )
 
 
-def _ngrams(words: Sequence[str], n: int) -> Counter[tuple[str, ...]]:
-    return Counter(tuple(words[at : at + n]) for at in range(len(words) - n + 1))
+@dataclass(frozen=True)
+class _Text:
+    """A text as the rules look at it."""
+
+    text: str
+    tagger: str
+
+    @cached_property
+    def words(self) -> list[str]:
+        return self.text.split()
+
+    @cached_property
+    def lines(self) -> list[str]:
+        return self.text.split("\n") if self.tagger == "gopher_v1" else re.split("\n+", self.text)
+
+    @cached_property
+    def chars(self) -> int:
+        return max(sum(map(len, self.words)), 1)
+
+    @cached_property
+    def repeated_lines(self) -> tuple[int, int]:
+        """All occurrences of lines that occur more than once, and their characters."""
+        repeated = [(line, count) for line, count in Counter(self.lines).items() if count > 1]
+        return sum(count for _, count in repeated), sum(len(line) * count for line, count in repeated)
+
+    @cached_property
+    def ngrams(self) -> WordNGrams:
+        return WordNGrams(self.words)
+
+    def share_of_words(self, is_one: Callable[[str], bool]) -> float:
+        return share(sum(map(is_one, self.words)), len(self.words))
+
+    def share_of_lines(self, is_one: Callable[[str], bool]) -> float:
+        return sum(map(is_one, self.lines)) / len(self.lines)
+
+    def share_of_top(self, n: int) -> float:
+        """Characters of all occurrences of the most frequent n-gram, the first one seen of several; once is enough."""
+        found = self.ngrams.of(n)
+        if not len(found.kinds):
+            return 0.0
+        first = found.firsts[found.most_frequent].min()
+        return int(found.chars[first] * found.counts.max()) / self.chars
+
+    def share_of_repeats(self, n: int) -> float:
+        """Characters of n-grams that occur more than once over those of all n-grams; overlaps count on both sides."""
+        found = self.ngrams.of(n)
+        return share(int(found.chars[found.is_repeated].sum()), int(found.chars.sum()))
 
 
-def _chars(ngram: tuple[str, ...]) -> int:
-    return sum(map(len, ngram))
-
-
-def _top_chars(words: Sequence[str], n: int) -> int:
-    """Characters of all occurrences of the most frequent n-gram, the first one seen of several; it may occur once."""
-    ngram, count = max(_ngrams(words, n).items(), key=lambda item: item[1], default=((), 0))
-    return _chars(ngram) * count
-
-
-def _repeated_share(words: Sequence[str], n: int) -> float:
-    """Characters of n-grams that occur more than once over those of all n-grams; overlaps count twice on both sides."""
-    counts = _ngrams(words, n)
-    repeated = sum(_chars(ngram) * count for ngram, count in counts.items() if count > 1)
-    return share(repeated, sum(_chars(ngram) * count for ngram, count in counts.items()))
+def has_letter(word: str) -> bool:
+    """Whether some character of a word is a letter."""
+    return word.isalpha() or any(map(str.isalpha, word))

@@ -8,6 +8,7 @@ them. Filters on URLs and on the language are not part of this set.
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from gristmill.stages.text.rules.gopher_datatrove import share
 from gristmill.stages.text.rules.gopher_dclm import counted_words
@@ -16,12 +17,25 @@ from gristmill.stages.text.rules.rule_set import Measures, Rule, RuleSet
 _MANY_NEWLINES = re.compile(r"\n{3,}")
 _COUNTED = "likes|shares|comments|retweets|reposts|quotes|bookmarks|upvotes|downvotes|downloads|views|followers"
 _COUNTER = re.compile(rf"^\W*\d(?:,|\.|\d)*(?:k|m|b)?\s+(?:{_COUNTED})\W*$")
+
+
+class _Phrase(NamedTuple):
+    """A phrase as it is cut out of a line, and what must be somewhere in a text that has it."""
+
+    pattern: re.Pattern[str]
+    somewhere: re.Pattern[str]
+
+
 # As the tool has them, where a full stop stands for any character.
-_PHRASES = (
-    re.compile(r"\s?(?:items in cart)", re.IGNORECASE),
-    re.compile(r"\s?(?:read more...)$", re.IGNORECASE),
-    re.compile(r"^(?:sign-in)\s?", re.IGNORECASE),
+_PHRASES = tuple(
+    _Phrase(re.compile(pattern, re.IGNORECASE), re.compile(somewhere, re.IGNORECASE))
+    for pattern, somewhere in (
+        (r"\s?(?:items in cart)", "items in cart"),
+        (r"\s?(?:read more...)$", "read more"),
+        (r"^(?:sign-in)\s?", "sign-in"),
+    )
 )
+_UPPER, _DIGITS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ", b"0123456789"
 
 
 @dataclass
@@ -50,17 +64,20 @@ class RefinedWebLines(RuleSet):
 
     def rewrite_document(self, text: str) -> str:
         text = _MANY_NEWLINES.sub("\n\n", text)
-        text = _keep_lines(text, lambda line: _share_of(str.isupper, line) <= self.max_uppercase_ratio).strip()
-        text = _keep_lines(text, lambda line: _share_of(str.isdigit, line) <= self.max_numeric_ratio).strip()
-        text = _keep_lines(text, lambda line: not _COUNTER.search(line.lower())).strip()
+        text = _keep_lines(text, lambda line: _share_of(str.isupper, _UPPER, line) <= self.max_uppercase_ratio).strip()
+        text = _keep_lines(text, lambda line: _share_of(str.isdigit, _DIGITS, line) <= self.max_numeric_ratio).strip()
+        text = _keep_lines(text, lambda line: not _is_counter(line)).strip()
         text = _keep_lines(text, lambda line: not line or len(line.split()) >= self.min_words_per_line)
         for phrase in _PHRASES:
-            cut = [self._cut(line, phrase) for line in text.split("\n")]
+            is_there = phrase.somewhere.search(text) is not None
+            cut = [self._cut(line, phrase.pattern if is_there else None) for line in text.split("\n")]
             text = "\n".join(line for line in cut if line is not None).strip()
         return text
 
-    def _cut(self, line: str, phrase: re.Pattern[str]) -> str | None:
-        """Take a phrase out of a short line; a line that was nothing else goes."""
+    def _cut(self, line: str, phrase: re.Pattern[str] | None) -> str | None:
+        """Take a phrase out of a short line; a line that was nothing else goes, as does a blank one."""
+        if phrase is None:
+            return None if self.max_words_with_phrase >= 0 and line.isspace() else line
         if len(line.split()) > self.max_words_with_phrase:
             return line
         left = phrase.sub("", line)
@@ -71,5 +88,12 @@ def _keep_lines(text: str, keep: Callable[[str], bool]) -> str:
     return "\n".join(filter(keep, text.split("\n")))
 
 
-def _share_of(kind: Callable[[str], bool], line: str) -> float:
-    return share(sum(map(kind, line)), len(line))
+def _is_counter(line: str) -> bool:
+    return any(map(str.isdigit, line)) and _COUNTER.search(line.lower()) is not None
+
+
+def _share_of(kind: Callable[[str], bool], in_ascii: bytes, line: str) -> float:
+    """The share of characters of a kind; `in_ascii` are those of them that are ASCII, which are counted faster."""
+    if not line.isascii():
+        return share(sum(map(kind, line)), len(line))
+    return share(len(line) - len(line.encode().translate(None, in_ascii)), len(line))

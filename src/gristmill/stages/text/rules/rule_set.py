@@ -78,14 +78,17 @@ class RuleSet:
     def measure(self, name: str, texts: Texts, wanted: NDArray[np.bool_], known: dict[str, Column]) -> Column:
         """Return one measure of all texts; only those that are `wanted` need be right.
 
-        `known` holds what was measured for this column so far. A set may leave more there than was asked for.
+        `known` holds what was measured for this column so far. A set may leave more there than was asked for. Here
+        each text is judged once, and measured until it breaks a rule.
         """
-        rows = np.flatnonzero(wanted).tolist()
-        measured = [self.measure_document(texts.text(row)) for row in rows]
-        for rule in self.rules():
-            column = np.full(len(texts), math.nan)
-            column[rows] = [values[rule.measure] for values in measured]
-            known[rule.measure] = column
+        rules = [rule for rule in self.rules() if not rule.is_off()]
+        known |= {rule.measure: np.full(len(texts), math.nan) for rule in self.rules()}
+        for row in np.flatnonzero(wanted).tolist():
+            measures = self.measure_document(texts.text(row))
+            for rule in rules:
+                known[rule.measure][row] = measures[rule.measure]
+                if rule.drops(known[rule.measure][row : row + 1])[0]:
+                    break
         return known[name]
 
     def rewrite(self, texts: Texts, wanted: NDArray[np.bool_]) -> Texts:
