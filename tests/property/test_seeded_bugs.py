@@ -66,7 +66,7 @@ def count_every_message_about_a_commit(monkeypatch):
 
     def committed(scheduler, event):
         if event.root in scheduler.committing:
-            scheduler.committing.remove(event.root)
+            del scheduler.committing[event.root]
             scheduler.out.append(c.Publish(event.root))
         scheduler.partitions_done += 1
 

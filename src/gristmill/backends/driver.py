@@ -14,6 +14,7 @@ from gristmill.backends.commits import COMMIT_S, Commits
 from gristmill.backends.garbage import seldom_collecting
 from gristmill.backends.measured import MeasuredRun, measure
 from gristmill.backends.pool import Pool
+from gristmill.backends.processes.wire import BlockLost
 from gristmill.backends.run_directory import RunDirectory
 from gristmill.backends.snapshots import SnapshotMaker
 from gristmill.backends.telling import Telling
@@ -147,11 +148,26 @@ class Driver:
         if self.plan.ends_in_writer:
             for output in command.outputs:
                 self.pool.release(output.payload)
-        else:
-            self.books.tasks[command.root] = [self.pool.keep(output.payload) for output in command.outputs]
+        elif not self._keep_tasks(command):
+            self._events.append(e.OutputsLost(command.root))
+            return
         counts = tuple(zip(self.plan.stage_names, command.counts, strict=True))
         record = CommitRecord(command.root, command.name, command.files, command.side_files, counts, command.lines_read)
         self._commits.add(record)
+
+    def _keep_tasks(self, command: c.Commit) -> bool:
+        """Keep the final tasks of a partition, or say that one was lost with its machine, and keep none."""
+        payloads = [output.payload for output in command.outputs]
+        kept = []
+        while payloads:
+            try:
+                kept.append(self.pool.keep(payloads.pop(0)))
+            except BlockLost:
+                for payload in payloads:
+                    self.pool.release(payload)
+                return False
+        self.books.tasks[command.root] = kept
+        return True
 
     def _force_ledger(self, *, at_once: bool = False) -> None:
         # Waiting for company pays only while there is other work to do.

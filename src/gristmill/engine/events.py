@@ -151,6 +151,12 @@ class Committed(msgspec.Struct, frozen=True, array_like=True, tag=True):
     root: int
 
 
+class OutputsLost(msgspec.Struct, frozen=True, array_like=True, tag=True):
+    """A root cannot be committed: final tasks of it were on a machine that is gone. Its outputs have been let go."""
+
+    root: int
+
+
 class MemorySampled(msgspec.Struct, frozen=True, array_like=True, tag=True):
     """The most memory a worker has held so far."""
 
@@ -180,6 +186,7 @@ Event = (
     | TaskFinished
     | TaskRaised
     | Committed
+    | OutputsLost
     | MemorySampled
     | Cancelled
 )

@@ -101,7 +101,7 @@ def _tasks(s: Scheduler) -> None:
         _agree("I3", f"tasks of workers, group {index}", {t.state for t in assigned} <= {State.ASSIGNED}, expected=True)
         _agree("I3", f"live tasks of group {index}", group.live, len(waiting) + len(assigned))
     _agree("I19", "all tasks", sorted(s.tasks), sorted(seen))
-    _agree("I4", "roots open and being committed", sorted(s.committing & s.roots.keys()), [])
+    _agree("I4", "roots open and being committed", sorted(s.committing.keys() & s.roots.keys()), [])
     by_root = Counter(task.root for task in seen.values())
     _agree("I3", "live tasks by root", {r.id: r.live for r in s.roots.values()}, {r: by_root[r] for r in s.roots})
 

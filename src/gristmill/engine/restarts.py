@@ -35,6 +35,15 @@ class Restarts:
             task.node = None
         self._start_over(dict.fromkeys(task.root for task in lost))
 
+    def outputs_lost(self, event: e.OutputsLost) -> None:
+        """What came out at the end of a root was on a machine that is gone, and nobody has it yet."""
+        s = self.scheduler
+        root = s.committing.pop(event.root, None)
+        if root is not None:
+            root.outputs = []
+            s.roots[root.id] = root
+            self.list_again(root)
+
     def _start_over(self, roots: Iterable[int]) -> None:
         s = self.scheduler
         for root in roots:

@@ -70,7 +70,7 @@ class Scheduler:
         self.num_stages = sum(len(group.names) for group in groups)
         self.tasks: dict[int, TaskRecord] = {}
         self.roots: dict[int, RootRecord] = {}
-        self.committing: set[int] = set()
+        self.committing: dict[int, RootRecord] = {}
         self.memory = MemoryBook(num_groups=len(groups))
         self.fleet = Fleet(self)
         self.caretaker = Caretaker(self)
@@ -105,6 +105,7 @@ class Scheduler:
             e.TaskFinished: self._task_finished,
             e.TaskRaised: self._task_raised,
             e.Committed: self._committed,
+            e.OutputsLost: self.restarts.outputs_lost,
             e.MemorySampled: self._memory_sampled,
             e.Cancelled: self._cancelled,
         }
@@ -442,7 +443,7 @@ class Scheduler:
     # Commit
 
     def _commit(self, root: RootRecord) -> None:
-        self.committing.add(root.id)
+        self.committing[root.id] = root
         root.outputs.sort(key=_item_id)
         root.files.sort(key=_final_name)
         root.side_files.sort(key=_final_name)
@@ -453,7 +454,7 @@ class Scheduler:
 
     def _committed(self, event: e.Committed) -> None:
         if event.root in self.committing:
-            self.committing.remove(event.root)
+            del self.committing[event.root]
             self.partitions_done += 1
             self.out.append(c.Publish(event.root))
 

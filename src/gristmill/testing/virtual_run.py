@@ -178,6 +178,13 @@ class VirtualRun:
         self.nodes[node.node] = node
         self.feed(node)
 
+    def lose_outputs(self, root: int) -> list[c.Command]:
+        """Be unable to commit a partition, because what came out at its end is gone; return the answer."""
+        self.notices.remove(e.Committed(root))
+        for output in self.commits.pop(root).outputs:
+            self._release(output.payload)
+        return self.feed(e.OutputsLost(root))
+
     def lose_node(self, node: int) -> None:
         """Take a machine away with all its workers and data; one with the same shape may join later."""
         self.lost_payloads |= {payload.number for payload in self.payloads.values() if payload.node == node}

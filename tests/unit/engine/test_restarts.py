@@ -147,3 +147,18 @@ def test_a_run_that_is_to_stop_does_not_begin_a_lost_partition_again():
     assert unfinished
     assert not [x for x in run.commands if isinstance(x, c.ListAgain)]
     assert not run.scheduler.roots
+
+
+def test_a_partition_whose_final_tasks_are_lost_is_done_again_and_committed_once():
+    run = started()
+    until(run, lambda r: r.scheduler.committing)
+    (root,) = run.scheduler.committing
+    counted = [counts.documents_in for counts in run.scheduler.totals]
+    answer = run.lose_outputs(root)
+
+    assert c.ListAgain(root, run.scheduler.roots[root].first_attempt) in answer
+    assert sum(counts.documents_in for counts in run.scheduler.totals) < sum(counted)
+    assert run.feed(e.OutputsLost(root)) == []
+    run.run()
+    run.check_books()
+    assert sorted(run.published) == list(range(SOURCES))

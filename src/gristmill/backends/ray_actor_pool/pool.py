@@ -24,7 +24,7 @@ from gristmill.backends.processes.hearing import Hearing
 from gristmill.backends.processes.memory import resident_bytes
 from gristmill.backends.processes.parcel_shelf import ParcelShelf
 from gristmill.backends.processes.posting import Posting
-from gristmill.backends.processes.wire import BlockLost, pack
+from gristmill.backends.processes.wire import pack
 from gristmill.backends.ray_actor_pool.actor import LISTENING, POSTING, Duty, WorkerActor
 from gristmill.backends.ray_actor_pool.kept_actors import MOST_BYTES
 from gristmill.backends.ray_actor_pool.machines import OPEN_S, Machine, Machines
@@ -88,12 +88,7 @@ class RayPool(Posting):
         return self._shelf.put(parcel)
 
     def keep(self, payload: int) -> Callable[[], AnyTask]:
-        try:
-            return self._shelf.keep(payload)
-        except BlockLost as lost:
-            raise RunFailed(
-                f"a final task was on a machine that is gone: {lost}. A pipeline that ends in a writer loses nothing"
-            ) from lost
+        return self._shelf.keep(payload)
 
     # Starting and ending
 
