@@ -29,6 +29,8 @@ TRIES = 200  # ports looked at beyond a default one
 START_S = 120.0
 SETTLE_S = 30.0  # after its first answer, if it does not say that it has started
 STOP_S = 15.0
+SOCKET = "/session_2026-01-01_00-00-00_000000_1234567/sockets/plasma_store"  # below the temporary directory
+LONGEST_DIR = (103 if sys.platform == "darwin" else 107) - len(SOCKET)  # what the path of a socket may be long
 STARTED = "Ray runtime started"
 SHOWN_LINES = 8  # of what Ray said when it did not start
 
@@ -200,7 +202,17 @@ def _is_free(port: int) -> bool:
 
 
 def own_temp_dir(wanted: str) -> str:
-    """Return the directory, or one beside it with the user's number if the default one belongs to somebody else."""
+    """Return the directory, or one beside it with the user's number if the default one belongs to somebody else.
+
+    RAY_TMPDIR moves the default one, as it does for Ray itself.
+    """
+    if wanted == TEMP_DIR and os.environ.get("RAY_TMPDIR"):
+        wanted = str(Path(os.environ["RAY_TMPDIR"]) / "ray")
+    if len(wanted) > LONGEST_DIR:
+        raise ConfigError(
+            f"RayClient: expected a ray_temp_dir of at most {LONGEST_DIR} characters, because sockets go below it; "
+            f"got {len(wanted)}: {wanted!r}"
+        )
     path = Path(wanted)
     if not path.exists() or os.access(path, os.W_OK | os.X_OK):
         return wanted

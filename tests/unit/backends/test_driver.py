@@ -16,8 +16,8 @@ from gristmill.tasks import EmptyTask
 PARTITIONS = 3
 
 
-class Doubles(ProcessingStage[EmptyTask, EmptyTask]):
-    name = "doubles"
+class MakesTwo(ProcessingStage[EmptyTask, EmptyTask]):
+    name = "makes_two"
 
     def process(self, task):
         return [task, task]
@@ -44,7 +44,7 @@ class LosesSome(InlinePool):
 
 @pytest.mark.parametrize("lost", [(), (1,), (2,), (1, 4, 6)])
 def test_a_partition_whose_final_tasks_are_lost_is_done_again(lost):
-    plan = Pipeline("p", stages=[Doubles()]).plan(initial_tasks=[EmptyTask() for _ in range(PARTITIONS)])
+    plan = Pipeline("p", stages=[MakesTwo()]).plan(initial_tasks=[EmptyTask() for _ in range(PARTITIONS)])
     pool = LosesSome(plan.groups, lost=lost)
     books = Books(plan, {})
     scheduler = Scheduler(plan.groups, SchedulerConfig(num_sources=PARTITIONS))

@@ -3,6 +3,8 @@
 import os
 import socket
 import stat
+import tempfile
+from pathlib import Path
 
 import pytest
 from tests.ray_cluster import QUIET
@@ -54,16 +56,29 @@ def test_a_capture_file_that_exists_is_not_overwritten(tmp_path):
         RayClient(ray_stdouterr_capture_file=str(tmp_path / "log"))
 
 
-def test_a_temporary_directory_of_ones_own_is_kept(tmp_path):
-    assert own_temp_dir(str(tmp_path)) == str(tmp_path)
-    assert own_temp_dir(str(tmp_path / "new")) == str(tmp_path / "new")
+def test_a_temporary_directory_of_ones_own_is_kept():
+    with tempfile.TemporaryDirectory(dir="/tmp") as directory:
+        assert own_temp_dir(directory) == directory
+        assert own_temp_dir(f"{directory}/new") == f"{directory}/new"
 
 
 @pytest.mark.skipif(os.getuid() == 0, reason="to root every directory is its own")
-def test_a_temporary_directory_somebody_chose_has_to_be_writable(tmp_path):
-    tmp_path.chmod(stat.S_IRUSR)
-    with pytest.raises(ConfigError, match=r"^RayClient: expected a ray_temp_dir you can write to"):
-        own_temp_dir(str(tmp_path))
+def test_a_temporary_directory_somebody_chose_has_to_be_writable():
+    with tempfile.TemporaryDirectory(dir="/tmp") as directory:
+        Path(directory).chmod(stat.S_IRUSR)
+        with pytest.raises(ConfigError, match=r"^RayClient: expected a ray_temp_dir you can write to"):
+            own_temp_dir(directory)
+
+
+def test_a_temporary_directory_too_long_for_a_socket_is_refused():
+    with pytest.raises(ConfigError, match=r"expected a ray_temp_dir of at most [34][0-9] characters, .*; got 91"):
+        own_temp_dir("/tmp/" + "x" * 86)
+
+
+def test_the_default_directory_goes_where_ray_is_told_to_put_it(monkeypatch):
+    monkeypatch.setenv("RAY_TMPDIR", "/scratch/me")
+
+    assert own_temp_dir(TEMP_DIR) == "/scratch/me/ray"
 
 
 def test_a_cluster_that_is_there_is_used_and_left_alone(monkeypatch):

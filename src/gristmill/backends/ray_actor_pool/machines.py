@@ -4,6 +4,7 @@ A Ray node has a number here from the moment its keeper has answered until it is
 another. What a machine has for data is its object store, so that Ray never spills.
 """
 
+import sys
 from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,6 @@ from gristmill import __version__
 from gristmill.backends.ray_actor_pool.keeper import NodeKeeper, Place
 from gristmill.backends.ray_actor_pool.kept_actors import KeptActors
 from gristmill.engine.events import NodeJoined
-from gristmill.errors import RunFailed
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -107,13 +107,8 @@ class Machines:
         return keeper, answer
 
     def admit(self, node: RayNode, keeper: Any, place: Place) -> Machine:
-        """Use a node from now on."""
+        """Use a node from now on; `misfit` has nothing against it."""
         resources, number = node["Resources"], self._numbers[node["NodeID"]]
-        if place.version != __version__:
-            raise RunFailed(
-                f"node {node['NodeManagerAddress']}: expected gristmill {__version__} as here; got {place.version}. "
-                "Install the same version on every machine"
-            )
         store = int(resources.get("object_store_memory", 0))
         machine = Machine(
             number,
@@ -139,3 +134,13 @@ class Machines:
         number = self._numbers.pop(node_id, None)
         if number is not None:
             self.used.pop(number, None)
+
+
+def misfit(address: str, place: Place) -> str:
+    """Why a node cannot be used, or nothing: stages are pickled here and unpickled there."""
+    here = {"gristmill": __version__, "Python": f"{sys.version_info.major}.{sys.version_info.minor}"}
+    there = {"gristmill": place.version, "Python": place.python}
+    wrong = [f"{name} {here[name]} as here; got {there[name]}" for name in here if here[name] != there[name]]
+    if not wrong:
+        return ""
+    return f"node {address}: expected {', and '.join(wrong)}. Install the same version on every machine"

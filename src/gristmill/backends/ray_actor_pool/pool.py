@@ -27,7 +27,7 @@ from gristmill.backends.processes.posting import Posting
 from gristmill.backends.processes.wire import pack
 from gristmill.backends.ray_actor_pool.actor import LISTENING, POSTING, Duty, WorkerActor
 from gristmill.backends.ray_actor_pool.kept_actors import MOST_BYTES
-from gristmill.backends.ray_actor_pool.machines import OPEN_S, Machine, Machines
+from gristmill.backends.ray_actor_pool.machines import OPEN_S, Machine, Machines, misfit
 from gristmill.backends.ray_actor_pool.object_blocks import ObjectBlocks
 from gristmill.backends.stage_pickle import pickled
 from gristmill.backends.worker import RunSettings
@@ -103,6 +103,7 @@ class RayPool(Posting):
                 place, error = answer.result(max(0.0, deadline - time.monotonic()))
             except (TimeoutError, self._ray.exceptions.RayError) as problem:
                 raise RunFailed(_no_keeper(node["NodeManagerAddress"], problem)) from problem
+            error = error or misfit(node["NodeManagerAddress"], place)
             if error:
                 raise RunFailed(error)
             self.machines.admit(node, keeper, place)
@@ -330,6 +331,7 @@ class RayPool(Posting):
         problem = future.exception()
         if problem is None:
             place, error = future.result()
+            error = error or misfit(node["NodeManagerAddress"], place)
             if not error:
                 self._messages.append(f"node {node['NodeManagerAddress']} has joined")
                 return [self.machines.admit(node, keeper, place).joined()]

@@ -46,15 +46,15 @@ def import_xenna() -> Any:  # a module without types
     return v1
 
 
-def check_dashboard(cluster: RayCluster) -> None:
+def check_dashboard(address: str, patience_s: float = DASHBOARD_S) -> None:
     """Raise ConfigError if the cluster has no dashboard: Xenna asks it for its actors. It starts after all else."""
     from ray.util.state import list_nodes
     from ray.util.state.exception import RayStateApiException
 
-    deadline = time.monotonic() + DASHBOARD_S
+    deadline = time.monotonic() + patience_s
     while True:
         try:
-            list_nodes(address=cluster.address, limit=1)  # there may be other clusters on this machine
+            list_nodes(address=address, limit=1)  # there may be other clusters on this machine
             return
         except (RayStateApiException, OSError) as error:
             if time.monotonic() > deadline:

@@ -80,7 +80,7 @@ class XennaExecutor(DelegatedExecutor):
 
         import_xenna()
         cluster = connect("XennaExecutor", dashboard=True)
-        check_dashboard(cluster)
+        check_dashboard(cluster.address)
         config, groups = self.settings(), run.plan.groups
         specs = [stage_spec(group) for group in groups]
         check_size(config, groups, specs, cluster.cpus)

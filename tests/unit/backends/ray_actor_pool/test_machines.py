@@ -1,9 +1,13 @@
 """A node of a cluster as a machine of the scheduler: what is asked of Ray for it, and what is said about it."""
 
+import sys
+
 import pytest
 
-from gristmill.backends.ray_actor_pool.machines import Machine
-from gristmill.backends.ray_actor_pool.pool import _cause, _share
+from gristmill import __version__
+from gristmill.backends.ray_actor_pool.keeper import Place
+from gristmill.backends.ray_actor_pool.machines import Machine, misfit
+from gristmill.backends.ray_actor_pool.pool import _cause, _no_keeper, _share
 from gristmill.engine.events import NodeJoined
 from gristmill.stages.resources import Resources
 from gristmill.testing.virtual_run import group
@@ -35,6 +39,31 @@ def test_a_machine_joins_with_what_it_has():
 )
 def test_a_worker_gets_the_share_of_a_gpu_the_scheduler_has_counted(resources, gpus, share):
     assert _share(group(0, resources=resources), machine(gpu_memory_gb=(80.0, 80.0)), gpus) == share
+
+
+PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
+
+
+@pytest.mark.parametrize(
+    ("version", "python", "message"),
+    [
+        (__version__, PYTHON, ""),
+        ("0.0.1", PYTHON, f"expected gristmill {__version__} as here; got 0.0.1. Install the same version on every"),
+        (__version__, "3.8", f"expected Python {PYTHON} as here; got 3.8. Install the same version on every machine"),
+    ],
+)
+def test_a_node_with_other_versions_is_named_with_both(version, python, message):
+    said = misfit("10.0.0.2", Place(version, python, "/crumbs"))
+
+    assert said.startswith(f"node 10.0.0.2: {message}" if message else "")
+    assert bool(said) == bool(message)
+
+
+def test_a_node_without_gristmill_is_told_what_it_lacks():
+    said = _no_keeper("10.0.0.2", RuntimeError("The worker died.\nModuleNotFoundError: No module named 'gristmill'"))
+
+    assert said.startswith("node 10.0.0.2: expected a worker process to start there; got: ModuleNotFoundError")
+    assert "installed on every node" in said
 
 
 def test_the_cause_of_an_end_is_one_line():
