@@ -8,13 +8,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from gristmill.kernels.arrow_arrays import from_bools, from_numbers
-from gristmill.kernels.content_hash import content_hash
 from gristmill.kernels.row_hash import hash_column
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.deduplication.document_numbers import DocumentNumbers
 from gristmill.stages.deduplication.fork_preparation import prepare_fork
 from gristmill.stages.deduplication.id_column import id_column
 from gristmill.stages.deduplication.keep_policy import KeepPolicy
+from gristmill.stages.deduplication.text_hash import hash_texts
 from gristmill.stages.deduplication.token_hash import hash_tokens
 from gristmill.stages.text.statistics.text_column import TextColumn
 from gristmill.stages.text.statistics.texts_of_batch import texts_of_batch
@@ -80,4 +80,4 @@ class HashDocuments(ProcessingStage[DocumentBatch, DocumentBatch]):
         return rows.filter(from_bools(~nothing))
 
     def _hash(self, texts: TextColumn) -> NDArray[np.uint64]:
-        return hash_tokens(texts) if self.normalize else content_hash(texts.data, texts.starts, texts.stops)
+        return hash_tokens(texts) if self.normalize else hash_texts(texts)
