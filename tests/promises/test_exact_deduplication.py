@@ -219,6 +219,22 @@ def test_a_dataset_done_anew_replaces_what_it_added_to_the_index(corpus, tmp_pat
     assert survivors(tmp_path / "more_out") == ["b"]
 
 
+@pytest.mark.parametrize("indexed", [False, True])
+def test_the_report_shows_the_text_of_each_large_cluster(corpus, tmp_path, indexed):
+    options = {"index": str(tmp_path / "index")} if indexed else {}
+    if indexed:
+        deduplicate(corpus[0], tmp_path / "earlier", **options)
+    deduplicate(corpus[0], tmp_path / "out", **options)
+    texts = {document["id"]: document["text"] for document in read_documents(corpus[0])}
+    clusters = json.loads((tmp_path / "out" / "report.json").read_text())["largest_clusters"]
+
+    assert len(clusters) == 20
+    for cluster in clusters:
+        assert cluster["text"] == texts[cluster["kept_id"]] == texts[cluster["compared_id"]]
+        assert cluster["size"] == list(texts.values()).count(cluster["text"]) + indexed
+        assert cluster["differences"] == []
+
+
 def test_an_index_of_another_kind_is_refused(corpus, tmp_path):
     deduplicate(corpus[0], tmp_path / "a", index=str(tmp_path / "index"))
     with pytest.raises(ConfigError, match="normalize False; got normalize True"):

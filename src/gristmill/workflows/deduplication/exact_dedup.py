@@ -97,7 +97,8 @@ class ExactDeduplicationWorkflow(WorkflowBase):
             settings = {"kind": "exact", "normalize": self.normalize, "text_field": self.text_field}
             index = DatasetIndex(settings, self.index, self.consult, self.output_path)
             ledger = run_dir / "identify" / "segment-1" / "ledger.jsonl"
-            findings = Findings(self._identify(job, index.files(run_dir)), self.text_field, ledger, self.alarm_share)
+            found = self._identify(job, index.files(run_dir))
+            findings = Findings(found, self.text_field, ledger, self.alarm_share, texts_are_equal=not self.normalize)
             result = WorkflowRunResult("exact_deduplication", metadata=findings.write(job))
             result.add_metadata("identification_time", time.monotonic() - started)
             if self.perform_removal:

@@ -22,6 +22,7 @@ class Findings:
     ledger_path: Path  # of the first pipeline, which has counted the documents
     alarm_share: float
     near_misses: Sequence[tuple[int, int, float]] = ()  # documents that stay, what they are like, how similar
+    texts_are_equal: bool = False
 
     def write(self, job: DedupJob) -> dict[str, object]:
         """Write the list and the report; return what a workflow's result says about them."""
@@ -35,6 +36,7 @@ class Findings:
             ledger_path=self.ledger_path,
             alarm_share=self.alarm_share,
             near_misses=self.near_misses,
+            texts_are_equal=self.texts_are_equal,
         )
         report_path = Path(job.output_path) / REPORT_NAME
         temporary = report_path.with_name(f".{REPORT_NAME}.tmp")

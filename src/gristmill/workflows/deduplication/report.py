@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from gristmill.engine import ledger
-from gristmill.stages.deduplication.document_numbers import source_of
+from gristmill.stages.deduplication.document_numbers import OF_INDEX, SOURCE_SHIFT, source_of
 from gristmill.workflows.deduplication.dedup_input import DedupInput
 from gristmill.workflows.deduplication.dedup_job import DedupJob
 from gristmill.workflows.deduplication.duplicates_table import Duplicates
@@ -34,8 +34,9 @@ def make_report(
     ledger_path: Path,
     alarm_share: float,
     near_misses: Sequence[tuple[int, int, float]] = (),
+    texts_are_equal: bool = False,
 ) -> dict[str, object]:
-    """Return the report as one JSON object."""
+    """Return the report as one JSON object. Where duplicates have equal texts, one of each cluster is looked at."""
     read = _read_by_file(job.source, ledger_path)
     lost = _lost_by_file(job.source, duplicates)
     sources = {
@@ -47,16 +48,23 @@ def make_report(
     pairs = [(int(duplicates.doc[i]), int(duplicates.kept_doc[i]), float(duplicates.similarity[i])) for i in closest]
     above, below = [pair for pair in pairs if pair[2] < 1], near_misses[:EXAMPLES_SHOWN]
     largest = _largest(duplicates)
-    wanted = {int(n) for cluster in largest for n in (cluster.kept, duplicates.doc[cluster.compared])}
-    wanted |= {number for one, other, _ in (*above, *below) for number in (one, other)}
-    texts = job.texts(wanted, text_field)
+    if texts_are_equal:
+        seen = _representatives(duplicates, largest)
+        found = job.texts(seen.values(), text_field)
+        texts = {kept: found.get(number, "") for kept, number in seen.items()}
+    else:
+        wanted = {int(n) for cluster in largest for n in (cluster.kept, duplicates.doc[cluster.compared])}
+        wanted |= {number for one, other, _ in (*above, *below) for number in (one, other)}
+        texts = job.texts(wanted, text_field)
     return {
         "documents": sum(read.values()),
         "removed": len(duplicates),
         "cluster_sizes": _histogram(duplicates),
         "sources": sources,
         "alarms": [file for file, own in sources.items() if own["share"] > alarm_share],
-        "largest_clusters": [_shown(cluster, duplicates, table, texts) for cluster in largest],
+        "largest_clusters": [
+            _shown(cluster, duplicates, table, texts, differ=not texts_are_equal) for cluster in largest
+        ],
         "just_above": _examples(above, texts),
         "just_below": _examples(below, texts),
     }
@@ -136,14 +144,32 @@ def _largest(duplicates: Duplicates) -> list[_Cluster]:
     return found
 
 
-def _shown(cluster: _Cluster, duplicates: Duplicates, table: pa.Table, texts: Mapping[int, str]) -> dict[str, object]:
+def _representatives(duplicates: Duplicates, clusters: Sequence[_Cluster]) -> dict[int, int]:
+    """Return by kept document one of its cluster, such that all are in as few source partitions as can easily be."""
+    left: dict[int, dict[int, int]] = {}
+    for cluster in clusters:
+        members = [cluster.kept, *duplicates.doc[duplicates.kept_doc == np.uint64(cluster.kept)].tolist()]
+        own = {number >> int(SOURCE_SHIFT): number for number in reversed(members) if number < OF_INDEX}
+        left[cluster.kept] = own
+    chosen: dict[int, int] = {}
+    while left:
+        often = Counter(place for own in left.values() for place in own)
+        place = min(often, key=lambda place: (-often[place], place))
+        chosen |= {kept: own[place] for kept, own in left.items() if place in own}
+        left = {kept: own for kept, own in left.items() if place not in own}
+    return chosen
+
+
+def _shown(
+    cluster: _Cluster, duplicates: Duplicates, table: pa.Table, texts: Mapping[int, str], *, differ: bool
+) -> dict[str, object]:
     kept, compared = texts.get(cluster.kept, ""), texts.get(int(duplicates.doc[cluster.compared]), "")
     return {
         "size": cluster.size,
         "kept_id": table.column("kept_id")[cluster.compared].as_py(),
         "compared_id": table.column("id")[cluster.compared].as_py(),
         "text": kept[:SHOWN_CHARS],
-        "differences": differences(kept, compared),
+        "differences": differences(kept, compared) if differ else [],
     }
 
 
