@@ -233,8 +233,10 @@ class DocumentBatch(Task[pa.Table]):
         """Return consecutive rows, without copying."""
         num_rows = max(0, self._num_rows - offset)
         num_rows = num_rows if length is None else min(num_rows, length)
-        values = None if self._lines is None else self._lines.values.slice(offset, num_rows)
-        return self._with_rows(num_rows, self._table.slice(offset, num_rows), values)
+        new = self._copy()
+        new._table, new._num_rows = self._table.slice(offset, num_rows), num_rows
+        new._lines = None if self._lines is None else self._lines.slice(offset, num_rows)
+        return new
 
     @staticmethod
     def concat(batches: Sequence["DocumentBatch"]) -> "DocumentBatch":

@@ -17,7 +17,7 @@ from gristmill.stages.deduplication.keep_policy import KeepPolicy
 from gristmill.stages.deduplication.text_hash import hash_texts
 from gristmill.stages.deduplication.token_hash import hash_tokens
 from gristmill.stages.text.statistics.text_column import TextColumn
-from gristmill.stages.text.statistics.texts_of_batch import texts_of_batch
+from gristmill.stages.text.statistics.texts_of_batch import text_pieces
 from gristmill.tasks import DocumentBatch
 from gristmill.tasks.text_columns import from_texts
 
@@ -54,8 +54,7 @@ class HashDocuments(ProcessingStage[DocumentBatch, DocumentBatch]):
         prepare_fork(folds=self.normalize)
 
     def process(self, task: DocumentBatch) -> DocumentBatch:
-        texts, is_null = texts_of_batch(task, self.text_field)
-        hashes = self._hash(texts)
+        hashes, lengths = self._hash_all(task)
         low = np.ascontiguousarray(hashes[:, 0])
         ids = None if self.id_field is None else id_column(task, self.id_field)
         by_order = ids is None or self.keep.kind == "first"
@@ -63,7 +62,7 @@ class HashDocuments(ProcessingStage[DocumentBatch, DocumentBatch]):
             "low": from_numbers(low),
             "high": from_numbers(np.ascontiguousarray(hashes[:, 1])),
             "doc": from_numbers(self.numbers.of_batch(task.task_id, task.num_items)),
-            "worth": from_numbers(self.keep.worth(task, texts.stops - texts.starts)),
+            "worth": from_numbers(self.keep.worth(task, lengths)),
             "tie": from_numbers(np.zeros_like(low) if by_order else hash_column(ids)),
         }
         if ids is not None:
@@ -72,12 +71,22 @@ class HashDocuments(ProcessingStage[DocumentBatch, DocumentBatch]):
             numbers = self.numbers.of_batch(task.task_id, task.num_items).tolist()
             columns["id"] = from_texts([self.numbers.label(number) for number in numbers])
         rows = DocumentBatch(task.dataset_name, pa.Table.from_arrays(list(columns.values()), names=list(columns)))
-        nothing = is_null | (texts.stops == texts.starts)
+        nothing = lengths == 0
         if self.normalize:
             nothing |= (hashes == 0).all(axis=1)
         self.context.drop(task, from_bools(nothing), reason=EMPTY_REASON)
         rows.task_id = task.task_id
         return rows.filter(from_bools(~nothing))
+
+    def _hash_all(self, task: DocumentBatch) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+        """Return uint64[N, 2] and int64[N], the hash and the bytes of each text; a null has none."""
+        hashes, lengths = np.empty((task.num_items, 2), np.uint64), np.empty(task.num_items, np.int64)
+        first = 0
+        for texts, _ in text_pieces(task, self.text_field):
+            rows = slice(first, first + len(texts))
+            hashes[rows], lengths[rows] = self._hash(texts), texts.stops - texts.starts
+            first += len(texts)
+        return hashes, lengths
 
     def _hash(self, texts: TextColumn) -> NDArray[np.uint64]:
         return hash_tokens(texts) if self.normalize else hash_texts(texts)
