@@ -118,6 +118,14 @@ def test_documents_without_text_are_kept(tmp_path):
     assert survivors(tmp_path / "out") == ["0", "1", "2", "3", "4", "6"]
 
 
+def test_a_text_is_the_same_whatever_else_is_in_its_block(tmp_path):
+    write_documents(tmp_path / "in" / "0.jsonl", [{"id": "a", "text": "x"}, {"id": "b", "text": 5}])
+    write_documents(tmp_path / "in" / "1.jsonl", [{"id": "c", "text": "x"}, {"id": "d", "text": "y"}])
+    write_documents(tmp_path / "in" / "2.jsonl", [{"id": "e", "text": 5}, {"id": "f", "text": 5.5}])
+    deduplicate(tmp_path / "in", tmp_path / "out")
+    assert survivors(tmp_path / "out") == ["a", "b", "d", "f"]
+
+
 @pytest.mark.slow
 def test_normalised_texts_are_the_same_whatever_their_case_accents_and_punctuation(tmp_path):
     texts = ["Voilà, un café!", "voila un cafe", "voila un the", "...", "???"]

@@ -6,7 +6,7 @@ new table finds the rows of an old batch again is in `row_matching`; no file is 
 """
 
 import copy
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeAlias, Union
 
 import numpy as np
@@ -16,7 +16,7 @@ from gristmill.errors import StageError, nearest
 from gristmill.tasks.frames import is_frame, row_labels, table_from_frame, table_to_frame
 from gristmill.tasks.joining import concat_tables, join_lines
 from gristmill.tasks.json_lines import JsonLines
-from gristmill.tasks.row_filtering import count_true, filter_array, filter_table
+from gristmill.tasks.row_filtering import count_true, filter_array, filter_table, kept_bytes, kept_pieces
 from gristmill.tasks.row_matching import match_rows
 from gristmill.tasks.task import StagePerfStats, Task
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 Rows: TypeAlias = "pa.Array | pa.ChunkedArray | Sequence[int] | Sequence[bool]"
 
 
+LEAST_KEPT = 0.75  # of the bytes of lines: as long as so many stay, the others may stay in memory with them
+_DATA = ("_table", "_held", "_pending", "_labels")
 _NO_LINES = pa.nulls(0, pa.large_binary())  # pa.array would import pandas, for 0.2 s
 _EMPTY_TABLE = pa.Table.from_arrays([], schema=pa.schema([]))  # pa.table would import it too
 
@@ -65,10 +67,22 @@ class DocumentBatch(Task[pa.Table]):
     def _set_table(self, table: pa.Table, num_rows: int | None = None) -> None:
         self._table = table  # own columns and the parsed ones
         self._num_rows = table.num_rows if num_rows is None else num_rows
-        self._lines: JsonLines | None = None
+        self._lines = None
         self._complete = True  # every live field of the lines is in the table
         self._order: tuple[str, ...] | None = None  # None: as in the lines, then as in the table
         self._labels = None  # a frame's index, which may say which rows of an older batch these are
+
+    @property
+    def _lines(self) -> JsonLines | None:
+        """The lines of the rows there are; those of dropped rows are taken out when somebody first asks."""
+        if self._held is not None and self._pending is not None:
+            self._lines = self._held.with_values(filter_array(self._held.values, self._pending))
+        return self._held
+
+    @_lines.setter
+    def _lines(self, lines: JsonLines | None) -> None:
+        self._held = lines
+        self._pending: pa.Array | None = None  # which of the held lines count, where some do not
 
     # What it holds
 
@@ -93,7 +107,10 @@ class DocumentBatch(Task[pa.Table]):
 
     @property
     def nbytes(self) -> int:
-        return int(self._table.nbytes) + (self._lines.nbytes if self._lines is not None else 0)
+        if self._held is None:
+            return int(self._table.nbytes)
+        held = self._held.nbytes if self._pending is None else kept_bytes(self._held.values, self._pending)
+        return int(self._table.nbytes) + held
 
     def to_pyarrow(self) -> pa.Table:
         """Return all columns as a table."""
@@ -155,6 +172,12 @@ class DocumentBatch(Task[pa.Table]):
         column = self.column(name)
         known = name in self._table.column_names
         return self._table.schema.field(name) if known else pa.field(name, column.type)
+
+    def untouched_lines(self) -> Iterator[memoryview] | None:
+        """All lines in pieces, if they say all there is to say: dropped ones are left out and nothing is parsed."""
+        if self._held is None or not self._held.is_whole:
+            return None
+        return iter([self._held.data()]) if self._pending is None else kept_pieces(self._held.values, self._pending)
 
     def parsed_columns(self) -> list[str]:
         """Return the columns that are there as Arrow data already; the others are still JSON text."""
@@ -220,8 +243,12 @@ class DocumentBatch(Task[pa.Table]):
         if num_rows == self._num_rows:
             return self._copy()
         table = filter_table(self._table, mask) if self._table.num_columns else self._table
-        values = None if self._lines is None else filter_array(self._lines.values, mask)
-        return self._with_rows(num_rows, table, values)
+        lines = self._lines
+        if lines is None or mask.null_count or kept_bytes(lines.values, mask) < LEAST_KEPT * lines.nbytes:
+            return self._with_rows(num_rows, table, None if lines is None else filter_array(lines.values, mask))
+        new = self._copy()
+        new._table, new._num_rows, new._pending = table, num_rows, mask
+        return new
 
     def take(self, indices: Rows) -> "DocumentBatch":
         """Return the rows at these positions, in their order."""
@@ -261,7 +288,7 @@ class DocumentBatch(Task[pa.Table]):
 
     def to_parts(self) -> tuple[dict[str, object], pa.Table]:
         """Return everything but the data, and the data: lines first, if there are any, then what is parsed."""
-        state = {key: value for key, value in self.__dict__.items() if key not in ("_table", "_lines", "_labels")}
+        state = {key: value for key, value in self.__dict__.items() if key not in _DATA}
         table, lines = self._table, self._lines
         if lines is not None:
             state["lines"] = (lines.gone, lines.kept)

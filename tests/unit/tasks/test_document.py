@@ -1,6 +1,7 @@
 """A batch is a value: whatever is done to it, its columns and its lines go on saying the same."""
 
 import json
+import pickle
 
 import pandas as pd
 import pyarrow as pa
@@ -195,3 +196,44 @@ def without_nulls(value):
         # The empty object and the object of nulls are one struct.
         return {key: without_nulls(item) for key, item in value.items() if item is not None}
     return value
+
+
+LONG = [json.dumps({"id": number, "text": f"{number} " * 50}).encode() + b"\n" for number in range(40)]
+
+
+@pytest.mark.parametrize(
+    "dropped", [[], [0], [39], [3, 4, 5], list(range(0, 40, 10)), list(range(39)), list(range(40))]
+)
+def test_dropped_rows_are_neither_written_nor_counted(dropped):
+    whole = batch_of(LONG)
+    kept = whole.filter([number not in dropped for number in range(40)])
+    lines = [line for number, line in enumerate(LONG) if number not in dropped]
+
+    assert kept.nbytes == sum(map(len, lines))
+    assert written(kept) == b"".join(lines)
+    assert pickle.loads(pickle.dumps(kept)).column("id").to_pylist() == [n for n in range(40) if n not in dropped]
+    assert written(kept.slice(0, 5)) == b"".join(lines[:5])
+    assert whole.num_items == 40
+
+
+def test_rows_may_be_dropped_again_and_again():
+    batch = batch_of(LONG)
+    for row in range(5):
+        batch = batch.filter([place != row for place in range(batch.num_items)])
+
+    assert batch.column("id").to_pylist() == [1, 3, 5, 7, 9, *range(10, 40)]
+    assert written(batch) == b"".join(LONG[number] for number in (1, 3, 5, 7, 9, *range(10, 40)))
+
+
+def test_a_null_in_a_mask_drops_the_row():
+    kept = batch_of(LONG).filter(pa.array([True] * 39 + [None]))
+    assert kept.column("id").to_pylist() == list(range(39))
+    assert written(kept).count(b"\n") == 39
+
+
+def test_a_line_longer_than_a_piece_is_written_whole():
+    lines = [
+        b'{"text":"' + letter * size + b'"}\n' for letter, size in ((b"x", 2_500_000), (b"y", 9), (b"z", 1_100_000))
+    ]
+    kept = batch_of(lines).filter([True, False, True])
+    assert written(kept) == lines[0] + lines[2]

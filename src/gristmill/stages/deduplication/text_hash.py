@@ -8,7 +8,7 @@ from gristmill.stages.compiled_kernel import CompiledKernel
 from gristmill.stages.text.statistics.text_column import TextColumn
 
 _LANES = 8
-_hash_long_texts = CompiledKernel("dedup.xxh3", "hash_long_texts")
+_hash_long_texts = CompiledKernel("text.xxh3", "hash_long_texts")
 
 
 def hash_texts(texts: TextColumn) -> NDArray[np.uint64]:

@@ -25,11 +25,11 @@ _encoder = msgspec.json.Encoder(enc_hook=str, decimal_format="number")
 
 def encode_lines(batch: DocumentBatch) -> Iterator[bytes | memoryview]:
     """Yield the batch as JSON lines."""
-    lines = batch.lines
-    own = _own_columns(batch)
-    if lines is not None and lines.is_whole and not own:
-        yield lines.data()
+    untouched = batch.untouched_lines()
+    if untouched is not None:
+        yield from untouched
         return
+    lines = batch.lines
     encode = _encode
     if lines is not None:
         only_added = lines.kept is None and not lines.has_any(lines.gone)
