@@ -11,7 +11,7 @@ from numba.extending import intrinsic
 
 from gristmill.kernels.text.inline import inline
 from gristmill.kernels.text.spaces import space_length
-from gristmill.kernels.text.words_of_bytes import Bytes, count_trailing_zeros
+from gristmill.kernels.text.words_of_bytes import Bytes, count_ones, count_trailing_zeros
 
 BLOCK = 64
 
@@ -73,6 +73,25 @@ def range_bits(data: Bytes, block: tuple[int, np.uint64], low: int, count: int) 
     """Return which bytes of a block are in [low, low + count)."""
     index, shift = block
     return _range_bits(data, index, low, count) >> shift
+
+
+@inline
+def find_in_blocks(data: Bytes, start: int, stop: int, byte: int) -> int:
+    """Return where a byte is next, `stop` if it is nowhere."""
+    for position in range(start, stop, BLOCK):
+        found = range_bits(data, block_at(position, stop), byte, 1)
+        if found:
+            return position + count_trailing_zeros(found)
+    return stop
+
+
+@inline
+def count_in_blocks(data: Bytes, start: int, stop: int, byte: int) -> int:
+    """Count a byte."""
+    count = 0
+    for position in range(start, stop, BLOCK):
+        count += count_ones(range_bits(data, block_at(position, stop), byte, 1))
+    return count
 
 
 @inline

@@ -60,12 +60,3 @@ def _has_long_characters(data: Bytes, start: int, stop: int) -> bool:
     for i in range(start, stop):
         highs |= data[i]
     return highs >= 0x80
-
-
-@inline
-def count_byte(data: Bytes, start: int, stop: int, byte: int) -> int:
-    """Count a byte."""
-    count = 0
-    for i in range(start, stop):
-        count += data[i] == byte
-    return count

@@ -3,10 +3,11 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from gristmill.kernels.text.distinct import SCRATCH_PER_PIECE, count_byte, count_distinct
+from gristmill.kernels.text.blocks import count_in_blocks, find_in_blocks
+from gristmill.kernels.text.distinct import SCRATCH_PER_PIECE, count_distinct
 from gristmill.kernels.text.inline import inline
 from gristmill.kernels.text.spaces import last_word_stop, word_start
-from gristmill.kernels.text.words_of_bytes import Bytes, find_byte
+from gristmill.kernels.text.words_of_bytes import Bytes
 
 COLUMNS = 7  # lines, with bullet, without end mark, with ellipsis, distinct, characters in distinct, characters in all
 
@@ -84,13 +85,13 @@ def count_lines(
     """
     for d in range(first, documents):
         start, stop = starts[d], stops[d]
-        needed = SCRATCH_PER_PIECE * (count_byte(data, start, stop, 0x0A) + 2)
+        needed = SCRATCH_PER_PIECE * (count_in_blocks(data, start, stop, 0x0A) + 2)
         if needed > room:
             scratch[0] = needed
             return d
         lines = bullets = no_end_mark = ellipses = 0
         while start < stop:
-            end = find_byte(data, start, stop, 0x0A)
+            end = find_in_blocks(data, start, stop, 0x0A)
             head = word_start(data, start, end)
             if head < end:
                 tail = last_word_stop(data, head, end)

@@ -3,10 +3,11 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from gristmill.kernels.text.distinct import SCRATCH_PER_PIECE, count_byte, count_distinct
+from gristmill.kernels.text.blocks import count_in_blocks, find_in_blocks
+from gristmill.kernels.text.distinct import SCRATCH_PER_PIECE, count_distinct
 from gristmill.kernels.text.inline import inline
 from gristmill.kernels.text.spaces import last_word_stop, word_start
-from gristmill.kernels.text.words_of_bytes import Bytes, find_byte
+from gristmill.kernels.text.words_of_bytes import Bytes
 
 COLUMNS = 4  # pieces, distinct, characters in distinct, characters in all
 
@@ -18,7 +19,7 @@ DOUBLE_NEWLINES, PARAGRAPHS, LINES, FILLED_LINES = range(4)
 @inline
 def _next_cut(data: Bytes, start: int, stop: int, kind: int) -> tuple[int, int]:
     """Return where the piece from `start` on ends, and where the next one begins; behind `stop` if there is none."""
-    end = find_byte(data, start, stop, 0x0A)
+    end = find_in_blocks(data, start, stop, 0x0A)
     while end < stop:
         after = end + 1
         if kind == DOUBLE_NEWLINES:
@@ -28,7 +29,7 @@ def _next_cut(data: Bytes, start: int, stop: int, kind: int) -> tuple[int, int]:
                 after += 1
         if kind >= LINES or after > end + 1:
             return end, after
-        end = find_byte(data, after, stop, 0x0A)
+        end = find_in_blocks(data, after, stop, 0x0A)
     return stop, stop + 1
 
 
@@ -50,7 +51,7 @@ def count_pieces(
     """
     for d in range(first, documents):
         start, stop = starts[d], stops[d]
-        needed = SCRATCH_PER_PIECE * (count_byte(data, start, stop, 0x0A) + 2)
+        needed = SCRATCH_PER_PIECE * (count_in_blocks(data, start, stop, 0x0A) + 2)
         if needed > room:
             scratch[0] = needed
             return d

@@ -17,6 +17,7 @@ Words = NDArray[np.uint64]
 HAS_LETTER, IS_SYMBOL, IS_PUNCTUATION, ENDS_SENTENCE = 1, 2, 4, 8  # of a token
 
 _FIELD = np.uint64(lay.FIELD)
+_LONGEST_ROLE = 8  # bytes of a token that exceptions are cut into
 _ONE = np.uint64(1)
 
 
@@ -68,7 +69,9 @@ def survey_tokens(
         words += is_word
         chars += is_word * size
         letters += flags & HAS_LETTER
-        role = max(0, find_value(tables.words, TOKENS_TABLE, hash_span(data, low, high)))
+        role = 0
+        if high - low <= _LONGEST_ROLE:
+            role = max(0, find_value(tables.words, TOKENS_TABLE, hash_span(data, low, high)))
         if role & IS_ALONE or (before & STARTS and role & GOES_ON):
             apart |= lay.IS_APART
         if token == 0 and role & GOES_ON:
