@@ -51,7 +51,11 @@ def main() -> None:
     }
     _warm_up(options.venvs)
     # Side after side in every round: what else the machine does meanwhile meets them all.
-    rounds = [{name: _round(command, source, truth) for name, command in sides.items()} for _ in range(options.rounds)]
+    rounds: list[dict[str, Row]] = []
+    for number in range(options.rounds):
+        rounds.append({name: _round(command, source, truth) for name, command in sides.items()})
+        used = ", ".join(f"{name} {row['cpu_s']:.2f}" for name, row in rounds[-1].items())
+        print(f"round {number + 1}, cpu_s: {used}", flush=True)
     rows = {name: _median([own[name] for own in rounds]) for name in sides}
     for name, row in rows.items():
         print(f"{name:<22} {row}", flush=True)
