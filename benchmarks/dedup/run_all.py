@@ -50,10 +50,12 @@ def main() -> None:
         if any(part in name for part in options.only.split(","))
     }
     _warm_up(options.venvs)
-    # Side after side in every round: what else the machine does meanwhile meets them all.
+    # Side after side in every round, so that what else the machine does meets them all; and another first each time,
+    # because memory that the side before has just given back is cheaper than what a virtual machine must ask for.
     rounds: list[dict[str, Row]] = []
     for number in range(options.rounds):
-        rounds.append({name: _round(command, source, truth) for name, command in sides.items()})
+        turned = [*sides][number % len(sides) :] + [*sides][: number % len(sides)]
+        rounds.append({name: _round(sides[name], source, truth) for name in turned})
         used = ", ".join(f"{name} {row['cpu_s']:.2f}" for name, row in rounds[-1].items())
         print(f"round {number + 1}, cpu_s: {used}", flush=True)
     rows = {name: _median([own[name] for own in rounds]) for name in sides}
