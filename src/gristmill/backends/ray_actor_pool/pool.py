@@ -102,6 +102,9 @@ class RayPool(Posting):
             try:
                 place, error = answer.result(max(0.0, deadline - time.monotonic()))
             except (TimeoutError, self._ray.exceptions.RayError) as problem:
+                if node["NodeID"] not in self.machines.alive():  # Ray lists a node for a while after it has gone
+                    self.machines.forget(node["NodeID"])
+                    continue
                 raise RunFailed(_no_keeper(node["NodeManagerAddress"], problem)) from problem
             error = error or misfit(node["NodeManagerAddress"], place)
             if error:
