@@ -51,7 +51,7 @@ check: $(DEV) ## lint, formatting, types, architecture tests, changelog fragment
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
 	$(PY) tools/changelog.py --check
-	$(PYTEST) -q tests/architecture
+	$(PYTEST) -q -n $(JOBS) tests/architecture
 
 test-all: $(DEV) ## run the tests and the benchmarks written as tests
 	$(PYTEST) -n $(JOBS) tests
