@@ -46,12 +46,12 @@ test-cluster: $(DEV) ## run only the tests that start a Ray cluster on this mach
 test-nightly: $(DEV) ## run the property tests of the engine over thousands of seeds; takes the night's first half hour
 	GRISTMILL_SEEDS=5000 $(PYTEST) -n $(JOBS) --timeout 7200 tests/property
 
-check: $(DEV) ## lint, formatting, types, architecture tests, changelog fragments
+check: $(DEV) ## lint, formatting, types, changelog fragments, architecture tests but for snippets of documents
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
 	$(PY) tools/changelog.py --check
-	$(PYTEST) -q -n $(JOBS) tests/architecture
+	$(PYTEST) -q -n $(JOBS) -m "not slow" tests/architecture
 
 test-all: $(DEV) ## run the tests and the benchmarks written as tests
 	$(PYTEST) -n $(JOBS) tests
