@@ -4,25 +4,15 @@ import os
 
 import psutil
 import pytest
+from tests.number_task import NumberTask
 
 from gristmill.backends.local import LocalExecutor
 from gristmill.errors import TooManyQuarantined
 from gristmill.pipeline import Pipeline
 from gristmill.stages.base import ProcessingStage
-from gristmill.tasks import EmptyTask, Task
+from gristmill.tasks import EmptyTask
 
 pytestmark = pytest.mark.slow
-
-
-class NumberTask(Task[int]):
-    """A number."""
-
-    @property
-    def num_items(self):
-        return 1
-
-    def validate(self):
-        return True
 
 
 class SayParent(ProcessingStage[EmptyTask, NumberTask]):

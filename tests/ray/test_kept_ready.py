@@ -3,12 +3,13 @@
 import os
 
 import pytest
+from tests.number_task import NumberTask
 
 from gristmill.backends.ray_actor_pool import RayActorPoolExecutor
 from gristmill.pipeline import Pipeline
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.resources import Resources
-from gristmill.tasks import EmptyTask, Task
+from gristmill.tasks import EmptyTask
 
 pytestmark = [
     pytest.mark.slow,
@@ -16,17 +17,6 @@ pytestmark = [
     pytest.mark.cluster,
     pytest.mark.xdist_group("ray"),
 ]
-
-
-class NumberTask(Task[int]):
-    """A number."""
-
-    @property
-    def num_items(self):
-        return 1
-
-    def validate(self):
-        return True
 
 
 class SayProcess(ProcessingStage[EmptyTask, NumberTask]):

@@ -8,7 +8,8 @@ from gristmill.metrics.snapshot import RunSnapshot
 
 SNAPSHOT_S = 0.25
 STATUS_S = 1.0
-COST_SHARE = 0.01  # of the time, at most: on a busy machine the memory of many processes takes long to add up
+COST_SHARE = 0.01  # of the time: on a busy machine the memory of many processes takes long to add up
+MOST_S = 2.0  # but whoever watches a large machine wants to see that it is alive
 
 
 class Telling:
@@ -37,7 +38,8 @@ class Telling:
         if self._observer is None and self._directory is None:
             return
         snapshot = make(messages[self._messages_told :])
-        self._next_snapshot = now + max(SNAPSHOT_S, (time.monotonic() - now) / COST_SHARE)
+        made = time.monotonic()
+        self._next_snapshot = max(now + SNAPSHOT_S, made + min(MOST_S, (made - now) / COST_SHARE))
         self._messages_told = len(messages)
         if self._observer is not None:
             self._observer(snapshot)

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from gristmill.backends import telling
-from gristmill.backends.telling import COST_SHARE, SNAPSHOT_S, Telling
+from gristmill.backends.telling import COST_SHARE, MOST_S, SNAPSHOT_S, Telling
 
 
 @pytest.fixture
@@ -35,8 +35,13 @@ def test_cheap_snapshots_are_made_at_their_interval(clock):
 
 
 def test_dear_snapshots_take_a_share_of_the_time_only(clock):
-    made = count_snapshots(clock, cost_s=0.1, seconds=100.0)
-    assert 1 < made <= 1 + 100.0 * COST_SHARE / 0.1
+    made = count_snapshots(clock, cost_s=0.01, seconds=100.0)
+    assert 1 < made <= 1 + 100.0 * COST_SHARE / 0.01
+
+
+def test_whoever_watches_is_told_now_and_then_however_dear_it_is(clock):
+    made = count_snapshots(clock, cost_s=0.5, seconds=100.0)
+    assert made == pytest.approx(100.0 / (MOST_S + 0.5), abs=2)
 
 
 def test_the_end_is_told_at_once_whatever_it_costs(clock):
