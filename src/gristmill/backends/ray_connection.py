@@ -4,20 +4,15 @@ Ray is imported here and in what runs after this, and nowhere else.
 """
 
 import os
-import socket
 import sys
 from pathlib import Path
 from types import ModuleType
 
+from gristmill.backends.ray_head import problem_at
 from gristmill.errors import ConfigError, RunFailed, require
 
 OLDEST = (2, 40)
-REACH_S = 10.0
 STARTING = "Start one with: ray start --head --port=6379"
-# How a client of HTTP/2 begins, which is what Ray speaks: the preface, and an empty frame of settings. A server answers
-# with its own settings.
-GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
-FRAME_TYPE, SETTINGS = 3, 4
 
 
 def connect(who: str, *, dashboard: bool = False) -> ModuleType:
@@ -77,7 +72,7 @@ def check_address(who: str, address: str) -> None:
     host, _, port = address.rpartition(":")
     if not host or not port.isdigit():
         raise ConfigError(f"{who}: expected RAY_ADDRESS as host:port, such as 10.0.0.1:6379; got {address!r}")
-    problem = _problem_with(host, int(port))
+    problem = problem_at(host, int(port))
     if problem:
         raise RunFailed(
             f"{who}: expected a Ray head at RAY_ADDRESS={address}; got: {problem}. {STARTING}, on that machine; "
@@ -90,7 +85,7 @@ def _check_noted_address(who: str) -> None:
     note = _ray_directory() / "ray_current_cluster"
     noted = note.read_text().strip() if note.is_file() else ""
     host, _, port = noted.rpartition(":")
-    problem = _problem_with(host, int(port)) if host and port.isdigit() else ""
+    problem = problem_at(host, int(port)) if host and port.isdigit() else ""
     if problem:
         raise RunFailed(
             f"{who}: expected a running Ray at {noted}, as {note} says; got: {problem}. That cluster has ended without "
@@ -102,20 +97,6 @@ def _ray_directory() -> Path:
     """Where Ray notes which cluster was started last, unless it was told otherwise."""
     on_linux = os.environ.get("TMPDIR") if sys.platform.startswith("linux") else None
     return Path(os.environ.get("RAY_TMPDIR") or on_linux or "/tmp") / "ray"  # noqa: S108  # Ray's own rule
-
-
-def _problem_with(host: str, port: int) -> str:
-    """Why no Ray can be spoken to at an address; nothing if one answers."""
-    try:
-        with socket.create_connection((host, port), timeout=REACH_S) as caller:
-            if os.environ.get("RAY_USE_TLS", "0") == "1":
-                return ""
-            caller.sendall(GREETING)
-            answer = caller.recv(FRAME_TYPE + 1)
-    except OSError as error:
-        return error.strerror or str(error)
-    is_http2 = len(answer) > FRAME_TYPE and answer[FRAME_TYPE] == SETTINGS
-    return "" if is_http2 else "somebody who does not speak as Ray does"
 
 
 def explain(who: str, address: str | None, error: Exception) -> RunFailed | ConfigError:

@@ -3,7 +3,6 @@
 import socket
 import subprocess
 import sys
-import threading
 
 import pytest
 
@@ -33,30 +32,6 @@ def test_nobody_at_the_address_is_said_at_once(monkeypatch):
     )
     with pytest.raises(RunFailed, match=expected):
         connect(WHO)
-
-
-@pytest.fixture
-def web_server():
-    """A port somebody listens on who is not Ray."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-
-        def answer():
-            caller, _ = server.accept()
-            with caller:
-                caller.recv(1000)
-                caller.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
-
-        thread = threading.Thread(target=answer)
-        thread.start()
-        yield server.getsockname()[1]
-        thread.join()
-
-
-def test_a_port_of_another_program_is_told_from_a_port_of_ray(web_server):
-    with pytest.raises(
-        RunFailed, match=rf"RAY_ADDRESS=127.0.0.1:{web_server}; got: somebody who does not speak as Ray"
-    ):
-        check_address(WHO, f"127.0.0.1:{web_server}")
 
 
 def test_the_address_a_dead_cluster_has_left_behind_is_said_with_its_file(monkeypatch, tmp_path):

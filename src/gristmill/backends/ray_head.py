@@ -1,0 +1,103 @@
+"""`problem_at`: whether a Ray head answers at an address, found out in seconds. Ray itself would try for minutes.
+
+A head is asked whether it is alive, by the call Ray's own processes use: gRPC, which is HTTP/2. That many gRPC servers
+are no heads is why it is not enough to be greeted. A dozen lines of HTTP/2 stand here because a Ray without its extras
+comes without a gRPC for Python, and one call with an empty message needs no more. Nothing of Ray is imported here.
+
+    we send    the preface, SETTINGS, HEADERS (which call), DATA (an empty message)
+    a head     SETTINGS, HEADERS, DATA (its answer), HEADERS (the status)
+    another    SETTINGS, HEADERS (the status: no such call)
+"""
+
+import os
+import socket
+import time
+from collections.abc import Iterator
+from enum import IntEnum
+
+REACH_S = 5.0  # a head answers in milliseconds, from another continent in a second
+PORTS = "a head's own port is 6379 unless it was given another; 10001 is Ray Client's, 8265 the dashboard's"
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+CALL = {
+    ":method": "POST",
+    ":scheme": "http",
+    ":path": "/ray.rpc.NodeInfoGcsService/CheckAlive",
+    ":authority": "ray",
+    "content-type": "application/grpc",
+    "te": "trailers",
+}
+EMPTY_MESSAGE = bytes(5)  # not compressed, no bytes
+FRAME_HEADER = 9  # bytes: 3 of length, then type, flags, 4 of stream
+LARGEST = 1 << 14  # body of a frame, for whoever has not allowed more
+STREAM = 1
+END_STREAM, END_HEADERS = 1, 4  # flags
+# Who wants a token first is no stranger: Ray knows what to say about it. gRPC writes this name and number as they are.
+UNAUTHENTICATED = b"grpc-status\x0216"
+
+
+class Kind(IntEnum):
+    """Types of frames."""
+
+    DATA = 0
+    HEADERS = 1
+    RST_STREAM = 3
+    SETTINGS = 4
+    GOAWAY = 7
+
+
+def problem_at(host: str, port: int) -> str:
+    """Why no Ray head can be spoken to at an address; nothing if one answers."""
+    deadline = time.monotonic() + REACH_S
+    try:
+        with socket.create_connection((host, port), timeout=REACH_S) as caller:
+            if os.environ.get("RAY_USE_TLS", "0") == "1":
+                return ""
+            caller.sendall(_question())
+            return _problem_with_answer(_frames(caller, deadline))
+    except OSError as error:
+        return error.strerror or str(error)
+
+
+def _question() -> bytes:
+    # A zero before each: neither is in a table. Names and values are shorter than 127 bytes, so one tells the length.
+    words = (word.encode() for field in CALL.items() for word in ("", *field))
+    headers = b"".join(bytes([len(word)]) + word for word in words)
+    call = _frame(Kind.HEADERS, END_HEADERS, STREAM, headers) + _frame(Kind.DATA, END_STREAM, STREAM, EMPTY_MESSAGE)
+    return PREFACE + _frame(Kind.SETTINGS, 0, 0, b"") + call
+
+
+def _frame(kind: Kind, flags: int, stream: int, body: bytes) -> bytes:
+    return len(body).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big") + body
+
+
+def _frames(caller: socket.socket, deadline: float) -> Iterator[tuple[int, int, bytes]]:
+    """What somebody sends, as type, flags and body, until it ends, makes no sense, or there is no time left."""
+    got = b""
+    while True:
+        size = FRAME_HEADER + int.from_bytes(got[:3], "big")
+        if size > FRAME_HEADER + LARGEST:  # text, most likely
+            return
+        if len(got) >= size:
+            yield got[3], got[4], got[FRAME_HEADER:size]
+            got = got[size:]
+            continue
+        caller.settimeout(max(0.001, deadline - time.monotonic()))
+        try:
+            more = caller.recv(1 << 16)
+        except TimeoutError:
+            more = b""
+        if not more:
+            return
+        got += more
+
+
+def _problem_with_answer(frames: Iterator[tuple[int, int, bytes]]) -> str:
+    first = next(frames, None)
+    if first is None or first[0] != Kind.SETTINGS:
+        return f"somebody who does not speak as Ray does ({PORTS})"
+    for kind, flags, body in frames:
+        if kind == Kind.DATA or (kind == Kind.HEADERS and UNAUTHENTICATED in body):
+            return ""
+        if kind in (Kind.RST_STREAM, Kind.GOAWAY) or (kind == Kind.HEADERS and flags & END_STREAM):
+            break
+    return f"a server that speaks gRPC, as Ray does, and is no Ray head ({PORTS})"
