@@ -32,6 +32,12 @@ def note(directory, word):
         notes.write(f"{word}\n")
 
 
+def padded(task):
+    import pyarrow as pa
+
+    return task.with_column("padding", pa.array(["x" * 10_000] * task.num_items))
+
+
 class Pads(ProcessingStage[DocumentBatch, DocumentBatch]):
     """Makes documents large, so that their data lies in the object store of a node, and goes to other workers."""
 
@@ -41,11 +47,8 @@ class Pads(ProcessingStage[DocumentBatch, DocumentBatch]):
         self._directory = str(directory)
 
     def process(self, task):
-        import pyarrow as pa
-
         note(self._directory, "did")
-        padding = pa.array(["x" * 10_000] * task.num_items)
-        return task.with_column("padding", padding)
+        return padded(task)
 
 
 class Gate(ProcessingStage[DocumentBatch, DocumentBatch]):
@@ -53,6 +56,7 @@ class Gate(ProcessingStage[DocumentBatch, DocumentBatch]):
 
     name = "gate"
     batch_size = 2  # so it is not fused with what comes before
+    free = FREE
 
     def __init__(self, directory):
         self._directory = str(directory)
@@ -65,7 +69,7 @@ class Gate(ProcessingStage[DocumentBatch, DocumentBatch]):
         os.write(passed, b".")
         size = os.fstat(passed).st_size
         os.close(passed)
-        if size > FREE:
+        if size > self.free:
             with (Path(self._directory) / "gate").open() as gate:
                 fcntl.flock(gate, fcntl.LOCK_SH)
         note(self._directory, "did")

@@ -22,6 +22,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from mmap import mmap
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from gristmill.backends.processes.channel import Message
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from ray import ObjectRef
 
 Sent = tuple[list[Message], "list[NDArray[Any]]"]
+MESSAGE_BYTES = 100_000  # of one argument: Ray makes an object of a larger one itself
 LISTENING, POSTING = "listening", "posting"  # concurrency groups: neither waits for the other
 
 
@@ -147,6 +149,15 @@ class WorkerActor:
     def take(self, count: int) -> "tuple[bool | NDArray[Any], ...]":
         """Hand over the next blocks, after a True by which the driver sees, without fetching one, that they are out."""
         return (True, *(self._untaken.popleft() for _ in range(count)))
+
+
+def in_a_call(ray: ModuleType, stages: bytes) -> "bytes | ObjectRef[bytes]":
+    """What workers are sent to get these stages: they themselves, or an object if they are large.
+
+    Every machine that fetched an object has a copy. For a while after one is gone Ray sends others there to fetch it,
+    and a worker that waits for its stages starts 10 to 30 s late, just when it is needed.
+    """
+    return stages if len(stages) <= MESSAGE_BYTES else ray.put(stages)
 
 
 def _gpu_ids() -> tuple[str, ...]:

@@ -2,7 +2,8 @@
 
 Here as there a process knows a block by a number. Behind the number is an array (just packed, not in the store yet) or
 a reference. An object belongs to the driver, which called for it (`actor.py`), and lies on the machine that made it: it
-outlives its worker, and is lost with its machine.
+outlives its worker, and is lost with its machine. Who knows that a machine is gone says so with `lose`: Ray would look
+for its objects for ten seconds each.
 """
 
 from collections.abc import Callable
@@ -22,14 +23,22 @@ class ObjectBlocks:
 
     def __init__(self) -> None:
         self._blocks: dict[int, NDArray[Any] | ObjectRef[Any]] = {}
+        self._machines: dict[int, int] = {}  # by block, where somebody said it
+        self._gone: set[int] = set()
         self._next = 0
 
-    def add(self, block: "NDArray[Any] | ObjectRef[Any]") -> int:
-        """Hold what has come; return its number."""
+    def add(self, block: "NDArray[Any] | ObjectRef[Any]", *, machine: int | None = None) -> int:
+        """Hold what has come, made on this machine; return its number."""
         number = self._next
         self._next = number + 1
         self._blocks[number] = block
+        if machine is not None:
+            self._machines[number] = machine
         return number
+
+    def lose(self, machine: int) -> None:
+        """A machine is gone: nobody waits for what lay there."""
+        self._gone.add(machine)
 
     def look(self, fd: int) -> "NDArray[Any] | ObjectRef[Any]":
         """What is behind a number, left where it is."""
@@ -56,9 +65,10 @@ class ObjectBlocks:
         from ray.exceptions import GetTimeoutError, RayError
 
         block = self._blocks.pop(fd)
+        is_gone = self._machines.pop(fd, None) in self._gone
         if isinstance(block, ObjectRef):
             try:
-                block = get(block, timeout=FETCH_S)
+                block = get(block, timeout=0 if is_gone else FETCH_S)  # a small one, or a copy, may be here
             except (GetTimeoutError, RayError) as error:
                 raise BlockLost(f"the data of this task cannot be fetched: {str(error).splitlines()[0]}") from error
         return block.data
@@ -66,3 +76,4 @@ class ObjectBlocks:
     def let_go(self, fd: int) -> None:
         """Forget a block; Ray frees it when nobody has it any more."""
         del self._blocks[fd]
+        self._machines.pop(fd, None)

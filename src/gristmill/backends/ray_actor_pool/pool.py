@@ -25,7 +25,7 @@ from gristmill.backends.processes.memory import resident_bytes
 from gristmill.backends.processes.parcel_shelf import ParcelShelf
 from gristmill.backends.processes.posting import Posting
 from gristmill.backends.processes.wire import pack
-from gristmill.backends.ray_actor_pool.actor import LISTENING, POSTING, Duty, WorkerActor
+from gristmill.backends.ray_actor_pool.actor import LISTENING, POSTING, Duty, WorkerActor, in_a_call
 from gristmill.backends.ray_actor_pool.kept_actors import MOST_BYTES
 from gristmill.backends.ray_actor_pool.machines import OPEN_S, Machine, Machines, misfit
 from gristmill.backends.ray_actor_pool.object_blocks import ObjectBlocks
@@ -94,7 +94,7 @@ class RayPool(Posting):
 
     def open(self) -> None:
         """Make sure that there are machines, each set up once, and that the stages can be sent to them."""
-        self._stages = self._ray.put(pickled(self.groups))
+        self._stages = in_a_call(self._ray, pickled(self.groups))
         self._actor = self._ray.remote(concurrency_groups={LISTENING: 1, POSTING: 1})(WorkerActor)
         invited = [(node, *self.machines.invite(node)) for node in self.machines.fresh()]
         deadline = time.monotonic() + OPEN_S
@@ -251,7 +251,7 @@ class RayPool(Posting):
     def _understood(
         self, number: int, worker: _Worker, messages: list[Message], references: list[Any]
     ) -> list[e.Event]:
-        fds = [self._blocks.add(reference) for reference in references]
+        fds = [self._blocks.add(reference, machine=worker.machine.number) for reference in references]
         events = worker.hearing.events(messages, fds)
         if worker.hearing.drained:
             self._let_go(number)
@@ -304,6 +304,7 @@ class RayPool(Posting):
         if machine.number not in self.machines.used:
             return []
         self.machines.forget(machine.node_id)
+        self._blocks.lose(machine.number)
         for number, worker in list(self._workers.items()):
             if worker.machine is machine:
                 with contextlib.suppress(self._ray.exceptions.RayError):
