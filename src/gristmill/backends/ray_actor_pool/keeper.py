@@ -20,9 +20,13 @@ from gristmill.stages.worker_info import NodeInfo
 class Place:
     """What a driver needs to know of a machine."""
 
-    version: str
-    python: str
+    versions: dict[str, str]
     crumbs: str  # the directory workers leave them in
+
+
+def versions() -> dict[str, str]:
+    """What has to be the same on every machine of a run, as it is on this one: stages are pickled and unpickled."""
+    return {"gristmill": __version__, "Python": f"{sys.version_info.major}.{sys.version_info.minor}"}
 
 
 class NodeKeeper:
@@ -32,12 +36,14 @@ class NodeKeeper:
         self.node_id = node_id
         self._crumbs = Path(tempfile.mkdtemp(prefix="gristmill-crumbs-"))
 
-    def welcome(self, work: bytes | None) -> tuple[Place, str]:
-        """Run `setup_on_node` of the stages that have one; return what there is here, and the error of that if any."""
-        python = f"{sys.version_info.major}.{sys.version_info.minor}"
-        place = Place(__version__, python, str(self._crumbs))
+    def welcome(self, work: bytes | None, wanted: dict[str, str]) -> tuple[Place, str]:
+        """Run `setup_on_node` of the stages that have one; return what there is here, and the error of that if any.
+
+        With other versions than the driver's `wanted` the machine is of no use, and is left as it was.
+        """
+        place = Place(versions(), str(self._crumbs))
         try:
-            if work is not None:
+            if work is not None and place.versions == wanted:
                 set_up_node(work, NodeInfo(self.node_id))
         except RunFailed as error:
             return place, str(error)

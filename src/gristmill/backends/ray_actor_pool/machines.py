@@ -4,13 +4,11 @@ A Ray node has a number here from the moment its keeper has answered until it is
 another. What a machine has for data is its object store, so that Ray never spills.
 """
 
-import sys
 from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from gristmill import __version__
-from gristmill.backends.ray_actor_pool.keeper import NodeKeeper, Place
+from gristmill.backends.ray_actor_pool.keeper import NodeKeeper, Place, versions
 from gristmill.backends.ray_actor_pool.kept_actors import KeptActors
 from gristmill.engine.events import NodeJoined
 
@@ -103,7 +101,7 @@ class Machines:
         if keeper is None:
             strategy = NodeAffinitySchedulingStrategy(node_id, soft=False)
             keeper = self.ray.remote(NodeKeeper).options(num_cpus=0, scheduling_strategy=strategy).remote(node_id)
-        answer: Future[tuple[Place, str]] = keeper.welcome.remote(self.work).future()
+        answer: Future[tuple[Place, str]] = keeper.welcome.remote(self.work, versions()).future()
         return keeper, answer
 
     def admit(self, node: RayNode, keeper: Any, place: Place) -> Machine:
@@ -137,9 +135,8 @@ class Machines:
 
 
 def misfit(address: str, place: Place) -> str:
-    """Why a node cannot be used, or nothing: stages are pickled here and unpickled there."""
-    here = {"gristmill": __version__, "Python": f"{sys.version_info.major}.{sys.version_info.minor}"}
-    there = {"gristmill": place.version, "Python": place.python}
+    """Why a node cannot be used, or nothing."""
+    here, there = versions(), place.versions
     wrong = [f"{name} {here[name]} as here; got {there[name]}" for name in here if here[name] != there[name]]
     if not wrong:
         return ""

@@ -53,7 +53,7 @@ PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
     ],
 )
 def test_a_node_with_other_versions_is_named_with_both(version, python, message):
-    said = misfit("10.0.0.2", Place(version, python, "/crumbs"))
+    said = misfit("10.0.0.2", Place({"gristmill": version, "Python": python}, "/crumbs"))
 
     assert said.startswith(f"node 10.0.0.2: {message}" if message else "")
     assert bool(said) == bool(message)
