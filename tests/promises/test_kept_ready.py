@@ -3,10 +3,12 @@
 import os
 
 import psutil
+import pyarrow as pa
 import pytest
 from tests.number_task import NumberTask
 
 from gristmill.backends.local import LocalExecutor
+from gristmill.backends.processes.memory import resident_bytes
 from gristmill.errors import TooManyQuarantined
 from gristmill.pipeline import Pipeline
 from gristmill.stages.base import ProcessingStage
@@ -58,3 +60,14 @@ def test_without_processes_there_is_nothing_to_keep():
     executor = LocalExecutor(num_workers=0)
     with executor.kept_ready() as ready:
         assert ready is executor
+
+
+def test_without_processes_only_this_one_is_counted():
+    """What an earlier run of this program has left in Arrow's hands is given back before."""
+    left = pa.allocate_buffer(200 << 20)
+    memoryview(left).cast("B")[:: 1 << 12] = bytes(200 << 8)
+    now = resident_bytes([os.getpid()])
+    del left
+    executor = LocalExecutor(num_workers=0, memory_limit=now - (100 << 20))
+
+    assert Pipeline("count", stages=[SayParent()]).run(executor).balanced

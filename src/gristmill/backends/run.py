@@ -46,9 +46,12 @@ class Ending:
 class Run:
     """One execution of one plan."""
 
-    def __init__(self, plan: Plan, options: RunOptions, *, ignore_failures: bool = False) -> None:
+    def __init__(
+        self, plan: Plan, options: RunOptions, *, ignore_failures: bool = False, one_machine: bool = False
+    ) -> None:
         self.plan = plan
         self.options = options
+        self.forces = not one_machine  # a run on one machine ends with it, and the next looks what became of its files
         self.max_quarantined = None if ignore_failures else options.max_quarantined
         self.keeps_directory = True
         self.session = os.urandom(6).hex()
@@ -56,7 +59,7 @@ class Run:
         self.stop = StopSignals()
         self.books = Books(plan, {})
         self.scratch: str | None = None  # a temporary directory, where the run has no other
-        self.directory = RunDirectory(self._run_path(), session=self.session)
+        self.directory = RunDirectory(self._run_path(), session=self.session, forces=self.forces)
         self.resumable = options.checkpoint_path is not None and not options.fresh
 
     def _run_path(self) -> Path:
@@ -74,7 +77,7 @@ class Run:
     @property
     def settings(self) -> RunSettings:
         """What every worker of this run has to know."""
-        return RunSettings(self.session, self.options.rejects_path, str(self.directory.quarantine))
+        return RunSettings(self.session, self.options.rejects_path, str(self.directory.quarantine), self.forces)
 
     @property
     def durable_directory(self) -> RunDirectory | None:

@@ -2,6 +2,7 @@
 
     header.json    the plan's fingerprint, the stages' configurations, the input files: what a resumed run must equal
     ledger.jsonl   one line a committed source partition (engine/ledger.py); append-only, one writer
+    start          which start of which machine the files were written in (machine_start.py)
     lock           held by the driver for as long as it lives
     status.json    the latest snapshot, for `gristmill status`
     metrics.jsonl  a snapshot every `logging_interval` seconds
@@ -10,9 +11,11 @@
     report.json    the books, when the run has ended
     measured.json  how fast its stages were, for `gristmill simulate`
 
-Publication order is the guarantee: a writer writes a temporary file, the ledger line is forced to disk, then the file
-is renamed. A crash before the line leaves an orphan that the next run deletes; a crash after it leaves a rename that
-the next run does.
+Publication order is the guarantee: a writer writes a temporary file, the ledger gets its line, then the file is
+renamed. A crash before the line leaves an orphan that the next run deletes; a crash after it leaves a rename that the
+next run does. When the machine itself stops, some of it may not have reached the disk, in any order: a run that finds
+itself after a restart looks at every committed file and does again what is not as it was written. Where a run outlives
+one of its machines (`forces`), files and lines are forced to disk before anybody relies on them.
 """
 
 import contextlib
@@ -26,6 +29,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from gristmill import __version__
+from gristmill.backends.machine_start import machine_start
 from gristmill.backends.measured import MeasuredRun
 from gristmill.engine import ledger
 from gristmill.engine.ledger import CommitRecord
@@ -33,14 +37,15 @@ from gristmill.engine.plan import Plan
 from gristmill.errors import ConfigError, ResumeRefused
 from gristmill.metrics.snapshot import RunSnapshot
 from gristmill.stages.context import STAGING_DIR
-from gristmill.storage.atomic_write import publish
-from gristmill.storage.file_system import file_system, is_url
+from gristmill.storage.atomic_write import checksum_of, publish, remove
+from gristmill.storage.file_system import file_system, is_url, plain
 from gristmill.tasks import StagedFile
 
 SHOWN = 5  # differences named in a message
 SHOWN_CHARS = 80  # of each value
 LEFT_BY_A_RUN = (
     "ledger.jsonl",
+    "start",
     "header.json",
     "status.json",
     "report.json",
@@ -53,9 +58,11 @@ LEFT_BY_A_RUN = (
 class RunDirectory:
     """One run directory, held by one driver."""
 
-    def __init__(self, path: Path, *, session: str) -> None:
+    def __init__(self, path: Path, *, session: str, forces: bool = True) -> None:
         self.path = path
         self.session = session
+        self._forces = forces
+        self._start = ""  # as noted in the directory, once it is
         self.quarantine = path / "quarantine"
         self._lock_fd = -1
         self._ledger_fd = -1
@@ -117,7 +124,10 @@ class RunDirectory:
         }
 
     def _ledger_lines(self) -> Iterator[str]:
-        with contextlib.suppress(FileNotFoundError), (self.path / "ledger.jsonl").open(encoding="utf-8") as file:
+        with (
+            contextlib.suppress(FileNotFoundError),
+            (self.path / "ledger.jsonl").open(encoding="utf-8", errors="replace") as file,
+        ):
             yield from file
 
     def _cut_torn_line(self) -> None:
@@ -141,22 +151,41 @@ class RunDirectory:
 
     def finish_publication(self, records: dict[int, CommitRecord]) -> dict[int, CommitRecord]:
         """Do the renames a crash has prevented. Return the records whose files are really there."""
+        restarted = bool(records) and self._noted_start() != machine_start()
         sound = {}
         for root, record in records.items():
             outputs = [_publish_late(file) == file.num_bytes for file in record.files]
             # Line numbers in quarantine files are filled in at the end of a run, which changes their size.
             side = [_publish_late(file) is not None for file in record.side_files]
+            if restarted:
+                outputs += [_is_as_written(file) for file in record.files]
+                side += [_has_its_lines(file) for file in record.side_files]
             if all(outputs) and all(side):
                 sound[root] = record
+        if restarted:
+            self._note_start()
         return sound
 
+    def _noted_start(self) -> str:
+        with contextlib.suppress(FileNotFoundError):
+            return (self.path / "start").read_text()
+        return ""
+
+    def _note_start(self) -> None:
+        """From now on, what the ledger names was written, or found to be whole, since the machine started."""
+        self._start = machine_start()
+        self._write("start", self._start)
+
     def append(self, records: Iterable[CommitRecord]) -> None:
-        """Write ledger lines and force them to disk, all at once."""
+        """Write ledger lines, all at once."""
+        if not self._start:
+            self._note_start()
         text = "".join(ledger.encode(record) for record in records).encode()
         view = memoryview(text)
         while view:
             view = view[os.write(self._ledger_fd, view) :]
-        os.fsync(self._ledger_fd)
+        if self._forces:
+            os.fsync(self._ledger_fd)
 
     def write_status(self, snapshot: RunSnapshot) -> None:
         self._write("status.json", json.dumps({"pid": os.getpid(), **dataclasses.asdict(snapshot)}))
@@ -206,6 +235,28 @@ def _publish_late(file: StagedFile) -> int | None:
         publish(file.temporary, file.final)
     found = fs.status(file.final)
     return None if found is None else found.size
+
+
+def _is_as_written(file: StagedFile) -> bool:
+    """Whether a published file has the content it was written with; if it has not, it is removed."""
+    if is_url(file.final) or not Path(plain(file.final)).exists():
+        return True  # what is missing has been seen, and a store is not this machine's
+    sound = checksum_of(file.final) == file.checksum
+    if not sound:
+        remove(file.final)  # so that a run without a restart before it does not take it for whole
+    return sound
+
+
+def _has_its_lines(file: StagedFile) -> bool:
+    """Whether a file of documents beside the output has all of them; if it has not, it is removed."""
+    path = Path(plain(file.final))
+    if is_url(file.final) or not path.exists():
+        return True
+    content = path.read_bytes()
+    sound = content.count(b"\n") == file.num_documents and b"\0" not in content  # pages never written are zeros
+    if not sound:
+        remove(file.final)
+    return sound
 
 
 def _refusal(path: Path, before: dict[str, object], now: dict[str, object]) -> str:

@@ -23,6 +23,7 @@ from gristmill.metrics.stage_counts import StageCounts
 from gristmill.stages.base import JoinedStages, ProcessingStage
 from gristmill.stages.context import StageContext
 from gristmill.stages.worker_info import WorkerMetadata
+from gristmill.storage.atomic_write import force_file
 from gristmill.tasks import FileGroupTask, StagedFile, StagePerfStats, Task
 from gristmill.tasks.document_check import is_document_batch
 
@@ -68,6 +69,7 @@ class RunSettings:
     session: str = ""
     rejects_path: str | None = None
     quarantine_path: str | None = None
+    forces_files: bool = False  # to disk before they are reported, where the run may outlive this machine
 
 
 def _no_crumb(stage: int, first_row: int, end_row: int) -> None:
@@ -382,7 +384,18 @@ class GroupRunner:
             number = result.notes.get((index, item.item_id), 0)
             result.notes[index, item.item_id] = number + 1
             name = f"{item.item_id}-{number:04d}"
-            result.side_files += self._side.write(index, name, item.item_id, context)
+            written = self._side.write(index, name, item.item_id, context)
+            self._force(self.stages[index], written)
+            result.side_files += written
+
+    def _force(self, stage: AnyStage, files: Sequence[StagedFile]) -> None:
+        if not self.settings.forces_files:
+            return
+        try:
+            for file in files:
+                force_file(file.temporary)
+        except OSError as error:
+            raise StageRaised(stage, error) from error
 
     def _account(
         self,
@@ -400,6 +413,7 @@ class GroupRunner:
         for task in outputs:
             _check_is_task(self.stages[index], task)
             if isinstance(task, FileGroupTask) and task.staged:
+                self._force(self.stages[index], task.staged)
                 result.files += task.staged
                 task.staged = ()
         counts = result.counts[index]

@@ -1,11 +1,13 @@
 """What the ledger says, as text. One line is one committed source partition: a person can read it, `tail` follow it.
 
-The last line may be torn by a crash and is then as if it had not been written. A partition committed twice (its files
-had vanished and it was done again) counts once: the later line holds. Reading and writing the file is the executor's.
+The last line may be torn by a crash, and any may be lost with the machine; it is then as if it had not been written. A
+partition committed twice (its files had vanished and it was done again) counts once: the later line holds. Reading and
+writing the file is the executor's.
 """
 
 import json
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import asdict
 from typing import NamedTuple
 
@@ -57,6 +59,7 @@ def replay(lines: Iterable[str]) -> dict[int, CommitRecord]:
     records: dict[int, CommitRecord] = {}
     for line in lines:
         if line.endswith("\n"):
-            record = decode(line)
-            records[record.root] = record
+            with suppress(ValueError):  # no JSON: a page that never reached the disk
+                record = decode(line)
+                records[record.root] = record
     return dict(sorted(records.items()))

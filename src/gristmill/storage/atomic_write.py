@@ -1,18 +1,20 @@
 """Write files that are there whole or not at all.
 
-A file is written under a temporary name, checksummed on the way, forced to disk and renamed. Who renames, the writer or
-the ledger, is the caller's choice: `write_file` does both, `stage_file` leaves the second half to `publish`.
+A file is written under a temporary name, checksummed on the way, forced to disk and renamed. `write_file` does all of
+it. In a run it is done by several: `stage_file` writes, `force_file` is called where machines may be lost on the way,
+and `publish` renames once the ledger says so.
 """
 
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import BinaryIO
+from pathlib import Path
 
 import xxhash
 
-from gristmill.storage.file_system import StorageOptions, file_system, is_url
+from gristmill.storage.file_system import StorageOptions, file_system, is_url, plain
 
+_PIECE_BYTES = 1 << 20
 Chunk = bytes | memoryview
 
 
@@ -28,7 +30,7 @@ class WrittenFile:
 def stage_file(
     temporary: str, chunks: Iterable[Chunk], *, storage_options: StorageOptions | None = None
 ) -> WrittenFile:
-    """Write a file under a temporary name, forced to disk.
+    """Write a file under a temporary name.
 
     The directory must be there: whoever started the run made it, and has removed it if the run is over. So a worker
     that outlives its run cannot leave a file behind.
@@ -40,8 +42,7 @@ def stage_file(
             digest.update(chunk)
             size += len(chunk)
             file.write(chunk)
-        _force(file, temporary)
-    return WrittenFile(temporary, size, f"xxh3:{digest.hexdigest()}")
+    return WrittenFile(temporary, size, _named(digest))
 
 
 def write_file(path: str, chunks: Iterable[Chunk], *, storage_options: StorageOptions | None = None) -> WrittenFile:
@@ -51,6 +52,7 @@ def write_file(path: str, chunks: Iterable[Chunk], *, storage_options: StorageOp
     make_directory(directory or ".", storage_options=storage_options)
     try:
         written = stage_file(temporary, chunks, storage_options=storage_options)
+        force_file(temporary)
         publish(temporary, path, storage_options=storage_options)
     except BaseException:
         remove(temporary, storage_options=storage_options)
@@ -76,7 +78,25 @@ def make_directory(path: str, *, storage_options: StorageOptions | None = None) 
     file_system(path, storage_options).make_directory(path)
 
 
-def _force(file: BinaryIO, path: str) -> None:
-    if not is_url(path):
-        file.flush()
-        os.fsync(file.fileno())
+def force_file(path: str) -> None:
+    """Return when a file is on disk, whatever becomes of the machine. What a URL names is when it is closed."""
+    if is_url(path):
+        return
+    descriptor = os.open(plain(path), os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def checksum_of(path: str) -> str:
+    """Return the checksum of a file of this machine, as it was noted when it was written."""
+    digest = xxhash.xxh3_128()
+    with Path(plain(path)).open("rb") as file:
+        while piece := file.read(_PIECE_BYTES):
+            digest.update(piece)
+    return _named(digest)
+
+
+def _named(digest: xxhash.xxh3_128) -> str:
+    return f"xxh3:{digest.hexdigest()}"

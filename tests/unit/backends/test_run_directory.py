@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 from tests.jsonl_files import write_documents
 
+from gristmill.backends.machine_start import machine_start
 from gristmill.backends.run_directory import RunDirectory
 from gristmill.engine.ledger import CommitRecord
 from gristmill.errors import ConfigError, ResumeRefused
@@ -14,6 +15,7 @@ from gristmill.pipeline.compile import compile_plan
 from gristmill.stages.text.filters import ScoreFilter
 from gristmill.stages.text.filters.heuristic import WordCountFilter
 from gristmill.stages.text.io.reader import JsonlReader
+from gristmill.storage.atomic_write import publish, stage_file
 from gristmill.tasks import DocumentBatch, StagedFile
 
 TASKS = [DocumentBatch("b", pa.table({"text": ["a"]}))]
@@ -130,9 +132,67 @@ def staged(tmp_path, *, temporary=False, final=False, size=4):
 def test_only_records_whose_files_are_really_there_count_as_done(opened, tmp_path, state, kept):
     directory, _ = opened()
     done = record(0, staged(tmp_path, **state))
+    directory.append([done])
 
     assert (directory.finish_publication({0: done}) == {0: done}) is kept
     assert (tmp_path / "out.jsonl").exists() is (kept or bool(state))
+
+
+def committed(directory, tmp_path, text, *, beside=False):
+    """Commit a file as a run does; return the record and the path."""
+    written = stage_file(str(tmp_path / "out.tmp"), [text])
+    path = tmp_path / "out.jsonl"
+    file = StagedFile(written.path, str(path), written.num_bytes, text.count(b"\n"), written.checksum)
+    done = record(0, side_files=(file,)) if beside else record(0, file)
+    directory.append([done])
+    publish(file.temporary, file.final)
+    return done, path
+
+
+def after_a_restart(tmp_path):
+    (tmp_path / "run" / "start").write_text("the start before this one")
+
+
+def test_after_a_restart_a_file_that_is_not_as_it_was_written_is_done_again(opened, tmp_path):
+    done, path = committed(opened()[0], tmp_path, b"one\ntwo\n")
+    path.write_bytes(b"one\n\0\0\0\0")  # as long, but its last page never reached the disk
+    directory, found = opened()
+    assert directory.finish_publication(found) == {0: done}  # no restart: nothing can be lost, and nobody looks
+
+    after_a_restart(tmp_path)
+    assert directory.finish_publication(found) == {}
+    assert not path.exists()
+    # The ledger still names it. A run that starts now must not take it for whole because there was no restart since.
+    assert directory.finish_publication(opened()[1]) == {}
+
+
+def test_after_a_restart_a_whole_file_counts_and_is_not_looked_at_again(opened, tmp_path):
+    done, path = committed(opened()[0], tmp_path, b"one\ntwo\n")
+    after_a_restart(tmp_path)
+    directory, found = opened()
+
+    assert directory.finish_publication(found) == {0: done}
+    assert (tmp_path / "run" / "start").read_text() == machine_start()
+    assert path.read_bytes() == b"one\ntwo\n"
+
+
+@pytest.mark.parametrize(("left", "kept"), [(b"one\nTWO, numbered\n", True), (b"one\n", False), (b"o\0\n\n", False)])
+def test_after_a_restart_quarantined_documents_are_counted(opened, tmp_path, left, kept):
+    done, path = committed(opened()[0], tmp_path, b"one\ntwo\n", beside=True)
+    path.write_bytes(left)
+    after_a_restart(tmp_path)
+    directory, found = opened()
+
+    assert (directory.finish_publication(found) == {0: done}) is kept
+
+
+def test_a_line_of_the_ledger_that_was_lost_with_the_machine_is_as_if_never_written(opened, tmp_path):
+    opened()[0].append([record(0), record(1), record(2)])
+    ledger = tmp_path / "run" / "ledger.jsonl"
+    first, second, third = ledger.read_bytes().splitlines(keepends=True)
+    ledger.write_bytes(first + b"\0" * (len(second) - 10) + b'\xff"0"}}}}}\n' + third)
+
+    assert list(opened()[1]) == [0, 2]
 
 
 def test_staging_of_dead_sessions_is_removed_and_ones_own_at_the_end(opened, tmp_path):

@@ -1,6 +1,7 @@
 """One execution of one plan by the local executor: what is this machine's, and nothing else."""
 
 import os
+import sys
 from typing import TYPE_CHECKING
 
 from gristmill.backends.base import RunOptions
@@ -37,7 +38,7 @@ class LocalRun:
     def __init__(self, executor: "LocalExecutor", plan: Plan, options: RunOptions, server: Server | None) -> None:
         self.executor = executor
         self.server = server
-        self.run = Run(plan, options, ignore_failures=executor.ignore_failures)
+        self.run = Run(plan, options, ignore_failures=executor.ignore_failures, one_machine=True)
         self.pool: Pool | None = None
         limit = executor.memory_limit
         self.memory_limit = default_limit() if limit is None else parse_size(limit, who="LocalExecutor: memory_limit")
@@ -92,17 +93,26 @@ class LocalRun:
         workers = self.executor.num_workers
         cpus = self.executor.cpus() if workers is None else max(workers, 1)
         limit, total = self.executor.memory_limit, self.memory_limit
-        driver = resident_bytes([os.getpid()])
-        is_known = self.server is not None and self.server.has_loaded
-        # A fork server that is only starting will be about the size of the driver, which has just begun too.
-        server = resident_bytes([self.server.process.pid]) if self.server is not None and is_known else driver
-        ours = driver + server + cpus * WORKER_BYTES
+        ours = self._standing_bytes(cpus)
         if limit is not None and total < ours:
             raise ConfigError(
                 f"LocalExecutor: expected a memory_limit of at least {(ours + LEAST_BYTES) >> 20} MiB "
                 f"for {cpus} workers; got {limit!r}"
             )
         return NodeJoined(0, float(cpus), tuple(gpu.memory_gb for gpu in gpus), max(LEAST_BYTES, total - ours))
+
+    def _standing_bytes(self, cpus: int) -> int:
+        """What is used before there is any data."""
+        if "pyarrow" in sys.modules:
+            import pyarrow as pa
+
+            pa.default_memory_pool().release_unused()  # what an earlier run in this process has left
+        driver = resident_bytes([os.getpid()])
+        if self.server is None:
+            return driver
+        # A fork server that is only starting will be about the size of the driver, which has just begun too.
+        server = resident_bytes([self.server.process.pid]) if self.server.has_loaded else driver
+        return driver + server + cpus * WORKER_BYTES
 
     def close(self) -> None:
         """Leave nothing behind: no process, no temporary file."""

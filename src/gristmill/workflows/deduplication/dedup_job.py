@@ -48,8 +48,7 @@ class DedupJob:
     def remove(self, removed: NDArray[np.uint64], write_kwargs: Mapping[str, object] | None = None) -> RunResult:
         """Read the documents again and write all but the removed ones, in files named like the source's."""
         removals = self.run_dir / "removals.npy"
-        if not removals.exists():
-            write_removals(removals, removed)
+        write_removals(removals, removed)
         writer = WRITERS[self.source.filetype](self.kept_path, write_kwargs=dict(write_kwargs or {}))
         stages = [self.source.reader(), RemoveDocuments(self.source.numbers, str(removals)), writer]
         return self.run("remove_duplicates", stages, ledger="remove")

@@ -5,6 +5,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from gristmill.storage.atomic_write import force_file
+
 
 def write_index(directory: Path, low: NDArray[np.uint64], high: NDArray[np.uint64]) -> None:
     """Write N ≥ 1 hashes; they appear whole or not at all. Positions are those of the arrays given."""
@@ -13,6 +15,7 @@ def write_index(directory: Path, low: NDArray[np.uint64], high: NDArray[np.uint6
     order = np.lexsort((high, low))
     for name, values in (("low", low[order]), ("high", high[order]), ("position", order.astype(np.int64))):
         np.save(temporary / f"{name}.npy", values)
+        force_file(str(temporary / f"{name}.npy"))
     temporary.rename(directory)
 
 

@@ -1,0 +1,78 @@
+"""What did not reach the disk before the machine stopped is done again: the output is as if nothing had happened."""
+
+import os
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from tests.jsonl_files import write_documents
+
+from gristmill.backends.base import RunOptions
+from gristmill.backends.local import LocalExecutor
+from gristmill.backends.run import Run
+from gristmill.backends.worker import GroupRunner, Job
+from gristmill.pipeline import Pipeline
+from gristmill.pipeline.compile import compile_plan
+from gristmill.stages.text.io.reader import JsonlReader
+from gristmill.stages.text.io.writer import JsonlWriter
+from gristmill.tasks import DocumentBatch
+
+
+def copy_documents(work):
+    stages = [JsonlReader(str(work / "in")), JsonlWriter(str(work / "out"))]
+    return Pipeline("copy", stages=stages).run(LocalExecutor(num_workers=0), checkpoint_path=work / "run")
+
+
+def outputs(work):
+    return {path.name: path.read_bytes() for path in (work / "out").glob("*.jsonl")}
+
+
+def test_files_damaged_when_the_machine_stopped_are_written_again(tmp_path):
+    for part in range(4):
+        write_documents(tmp_path / "in" / f"{part}.jsonl", [{"text": f"document {part}"}] * 3)
+    copy_documents(tmp_path)
+    expected = outputs(tmp_path)
+    zeroed, short, gone, _ = sorted((tmp_path / "out").glob("*.jsonl"))
+    zeroed.write_bytes(bytes(zeroed.stat().st_size))
+    short.write_bytes(b"")
+    gone.unlink()
+    (tmp_path / "run" / "report.json").unlink()  # it was at work when it happened
+    (tmp_path / "run" / "start").write_text("the start before this one")
+
+    result = copy_documents(tmp_path)
+    assert outputs(tmp_path) == expected
+    assert result.balanced
+    assert result.written == 12
+
+
+@pytest.fixture
+def forced(monkeypatch):
+    """The files that were forced to disk."""
+    found = []
+    real = os.fsync
+
+    def note_and_force(descriptor):
+        found.append(os.fstat(descriptor).st_ino)
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", note_and_force)
+    return found
+
+
+@pytest.mark.parametrize("one_machine", [True, False])
+def test_a_file_is_forced_to_disk_before_it_is_reported_where_a_run_may_outlive_its_machine(
+    tmp_path, forced, one_machine
+):
+    writer = JsonlWriter(str(tmp_path / "out"))
+    plan = compile_plan("write", [writer], [DocumentBatch("b", pa.table({"text": ["a", "b"]}))])
+    run = Run(plan, RunOptions(checkpoint_path=tmp_path / "run"), one_machine=one_machine)
+    run.directory.acquire()
+    run.prepare_outputs()
+    (outcome,) = GroupRunner(plan.groups[0], last=True, settings=run.settings).run(
+        [Job("t", plan.sources[0])], lambda *_: None
+    )
+    (file,) = outcome.files
+    inode = Path(file.temporary).stat().st_ino
+    run.close()
+
+    assert (inode in forced) is not one_machine
