@@ -4,7 +4,7 @@ import fsspec
 import pytest
 import xxhash
 
-from gristmill.storage.atomic_write import make_directory, publish, remove, stage_file, write_file
+from gristmill.storage.atomic_write import checksum_of, make_directory, publish, remove, stage_file, write_file
 
 
 def test_a_file_is_written_with_its_size_and_checksum(tmp_path):
@@ -16,6 +16,17 @@ def test_a_file_is_written_with_its_size_and_checksum(tmp_path):
         6,
         f"xxh3:{xxhash.xxh3_128_hexdigest(b'onetwo')}",
     )
+
+
+def test_large_and_small_chunks_make_one_file(tmp_path):
+    large = bytes(range(256)) * 2_000
+    chunks = [b"first", large, memoryview(large).cast("b"), b"", large[: 1 << 17], b"last"]
+    written = write_file(str(tmp_path / "a"), chunks)
+    expected = b"".join(chunks)
+
+    assert (tmp_path / "a").read_bytes() == expected
+    assert written.num_bytes == len(expected)
+    assert written.checksum == checksum_of(str(tmp_path / "a")) == f"xxh3:{xxhash.xxh3_128_hexdigest(expected)}"
 
 
 def test_an_error_while_writing_leaves_the_old_file_and_nothing_else(tmp_path):
