@@ -89,7 +89,7 @@ $(PEERS)/frames/.installed:
 	@touch $@
 
 bench-dedup: $(DEV) $(PEERS)/datatrove/.installed $(PEERS)/frames/.installed ## deduplicate a corpus with gristmill and with the peers
-	$(PY) -m benchmarks.dedup.run_all --only exact --documents 400000 --words 150 --rounds 3
+	$(PY) -m benchmarks.dedup.run_all --only exact --documents 2000000 --words 150 --rounds 2
 	$(PY) -m benchmarks.dedup.run_all --only hashing,fuzzy
 
 bench-peers: $(PEERS)/nemo-curator/.installed $(PEERS)/datatrove/.installed ## install the tools the benchmarks compare with

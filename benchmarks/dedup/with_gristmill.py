@@ -16,13 +16,15 @@ def main() -> None:
 
 def _workflow(kind: str, source: str, output: str) -> dict[str, object]:
     from gristmill.backends.local import LocalExecutor
-    from gristmill.stages.deduplication.exact.workflow import ExactDeduplicationWorkflow
-    from gristmill.stages.deduplication.fuzzy.workflow import FuzzyDeduplicationWorkflow
 
     executor = LocalExecutor(num_workers=WORKERS, memory_limit="500MB" if kind == "exact" else None)
     if kind == "exact":
+        from gristmill.stages.deduplication.exact.workflow import ExactDeduplicationWorkflow
+
         result = ExactDeduplicationWorkflow(output, source, "jsonl", id_field="id").run(executor=executor)
     else:
+        from gristmill.stages.deduplication.fuzzy.workflow import FuzzyDeduplicationWorkflow
+
         bands = {"num_bands": 14, "minhashes_per_band": 8} if kind == "fuzzy-14x8" else {}
         workflow = FuzzyDeduplicationWorkflow(None, output, source, "jsonl", id_field="id", **bands)
         result = workflow.run(executor=executor)

@@ -8,9 +8,10 @@ pretend to be a cluster. The accelerator is a stage with one worker and not a GP
 GPUs it finds.
 
 B15: 0.05 s of processor, 0.1 s of the accelerator, 0.05 s of processor. Busy is the share of the time between the first
-and the last task of the accelerator. B3: a pool of 0.17 s before a bottleneck of 0.21 s that takes 10 s to set up; all
-sleepers are the accelerator, and busy is their share from when as many workers as there are cores have begun until the
-last task begins. When that was is said too: starting a process of Ray takes a second of a real core.
+and the last task of the accelerator. B3: a pool of 0.17 s before a bottleneck of 0.21 s that takes 10 s to set up, two
+minutes of work. Here the bottleneck is the accelerator: busy is the share of each of its workers' time between the
+first and the last task. Beside it `all_busy`, of both stages, from when as many workers as there are cores have begun
+until the last task begins; when that was is said too: starting a process of Ray takes a second of a real core.
 """
 
 import argparse
@@ -44,26 +45,28 @@ def scarce_accelerator(executor: BaseExecutor, sleepers: int, items: int) -> dic
 
 
 def slow_start(executor: BaseExecutor, sleepers: int, items: int) -> dict[str, object]:
-    """Run B3 once: how long it took, when all workers had begun, how busy they were from then on."""
+    """Run B3 once: how long it took, how busy the bottleneck was, and all workers once they had begun."""
     spec = SimulationSpec(items=items, nodes=(NodeSpec(cpus=sleepers),), stages=SLOW_START.stages)
     started = time.time()
     result = run_for_real(spec, executor=executor)
     wall_s = time.time() - started
-    firsts: dict[tuple[str, float], float] = {}  # by worker: when it began
-    work = []
+    workers: dict[tuple[str, float], list[tuple[float, float]]] = {}  # what each did, by stage and set-up
     for task in result:
         for stage in spec.stages:
-            setup_at, began, ended = task._metadata[stage.name]
-            key = (stage.name, setup_at)
-            firsts[key] = min(began, firsts.get(key, began))
-            work.append((began, ended))
-    first, last = sorted(firsts.values())[: spec.nodes[0].cpus][-1], max(began for began, _ in work)
+            setup_at, *times = task._metadata[stage.name]
+            workers.setdefault((stage.name, setup_at), []).append((times[0], times[1]))
+    slow = [sorted(done) for (stage, _), done in workers.items() if stage == spec.stages[-1].name]
+    at_work = sum(ended - began for done in slow for began, ended in done)
+    work = [times for done in workers.values() for times in done]
+    first = sorted(min(done)[0] for done in workers.values())[: spec.nodes[0].cpus][-1]
+    last = max(began for began, _ in work)
     asleep = sum(max(0.0, min(ended, last) - max(began, first)) for began, ended in work)
     return {
         "wall_s": round(wall_s, 1),
         "least_s": round(sum(stage.service_s for stage in spec.stages) * items / sleepers, 1),
         "all_begun_s": round(first - started, 1),
-        "busy": round(asleep / (last - first) / sleepers, 4),
+        "busy": round(at_work / sum(done[-1][1] - done[0][0] for done in slow), 4),
+        "all_busy": round(asleep / (last - first) / sleepers, 4),
         "of_bound": None if result.efficiency is None else round(result.efficiency.of_bound, 3),
     }
 
@@ -74,8 +77,11 @@ def main() -> None:
     parser.add_argument("executors", nargs="+")
     parser.add_argument("--sleepers", type=int, default=16)
     parser.add_argument("--items", type=int, default=200, help="of B15")
-    parser.add_argument("--slow-start-items", type=int, default=1000, help="of B3; 0 leaves it out")
+    parser.add_argument("--slow-start-items", type=int, help="of B3; two minutes of work if not given, 0 leaves it out")
     arguments = parser.parse_args()
+    slow_items = arguments.slow_start_items
+    if slow_items is None:
+        slow_items = SLOW_START.items * arguments.sleepers // int(SLOW_START.nodes[0].cpus)
     import ray
 
     ray.init(address="local", num_cpus=arguments.sleepers, include_dashboard=True, log_to_driver=False)
@@ -84,8 +90,8 @@ def main() -> None:
         executor: BaseExecutor = find_executor(name, who="accelerator")()
         scarce_accelerator(executor, arguments.sleepers, WARM_ITEMS)
         print(name, "B15", scarce_accelerator(executor, arguments.sleepers, arguments.items), flush=True)
-        if arguments.slow_start_items:
-            print(name, "B3", slow_start(executor, arguments.sleepers, arguments.slow_start_items), flush=True)
+        if slow_items:
+            print(name, "B3", slow_start(executor, arguments.sleepers, slow_items), flush=True)
 
 
 if __name__ == "__main__":

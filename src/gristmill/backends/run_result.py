@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import overload
+from typing import TYPE_CHECKING, overload
 
-from gristmill.engine.account import Efficiency
 from gristmill.engine.plan import AnyTask
 from gristmill.metrics.stage_counts import StageCounts, balance
+
+if TYPE_CHECKING:  # with it comes the scheduler: 60 ms that a run can spend while its workers start
+    from gristmill.engine.account import Efficiency
 
 
 class LazyTasks(Sequence[AnyTask]):
@@ -47,7 +49,7 @@ class RunResult(Sequence[AnyTask]):
     already_finished: bool = False
     messages: list[str] = field(default_factory=list)
     peak_memory_bytes: int = 0
-    efficiency: Efficiency | None = None  # of the session that ended the run; None if nothing was left to do
+    efficiency: "Efficiency | None" = None  # of the session that ended the run; None if nothing was left to do
 
     @overload
     def __getitem__(self, index: int) -> AnyTask: ...

@@ -8,20 +8,14 @@
 
 Ties go to the lower content hash, then to the lower hash of the id if there is one, then to the earlier in the input.
 So except for `first`, the survivor does not depend on how the input is cut or ordered, if ids tell equal texts apart.
+What a document is worth by a policy is in `document_worth.py`: a workflow is made, and refused, without Arrow.
 """
 
 from dataclasses import dataclass
 
-import numpy as np
-import pyarrow as pa
-from numpy.typing import NDArray
-
 from gristmill.errors import ConfigError, nearest
-from gristmill.kernels.arrow_arrays import is_null
-from gristmill.tasks import DocumentBatch
 
 KINDS = ("first", "longest", "newest", "highest", "source")
-_WORST = -np.inf
 
 
 @dataclass(frozen=True)
@@ -49,29 +43,3 @@ class KeepPolicy:
     def columns(self) -> list[str]:
         """The columns it looks at beside the text."""
         return [] if self.column is None else [self.column]
-
-    def worth(self, batch: DocumentBatch, lengths: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return float64[N], greater for documents to keep. All the same for `first`: order decides."""
-        if self.kind == "first" or self.column is None:
-            return np.zeros(len(lengths)) if self.kind == "first" else lengths.astype(np.float64)
-        column = batch.column(self.column)
-        if self.kind == "source":
-            places = {name: -float(place) for place, name in enumerate(self.order)}
-            return np.array([places.get(str(value), -float(len(places))) for value in column.to_pylist()], np.float64)
-        worth = _as_doubles(column, newest=self.kind == "newest", who=f"keep {self.kind}:{self.column}")
-        worth[is_null(column) | np.isnan(worth)] = _WORST
-        return worth
-
-
-def _as_doubles(column: pa.ChunkedArray, *, newest: bool, who: str) -> NDArray[np.float64]:
-    if pa.types.is_null(column.type):
-        return np.full(len(column), _WORST)
-    try:
-        if newest and pa.types.is_string(column.type):
-            column = column.cast(pa.timestamp("us"))
-        if pa.types.is_temporal(column.type):
-            column = column.cast(pa.timestamp("us")).cast(pa.int64())
-        doubles = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise ConfigError(f"{who}: expected numbers{' or dates' * newest}; got {error}") from error
-    return np.array(doubles, np.float64)

@@ -11,6 +11,7 @@ from gristmill.kernels.arrow_arrays import from_bools, from_numbers
 from gristmill.kernels.row_hash import hash_column
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.deduplication.document_numbers import DocumentNumbers
+from gristmill.stages.deduplication.document_worth import worth_of
 from gristmill.stages.deduplication.fork_preparation import prepare_fork
 from gristmill.stages.deduplication.id_column import id_column
 from gristmill.stages.deduplication.keep_policy import KeepPolicy
@@ -62,7 +63,7 @@ class HashDocuments(ProcessingStage[DocumentBatch, DocumentBatch]):
             "low": from_numbers(low),
             "high": from_numbers(np.ascontiguousarray(hashes[:, 1])),
             "doc": from_numbers(self.numbers.of_batch(task.task_id, task.num_items)),
-            "worth": from_numbers(self.keep.worth(task, lengths)),
+            "worth": from_numbers(worth_of(task, lengths, self.keep)),
             "tie": from_numbers(np.zeros_like(low) if by_order else hash_column(ids)),
         }
         if ids is not None:

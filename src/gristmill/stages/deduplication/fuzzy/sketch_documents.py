@@ -11,6 +11,7 @@ from gristmill.kernels.dedup.banding import Banding
 from gristmill.kernels.row_hash import hash_column
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.deduplication.document_numbers import DocumentNumbers
+from gristmill.stages.deduplication.document_worth import worth_of
 from gristmill.stages.deduplication.fork_preparation import prepare_fork
 from gristmill.stages.deduplication.fuzzy.shingling import Shingling
 from gristmill.stages.deduplication.id_column import id_column
@@ -57,7 +58,7 @@ class SketchDocuments(ProcessingStage[DocumentBatch, DocumentBatch]):
             "doc": from_numbers(self.numbers.of_batch(task.task_id, task.num_items)),
             "low": from_numbers(np.ascontiguousarray(hashes[:, 0])),
             "high": from_numbers(np.ascontiguousarray(hashes[:, 1])),
-            "worth": from_numbers(self.keep.worth(task, texts.stops - texts.starts)),
+            "worth": from_numbers(worth_of(task, texts.stops - texts.starts, self.keep)),
             "tie": from_numbers(np.zeros(len(sizes), np.uint64) if ids is None else hash_column(ids)),
             "size": from_numbers(sizes),
             **{f"band_{band}": from_numbers(own) for band, own in enumerate(keys)},
