@@ -9,12 +9,16 @@ pytestmark = pytest.mark.slow
 
 
 class TestProcesses(ExecutorContract):
+    outlives_machines = False
+
     @classmethod
     def make_executor(cls):
         return LocalExecutor(num_workers=2)
 
 
 class TestOneProcess(ExecutorContract):
+    outlives_machines = False
+
     @classmethod
     def make_executor(cls):
         return LocalExecutor(num_workers=0)

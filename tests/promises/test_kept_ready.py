@@ -1,6 +1,7 @@
 """Runs in a row share the process that forks their workers, and nothing else."""
 
 import os
+import sys
 
 import psutil
 import pyarrow as pa
@@ -54,6 +55,21 @@ def test_a_run_that_failed_leaves_the_next_one_unharmed():
         with pytest.raises(TooManyQuarantined):
             Pipeline("fail", stages=[FailsAlways()]).run(ready, max_quarantined=0)
         assert parent_of_workers(ready)
+
+
+class SayWhetherImported(ProcessingStage[EmptyTask, NumberTask]):
+    name = "say_whether_imported"
+
+    def process(self, task):
+        return NumberTask(dataset_name="imported", data=int("gristmill.stages.exchange" in sys.modules))
+
+
+@pytest.mark.parametrize("imports", [(), ("gristmill.stages.exchange",)])
+def test_modules_are_imported_before_there_is_a_plan_that_needs_them(imports):
+    with LocalExecutor(num_workers=1).kept_ready(imports) as ready:
+        (said,) = Pipeline("ask", stages=[SayWhetherImported()]).run(ready)
+
+    assert said.data == len(imports)
 
 
 def test_without_processes_there_is_nothing_to_keep():

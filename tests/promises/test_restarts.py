@@ -10,9 +10,13 @@ from tests.jsonl_files import write_documents
 from gristmill.backends.base import RunOptions
 from gristmill.backends.local import LocalExecutor
 from gristmill.backends.run import Run
+from gristmill.backends.run_directory import ON_DISK
 from gristmill.backends.worker import GroupRunner, Job
 from gristmill.pipeline import Pipeline
 from gristmill.pipeline.compile import compile_plan
+from gristmill.stages.exchange import Exchange
+from gristmill.stages.text.filters import ScoreFilter
+from gristmill.stages.text.filters.heuristic import WordCountFilter
 from gristmill.stages.text.io.reader import JsonlReader
 from gristmill.stages.text.io.writer import JsonlWriter
 from gristmill.tasks import DocumentBatch
@@ -43,6 +47,32 @@ def test_files_damaged_when_the_machine_stopped_are_written_again(tmp_path):
     assert outputs(tmp_path) == expected
     assert result.balanced
     assert result.written == 12
+    assert any("3 are done again" in message for message in result.messages)
+
+
+def group_documents(work):
+    stages = [
+        JsonlReader(str(work / "in")),
+        ScoreFilter(WordCountFilter(min_words=2)),
+        Exchange("text", 2),
+        JsonlWriter(str(work / "out")),
+    ]
+    pipeline = Pipeline("group", stages=stages)
+    return pipeline.run(LocalExecutor(num_workers=0), checkpoint_path=work / "run", rejects_path=str(work / "rejects"))
+
+
+def test_what_a_finished_run_wrote_before_an_exchange_is_written_again_too(tmp_path):
+    write_documents(tmp_path / "in" / "a.jsonl", [{"text": "one"}, {"text": "one two"}])
+    group_documents(tmp_path)
+    (rejects,) = (tmp_path / "rejects").glob("*.jsonl")
+    expected = outputs(tmp_path), rejects.read_bytes()
+    rejects.write_bytes(bytes(len(expected[1])))
+    for segment in (1, 2):
+        (tmp_path / "run" / f"segment-{segment}" / "start").write_text("the start before this one")
+
+    assert not group_documents(tmp_path).already_finished
+    assert (outputs(tmp_path), rejects.read_bytes()) == expected
+    assert group_documents(tmp_path).already_finished
 
 
 @pytest.fixture
@@ -59,13 +89,11 @@ def forced(monkeypatch):
     return found
 
 
-@pytest.mark.parametrize("one_machine", [True, False])
-def test_a_file_is_forced_to_disk_before_it_is_reported_where_a_run_may_outlive_its_machine(
-    tmp_path, forced, one_machine
-):
+@pytest.mark.parametrize("forces", [True, False])
+def test_a_file_is_forced_to_disk_before_it_is_reported_where_a_run_may_outlive_its_machine(tmp_path, forced, forces):
     writer = JsonlWriter(str(tmp_path / "out"))
     plan = compile_plan("write", [writer], [DocumentBatch("b", pa.table({"text": ["a", "b"]}))])
-    run = Run(plan, RunOptions(checkpoint_path=tmp_path / "run"), one_machine=one_machine)
+    run = Run(plan, RunOptions(checkpoint_path=tmp_path / "run"), forces=forces)
     run.directory.acquire()
     run.prepare_outputs()
     (outcome,) = GroupRunner(plan.groups[0], last=True, settings=run.settings).run(
@@ -75,4 +103,17 @@ def test_a_file_is_forced_to_disk_before_it_is_reported_where_a_run_may_outlive_
     inode = Path(file.temporary).stat().st_ino
     run.close()
 
-    assert (inode in forced) is not one_machine
+    assert (inode in forced) is forces
+
+
+@pytest.mark.parametrize("durable", [True, False])
+def test_a_local_run_forces_its_files_if_it_is_asked_to(tmp_path, forced, durable):
+    write_documents(tmp_path / "in" / "a.jsonl", [{"text": "a"}])
+    stages = [JsonlReader(str(tmp_path / "in")), JsonlWriter(str(tmp_path / "out"))]
+    executor = LocalExecutor(num_workers=0, durable=durable)
+    Pipeline("copy", stages=stages).run(executor, checkpoint_path=tmp_path / "run")
+    (output,) = (tmp_path / "out").glob("*.jsonl")
+
+    assert (output.stat().st_ino in forced) is durable
+    assert (tmp_path / "run" / "ledger.jsonl").stat().st_ino in forced
+    assert ((tmp_path / "run" / "start").read_text() == ON_DISK) is durable

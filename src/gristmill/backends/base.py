@@ -2,7 +2,7 @@
 
 import contextlib
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -48,8 +48,11 @@ class BaseExecutor:
         """Raise ConfigError if the plan can never run here (more GPUs than there are, ...)."""
 
     @contextlib.contextmanager
-    def kept_ready(self) -> Iterator["BaseExecutor"]:
-        """Yield an executor for several runs in a row, which may keep between them what takes time to start."""
+    def kept_ready(self, imports: Sequence[str] = ()) -> Iterator["BaseExecutor"]:
+        """Yield an executor for several runs in a row, which may keep between them what takes time to start.
+
+        `imports` are modules all of them will need: it may import them ahead, while the caller does.
+        """
         yield self
 
     def execute(self, plan: Plan, options: RunOptions) -> RunResult:

@@ -1,7 +1,7 @@
-"""`Commits`: what is done is written down, then visible. The same on every executor.
+"""`Commits`: what is done is on record, then visible. The same on every executor.
 
-A ledger line is written before the files it names get their final names (`run_directory.py` says why). Lines that wait
-are written together, because a disk they are forced to takes as long for one as for a hundred.
+A ledger line is forced to disk before the files it names get their final names (`run_directory.py` says why). Lines
+that wait are forced together, because a disk takes as long for one as for a hundred.
 """
 
 import time
@@ -11,7 +11,7 @@ from gristmill.backends.run_directory import RunDirectory
 from gristmill.engine.ledger import CommitRecord
 from gristmill.storage.atomic_write import publish
 
-COMMIT_S = 0.05  # lines of this long are written together
+COMMIT_S = 0.05  # lines of this long are forced to disk together
 
 
 class Commits:

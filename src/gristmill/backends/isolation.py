@@ -85,7 +85,7 @@ class Isolation:
                 return None  # a stage that ends its process on anything would do so on an empty batch, and be condemned
             self._leave_crumb(index, 0, task.num_items)
             good = _without(task, bad)
-            trial = StageContext(context.session, context.attempt, context.keep_rejects)
+            trial = context.another(context.attempt)
             try:
                 made = self._process(self._stages[index], good, trial)
             except StageRaised as raised:

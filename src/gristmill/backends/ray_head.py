@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator
 from enum import IntEnum
 
-REACH_S = 5.0  # a head answers in milliseconds, from another continent in a second
+REACH_S = 10.0  # a head answers in milliseconds, from another continent in a second, a very busy one later
 PORTS = "a head's own port is 6379 unless it was given another; 10001 is Ray Client's, 8265 the dashboard's"
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 CALL = {
@@ -71,7 +71,7 @@ def _frame(kind: Kind, flags: int, stream: int, body: bytes) -> bytes:
 
 
 def _frames(caller: socket.socket, deadline: float) -> Iterator[tuple[int, int, bytes]]:
-    """What somebody sends, as type, flags and body, until it ends, makes no sense, or there is no time left."""
+    """What somebody sends, as type, flags and body, until it ends or makes no sense; TimeoutError if it takes long."""
     got = b""
     while True:
         size = FRAME_HEADER + int.from_bytes(got[:3], "big")
@@ -82,22 +82,27 @@ def _frames(caller: socket.socket, deadline: float) -> Iterator[tuple[int, int, 
             got = got[size:]
             continue
         caller.settimeout(max(0.001, deadline - time.monotonic()))
-        try:
-            more = caller.recv(1 << 16)
-        except TimeoutError:
-            more = b""
+        more = caller.recv(1 << 16)
         if not more:
             return
         got += more
 
 
 def _problem_with_answer(frames: Iterator[tuple[int, int, bytes]]) -> str:
-    first = next(frames, None)
-    if first is None or first[0] != Kind.SETTINGS:
+    greeted = False
+    try:
+        for kind, flags, body in frames:
+            if not greeted and kind != Kind.SETTINGS:
+                break
+            greeted = True
+            if kind == Kind.DATA or (kind == Kind.HEADERS and UNAUTHENTICATED in body):
+                return ""
+            if kind in (Kind.RST_STREAM, Kind.GOAWAY) or (kind == Kind.HEADERS and flags & END_STREAM):
+                break
+    except TimeoutError:
+        if greeted:
+            late = f"has not answered within {REACH_S:g} s: a Ray head with too much to do, or none"
+            return f"a server that speaks gRPC, as Ray does, and {late} ({PORTS})"
+    if not greeted:
         return f"somebody who does not speak as Ray does ({PORTS})"
-    for kind, flags, body in frames:
-        if kind == Kind.DATA or (kind == Kind.HEADERS and UNAUTHENTICATED in body):
-            return ""
-        if kind in (Kind.RST_STREAM, Kind.GOAWAY) or (kind == Kind.HEADERS and flags & END_STREAM):
-            break
     return f"a server that speaks gRPC, as Ray does, and is no Ray head ({PORTS})"

@@ -46,12 +46,10 @@ class Ending:
 class Run:
     """One execution of one plan."""
 
-    def __init__(
-        self, plan: Plan, options: RunOptions, *, ignore_failures: bool = False, one_machine: bool = False
-    ) -> None:
+    def __init__(self, plan: Plan, options: RunOptions, *, ignore_failures: bool = False, forces: bool = False) -> None:
         self.plan = plan
         self.options = options
-        self.forces = not one_machine  # a run on one machine ends with it, and the next looks what became of its files
+        self.forces = forces  # files to disk: a run on several machines goes on when one of them stops
         self.max_quarantined = None if ignore_failures else options.max_quarantined
         self.keeps_directory = True
         self.session = os.urandom(6).hex()
@@ -136,6 +134,7 @@ class Run:
         result = self.books.result(run_dir=self.directory.path, rejects_path=self.options.rejects_path)
         result.already_finished = True
         result.wall_s = time.monotonic() - self.started
+        result.messages = list(self.directory.messages)
         self._check_balance(result)
         self.directory.claim_staging(self._sinks())
         if self.directory.has_report():
@@ -164,7 +163,7 @@ class Run:
             raise Interrupted(self._interrupted())
         run_dir = self.directory.path if self.keeps_directory else None
         result = books.result(run_dir=run_dir, rejects_path=self.options.rejects_path)
-        result.messages = list(ending.messages)
+        result.messages = [*self.directory.messages, *ending.messages]
         result.efficiency = ending.efficiency
         result.wall_s = time.monotonic() - self.started
         if not self.keeps_directory:

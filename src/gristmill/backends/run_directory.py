@@ -2,7 +2,7 @@
 
     header.json    the plan's fingerprint, the stages' configurations, the input files: what a resumed run must equal
     ledger.jsonl   one line a committed source partition (engine/ledger.py); append-only, one writer
-    start          which start of which machine the files were written in (machine_start.py)
+    start          which start of which machine the files were written in (machine_start.py), or that they are on disk
     lock           held by the driver for as long as it lives
     status.json    the latest snapshot, for `gristmill status`
     metrics.jsonl  a snapshot every `logging_interval` seconds
@@ -11,11 +11,11 @@
     report.json    the books, when the run has ended
     measured.json  how fast its stages were, for `gristmill simulate`
 
-Publication order is the guarantee: a writer writes a temporary file, the ledger gets its line, then the file is
-renamed. A crash before the line leaves an orphan that the next run deletes; a crash after it leaves a rename that the
-next run does. When the machine itself stops, some of it may not have reached the disk, in any order: a run that finds
-itself after a restart looks at every committed file and does again what is not as it was written. Where a run outlives
-one of its machines (`forces`), files and lines are forced to disk before anybody relies on them.
+Publication order is the guarantee: a writer writes a temporary file, the ledger line is forced to disk, then the file
+is renamed. A crash before the line leaves an orphan that the next run deletes; a crash after it leaves a rename that
+the next run does. The files themselves are forced only where a run may go on without the machine that wrote them
+(`forces`). When the machine itself stops, some of the others may not have reached the disk: a run that finds itself
+after a restart looks at every committed file and does again what is not as it was written.
 """
 
 import contextlib
@@ -26,6 +26,7 @@ import os
 import shutil
 import time
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from gristmill import __version__
@@ -37,10 +38,12 @@ from gristmill.engine.plan import Plan
 from gristmill.errors import ConfigError, ResumeRefused
 from gristmill.metrics.snapshot import RunSnapshot
 from gristmill.stages.context import STAGING_DIR
-from gristmill.storage.atomic_write import checksum_of, publish, remove
-from gristmill.storage.file_system import file_system, is_url, plain
+from gristmill.storage.atomic_write import checksum_of, force_file, publish, remove
+from gristmill.storage.file_system import file_system, is_url
 from gristmill.tasks import StagedFile
 
+ON_DISK = "on disk"  # instead of a start: every file was forced
+LOOKERS = 8  # files looked at at a time
 SHOWN = 5  # differences named in a message
 SHOWN_CHARS = 80  # of each value
 LEFT_BY_A_RUN = (
@@ -55,14 +58,22 @@ LEFT_BY_A_RUN = (
 )
 
 
+def read_ledger(path: Path) -> dict[int, CommitRecord]:
+    """Return what a ledger says, the last word on each partition; nothing if it is not there."""
+    with contextlib.suppress(FileNotFoundError), path.open(encoding="utf-8", errors="replace") as file:
+        return ledger.replay(file)
+    return {}
+
+
 class RunDirectory:
     """One run directory, held by one driver."""
 
-    def __init__(self, path: Path, *, session: str, forces: bool = True) -> None:
+    def __init__(self, path: Path, *, session: str, forces: bool = False) -> None:
         self.path = path
         self.session = session
+        self.messages: list[str] = []  # what was found when the run was continued
         self._forces = forces
-        self._start = ""  # as noted in the directory, once it is
+        self._has_begun = False  # its first line is in the ledger
         self.quarantine = path / "quarantine"
         self._lock_fd = -1
         self._ledger_fd = -1
@@ -89,7 +100,7 @@ class RunDirectory:
 
     def clear(self) -> list[str]:
         """Forget an earlier run: its ledger, header, status and quarantine. Return its outputs and rejects."""
-        records = ledger.replay(self._ledger_lines()).values()
+        records = read_ledger(self.path / "ledger.jsonl").values()
         files = [file.final for record in records for file in (*record.files, *record.side_files)]
         published = [path for path in files if not path.startswith(f"{self.quarantine}/")]  # which goes as a whole
         for name in LEFT_BY_A_RUN:
@@ -100,17 +111,27 @@ class RunDirectory:
     def resume(self, plan: Plan, *, rejects_path: str | None) -> dict[int, CommitRecord]:
         """Return what an earlier run of the same plan has committed; refuse another plan's directory."""
         header = self._header(plan, rejects_path)
-        try:
-            before = json.loads((self.path / "header.json").read_text())
-        except FileNotFoundError:
+        records = read_ledger(self.path / "ledger.jsonl")
+        before = self._header_before()
+        if before is None:
+            if records:
+                raise ResumeRefused(
+                    f"{self.path}: expected header.json to say what was run here; it is missing or damaged. "
+                    "Choose another directory, or start over with fresh=True (--fresh)."
+                )
             self._write("header.json", json.dumps(header, indent=1))
-            before = header
-        if before != header:
+        elif before != header:
             raise ResumeRefused(_refusal(self.path, before, header))
-        records = ledger.replay(self._ledger_lines())
         self._ledger_fd = os.open(self.path / "ledger.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         self._cut_torn_line()
         return records
+
+    def _header_before(self) -> dict[str, object] | None:
+        # It is forced to disk with the first line of the ledger; before that a machine that stops may leave it empty.
+        with contextlib.suppress(FileNotFoundError, ValueError):
+            found: dict[str, object] = json.loads((self.path / "header.json").read_text())
+            return found
+        return None
 
     def _header(self, plan: Plan, rejects_path: str | None) -> dict[str, object]:
         return {
@@ -122,13 +143,6 @@ class RunDirectory:
             "partitions": len(plan.sources),
             "rejects_path": rejects_path,
         }
-
-    def _ledger_lines(self) -> Iterator[str]:
-        with (
-            contextlib.suppress(FileNotFoundError),
-            (self.path / "ledger.jsonl").open(encoding="utf-8", errors="replace") as file,
-        ):
-            yield from file
 
     def _cut_torn_line(self) -> None:
         text = (self.path / "ledger.jsonl").read_bytes()
@@ -151,19 +165,43 @@ class RunDirectory:
 
     def finish_publication(self, records: dict[int, CommitRecord]) -> dict[int, CommitRecord]:
         """Do the renames a crash has prevented. Return the records whose files are really there."""
-        restarted = bool(records) and self._noted_start() != machine_start()
-        sound = {}
-        for root, record in records.items():
-            outputs = [_publish_late(file) == file.num_bytes for file in record.files]
-            # Line numbers in quarantine files are filled in at the end of a run, which changes their size.
-            side = [_publish_late(file) is not None for file in record.side_files]
-            if restarted:
-                outputs += [_is_as_written(file) for file in record.files]
-                side += [_has_its_lines(file) for file in record.side_files]
-            if all(outputs) and all(side):
-                sound[root] = record
-        if restarted:
-            self._note_start()
+        sound = {root: record for root, record in records.items() if _is_published(record)}
+        if not records or self._noted_start() in (machine_start(), ON_DISK):
+            return sound
+        damaged = self._look_at(sound.values())
+        self._note_start(machine_start())
+        again = len(records) - len(sound.keys() - damaged)
+        self.messages.append(
+            f"{self.path}: the machine was restarted, or is another, since files were written; "
+            f"looked at those of {len(sound)} source partitions; {again} are done again"
+        )
+        return {root: record for root, record in sound.items() if root not in damaged}
+
+    def look_at_side_files(self, records: dict[int, CommitRecord]) -> dict[int, CommitRecord]:
+        """Return the records whose rejected and quarantined documents are there. Outputs may be gone, as planned."""
+        beside = {root: record._replace(files=()) for root, record in records.items()}
+        return {root: records[root] for root in self.finish_publication(beside)}
+
+    def _look_at(self, records: Iterable[CommitRecord]) -> set[int]:
+        """Read what was committed before the machine started; return whose files are not as they were written."""
+        files = [(record.root, file) for record in records for file in (*record.files, *record.side_files)]
+        with ThreadPoolExecutor(LOOKERS) as looking:
+            found = looking.map(self._is_as_written, (file for _, file in files))
+            return {root for (root, _), is_sound in zip(files, found, strict=True) if not is_sound}
+
+    def _is_as_written(self, file: StagedFile) -> bool:
+        """Whether a file has the content it was written with. If not it is removed: no later run takes it for whole."""
+        if is_url(file.final):
+            return True  # a store is not this machine's
+        try:
+            sound = checksum_of(file.final) == file.checksum or (
+                file.final.startswith(f"{self.quarantine}/") and _has_its_lines(file)
+            )
+        except OSError:  # of a disk that has suffered with the machine
+            sound = False
+        if not sound:
+            with contextlib.suppress(OSError):
+                remove(file.final)
         return sound
 
     def _noted_start(self) -> str:
@@ -171,21 +209,30 @@ class RunDirectory:
             return (self.path / "start").read_text()
         return ""
 
-    def _note_start(self) -> None:
-        """From now on, what the ledger names was written, or found to be whole, since the machine started."""
-        self._start = machine_start()
-        self._write("start", self._start)
+    def _note_start(self, start: str) -> None:
+        """From now on, all the ledger names was written, or found to be whole, since this start."""
+        self._write("start", start)
+        force_file(str(self.path / "start"))
+
+    def _begin(self) -> None:
+        """What a later run has to know about the lines of this one goes to disk before them."""
+        self._has_begun = True
+        noted = self._noted_start()
+        if not self._forces:
+            self._note_start(machine_start())
+        elif not noted:
+            self._note_start(ON_DISK)
+        force_file(str(self.path / "header.json"))
 
     def append(self, records: Iterable[CommitRecord]) -> None:
-        """Write ledger lines, all at once."""
-        if not self._start:
-            self._note_start()
+        """Write ledger lines and force them to disk, all at once."""
+        if not self._has_begun:
+            self._begin()
         text = "".join(ledger.encode(record) for record in records).encode()
         view = memoryview(text)
         while view:
             view = view[os.write(self._ledger_fd, view) :]
-        if self._forces:
-            os.fsync(self._ledger_fd)
+        os.fsync(self._ledger_fd)
 
     def write_status(self, snapshot: RunSnapshot) -> None:
         self._write("status.json", json.dumps({"pid": os.getpid(), **dataclasses.asdict(snapshot)}))
@@ -203,7 +250,9 @@ class RunDirectory:
 
     def has_report(self) -> bool:
         """Whether the run in this directory has come to its end, its books closed."""
-        return (self.path / "report.json").exists()
+        with contextlib.suppress(FileNotFoundError, ValueError):  # empty where the machine stopped just then
+            return bool(json.loads((self.path / "report.json").read_text()))
+        return False
 
     def remove_report(self) -> None:
         """The run goes on: what was reported about it is no longer so."""
@@ -237,26 +286,18 @@ def _publish_late(file: StagedFile) -> int | None:
     return None if found is None else found.size
 
 
-def _is_as_written(file: StagedFile) -> bool:
-    """Whether a published file has the content it was written with; if it has not, it is removed."""
-    if is_url(file.final) or not Path(plain(file.final)).exists():
-        return True  # what is missing has been seen, and a store is not this machine's
-    sound = checksum_of(file.final) == file.checksum
-    if not sound:
-        remove(file.final)  # so that a run without a restart before it does not take it for whole
-    return sound
+def _is_published(record: CommitRecord) -> bool:
+    """Do the renames that are still to be done; tell whether all files are there."""
+    outputs = [_publish_late(file) == file.num_bytes for file in record.files]
+    # Line numbers in quarantine files are filled in at the end of a run, which changes their size.
+    side = [_publish_late(file) is not None for file in record.side_files]
+    return all(outputs) and all(side)
 
 
 def _has_its_lines(file: StagedFile) -> bool:
-    """Whether a file of documents beside the output has all of them; if it has not, it is removed."""
-    path = Path(plain(file.final))
-    if is_url(file.final) or not path.exists():
-        return True
-    content = path.read_bytes()
-    sound = content.count(b"\n") == file.num_documents and b"\0" not in content  # pages never written are zeros
-    if not sound:
-        remove(file.final)
-    return sound
+    """Whether a file has as many documents as it was written with. Its line numbers may have been filled in since."""
+    content = Path(file.final).read_bytes()
+    return content.count(b"\n") == file.num_documents and b"\0" not in content  # pages never written are zeros
 
 
 def _refusal(path: Path, before: dict[str, object], now: dict[str, object]) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from gristmill.engine.plan import Group
 from gristmill.stages.context import Quarantined, Rejected, StageContext
-from gristmill.storage.atomic_write import remove, stage_file
+from gristmill.storage.atomic_write import force_file, remove, stage_file
 from gristmill.tasks import StagedFile
 
 if TYPE_CHECKING:
@@ -69,6 +69,8 @@ def _stage(
 ) -> StagedFile:
     final = f"{directory.rstrip('/')}/{file}"
     written = stage_file(context.staging_path(directory, file) or final, chunks)
+    if context.forces:
+        force_file(written.path)
     return StagedFile(written.path, final, written.num_bytes, documents, written.checksum)
 
 

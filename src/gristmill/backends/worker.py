@@ -23,7 +23,6 @@ from gristmill.metrics.stage_counts import StageCounts
 from gristmill.stages.base import JoinedStages, ProcessingStage
 from gristmill.stages.context import StageContext
 from gristmill.stages.worker_info import WorkerMetadata
-from gristmill.storage.atomic_write import force_file
 from gristmill.tasks import FileGroupTask, StagedFile, StagePerfStats, Task
 from gristmill.tasks.document_check import is_document_batch
 
@@ -69,7 +68,7 @@ class RunSettings:
     session: str = ""
     rejects_path: str | None = None
     quarantine_path: str | None = None
-    forces_files: bool = False  # to disk before they are reported, where the run may outlive this machine
+    forces: bool = False  # files to disk before they are reported
 
 
 def _no_crumb(stage: int, first_row: int, end_row: int) -> None:
@@ -98,7 +97,9 @@ class GroupRunner:
         # A stage with its own process_batch may do better with several; the others need not pay for a list.
         self._own_batch = [type(s).process_batch is not ProcessingStage.process_batch for s in self.stages]
         self._one_at_a_time = [False] * len(self.stages)
-        self._spare = StageContext(attempt="none")
+        self._spare = StageContext(
+            self.settings.session, "none", self.settings.rejects_path is not None, self.settings.forces
+        )
         self._joined = join_neighbours(self.stages)
         self._careful = Isolation(self.stages, self.settings.session, self._process, leave_crumb)
 
@@ -268,8 +269,7 @@ class GroupRunner:
     ) -> _Item:
         """Take an item through neighbours in one pass; should one raise, through one after another, to see which."""
         job, result = jobs[item.job], results[item.job]
-        session, keep = self.settings.session, self.settings.rejects_path is not None
-        contexts = [StageContext(session, str(job.attempt), keep) for _ in range(length)]
+        contexts = [self._spare.another(str(job.attempt)) for _ in range(length)]
         entered: list[tuple[float, int]] = []
 
         def enter(number: int, documents: int) -> None:
@@ -317,7 +317,7 @@ class GroupRunner:
         seconds = (time.perf_counter() - started) / len(items)
         for number, (item, output) in enumerate(zip(items, made, strict=True)):
             outputs = output if isinstance(output, list) else [] if output is None else [output]
-            own = StageContext(context.session, str(jobs[item.job].attempt), context.keep_rejects)
+            own = context.another(str(jobs[item.job].attempt))
             own.dropped = context.dropped_of.get(item.item_id, {})
             own.rejects = [r for r in context.rejects if r.documents.task_id == item.item_id]
             own.quarantined = context.quarantined if number == 0 else []
@@ -328,8 +328,7 @@ class GroupRunner:
         """A context for one call; the last one again if nobody has written in it."""
         attempt = str(job.attempt)
         if not self._spare.is_clean or self._spare.attempt != attempt:
-            keep = self.settings.rejects_path is not None
-            self._spare = StageContext(session=self.settings.session, attempt=attempt, keep_rejects=keep)
+            self._spare = self._spare.another(attempt)
         return self._spare
 
     def _process(self, stage: AnyStage, task: AnyTask, context: StageContext) -> Result:
@@ -384,18 +383,7 @@ class GroupRunner:
             number = result.notes.get((index, item.item_id), 0)
             result.notes[index, item.item_id] = number + 1
             name = f"{item.item_id}-{number:04d}"
-            written = self._side.write(index, name, item.item_id, context)
-            self._force(self.stages[index], written)
-            result.side_files += written
-
-    def _force(self, stage: AnyStage, files: Sequence[StagedFile]) -> None:
-        if not self.settings.forces_files:
-            return
-        try:
-            for file in files:
-                force_file(file.temporary)
-        except OSError as error:
-            raise StageRaised(stage, error) from error
+            result.side_files += self._side.write(index, name, item.item_id, context)
 
     def _account(
         self,
@@ -413,7 +401,6 @@ class GroupRunner:
         for task in outputs:
             _check_is_task(self.stages[index], task)
             if isinstance(task, FileGroupTask) and task.staged:
-                self._force(self.stages[index], task.staged)
                 result.files += task.staged
                 task.staged = ()
         counts = result.counts[index]

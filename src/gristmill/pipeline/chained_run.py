@@ -118,8 +118,9 @@ class ChainedRun:
             segment.acquire()
             try:
                 records = segment.resume(plan, rejects_path=self.options.rejects_path)
-                if number == len(plans):
-                    records = segment.finish_publication(records)
+                # What went through an exchange is removed when all is done.
+                look = segment.finish_publication if number == len(plans) else segment.look_at_side_files
+                records = look(records)
             finally:
                 segment.close()
             if len(records) < len(plan.sources):

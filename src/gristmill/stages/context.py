@@ -54,6 +54,7 @@ class StageContext:
     session: str = ""  # names the temporary directory of this execution; "" outside a run
     attempt: str = ""
     keep_rejects: bool = False
+    forces: bool = False  # files to disk before they are handed over
     dropped: dict[str, int] = field(default_factory=dict)  # reason -> documents
     dropped_of: dict[str, dict[str, int]] = field(default_factory=dict)  # task id -> the same, where a call has several
     rejects: list[Rejected] = field(default_factory=list)
@@ -64,6 +65,10 @@ class StageContext:
     def is_clean(self) -> bool:
         """Whether the stage reported nothing."""
         return not (self.dropped or self.quarantined or self.lines_read)
+
+    def another(self, attempt: str) -> "StageContext":
+        """An empty context of the same run."""
+        return StageContext(self.session, attempt, self.keep_rejects, self.forces)
 
     def take_over(self, other: "StageContext") -> None:
         """Add what another context of the same stage has recorded."""

@@ -24,6 +24,7 @@ NO_SUCH_CALL = ray_head._frame(
 )
 WANTS_A_TOKEN = NO_SUCH_CALL.replace(b"12", b"16")
 STRANGER = "somebody who does not speak as Ray does"
+LATE = "a server that speaks gRPC, as Ray does, and has not answered within 0.3 s: a Ray head with too much to do, or"
 NO_HEAD = "a server that speaks gRPC, as Ray does, and is no Ray head"
 
 
@@ -54,7 +55,6 @@ def server_that_says(answer, *, hangs_up):
         (b"SSH-2.0-OpenSSH_9.6\r\n", STRANGER),
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", STRANGER),
         (NO_SUCH_CALL, STRANGER),  # before any settings, it is no HTTP/2
-        (SETTINGS, NO_HEAD),
         (SETTINGS + NO_SUCH_CALL, NO_HEAD),
         (SETTINGS + ray_head._frame(Kind.RST_STREAM, 0, 1, bytes(4)), NO_HEAD),
         (SETTINGS + ray_head._frame(Kind.GOAWAY, 0, 0, bytes(8)), NO_HEAD),
@@ -64,6 +64,13 @@ def server_that_says(answer, *, hangs_up):
 def test_who_is_no_head_is_told_from_one(monkeypatch, answer, problem, hangs_up):
     monkeypatch.setattr(ray_head, "REACH_S", 0.3)  # how long somebody is waited for who says no more
     with server_that_says(answer, hangs_up=hangs_up) as port:
+        assert problem_at("127.0.0.1", port).startswith(problem)
+
+
+@pytest.mark.parametrize(("hangs_up", "problem"), [(True, NO_HEAD), (False, LATE)])
+def test_a_head_that_is_slow_is_told_from_who_is_none(monkeypatch, hangs_up, problem):
+    monkeypatch.setattr(ray_head, "REACH_S", 0.3)
+    with server_that_says(SETTINGS, hangs_up=hangs_up) as port:
         assert problem_at("127.0.0.1", port).startswith(problem)
 
 

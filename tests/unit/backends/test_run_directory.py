@@ -7,7 +7,7 @@ import pytest
 from tests.jsonl_files import write_documents
 
 from gristmill.backends.machine_start import machine_start
-from gristmill.backends.run_directory import RunDirectory
+from gristmill.backends.run_directory import ON_DISK, RunDirectory
 from gristmill.engine.ledger import CommitRecord
 from gristmill.errors import ConfigError, ResumeRefused
 from gristmill.metrics.stage_counts import StageCounts
@@ -34,10 +34,10 @@ def opened(tmp_path):
     """Open the directory as a driver does; all that were opened are closed at the end."""
     directories = []
 
-    def open_directory(the_plan=None, session="one"):
+    def open_directory(the_plan=None, session="one", *, forces=False):
         for earlier in directories:
             earlier.close()
-        directory = RunDirectory(tmp_path / "run", session=session)
+        directory = RunDirectory(tmp_path / "run", session=session, forces=forces)
         directories.append(directory)
         directory.acquire()
         return directory, directory.resume(the_plan or plan(), rejects_path=None)
@@ -162,6 +162,7 @@ def test_after_a_restart_a_file_that_is_not_as_it_was_written_is_done_again(open
     after_a_restart(tmp_path)
     assert directory.finish_publication(found) == {}
     assert not path.exists()
+    assert "looked at those of 1 source partitions; 1 are done again" in directory.messages[0]
     # The ledger still names it. A run that starts now must not take it for whole because there was no restart since.
     assert directory.finish_publication(opened()[1]) == {}
 
@@ -176,14 +177,73 @@ def test_after_a_restart_a_whole_file_counts_and_is_not_looked_at_again(opened, 
     assert path.read_bytes() == b"one\ntwo\n"
 
 
-@pytest.mark.parametrize(("left", "kept"), [(b"one\nTWO, numbered\n", True), (b"one\n", False), (b"o\0\n\n", False)])
-def test_after_a_restart_quarantined_documents_are_counted(opened, tmp_path, left, kept):
-    done, path = committed(opened()[0], tmp_path, b"one\ntwo\n", beside=True)
+@pytest.mark.parametrize(
+    ("where", "left", "kept"),
+    [
+        ("quarantine", b"one\nTWO, numbered\n", True),
+        ("quarantine", b"one\n", False),
+        ("quarantine", b"o\0\n\n", False),
+        ("rejects", b"one\nTWO, numbered\n", False),
+    ],
+)
+def test_after_a_restart_a_quarantine_file_has_its_documents_and_others_their_bytes(
+    opened, tmp_path, where, left, kept
+):
+    """Line numbers in quarantine files are filled in when a run ends."""
+    directory, _ = opened()
+    home = directory.quarantine if where == "quarantine" else tmp_path / "rejects"
+    home.mkdir()
+    done, path = committed(directory, home, b"one\ntwo\n", beside=True)
     path.write_bytes(left)
     after_a_restart(tmp_path)
     directory, found = opened()
 
     assert (directory.finish_publication(found) == {0: done}) is kept
+    assert path.exists() is kept
+
+
+def test_files_that_were_forced_to_disk_are_not_looked_at(opened, tmp_path):
+    done, path = committed(opened(forces=True)[0], tmp_path, b"one\ntwo\n")
+    assert (tmp_path / "run" / "start").read_text() == ON_DISK
+    path.write_bytes(b"two\none\n")  # as long: who looked would find it
+    directory, found = opened(forces=True)
+
+    assert directory.finish_publication(found) == {0: done}
+    assert directory.messages == []
+
+
+def test_files_of_a_run_that_was_forced_only_at_its_end_are_looked_at(opened, tmp_path):
+    committed(opened()[0], tmp_path, b"one\ntwo\n")
+    opened(forces=True)[0].append([record(1)])
+
+    assert (tmp_path / "run" / "start").read_text() == machine_start()
+
+
+@pytest.mark.parametrize("left", ["", None, '{"version'], ids=["empty", "missing", "cut"])
+def test_a_ledger_whose_header_was_lost_belongs_to_nobody(opened, tmp_path, left):
+    opened()[0].append([record(0)])
+    header = tmp_path / "run" / "header.json"
+    header.unlink() if left is None else header.write_text(left)
+
+    with pytest.raises(ResumeRefused, match=r"expected header\.json to say what was run here; .*fresh=True"):
+        opened()
+
+
+def test_a_run_that_has_committed_nothing_can_do_without_the_header_it_lost(opened, tmp_path):
+    opened()
+    (tmp_path / "run" / "header.json").write_text("")
+
+    assert opened()[1] == {}
+    assert json.loads((tmp_path / "run" / "header.json").read_text())["fingerprint"] == plan().fingerprint
+
+
+def test_a_report_that_was_lost_is_none(opened, tmp_path):
+    directory, _ = opened()
+    directory.write_report({"read": 1})
+    assert directory.has_report()
+
+    (tmp_path / "run" / "report.json").write_text("")
+    assert not directory.has_report()
 
 
 def test_a_line_of_the_ledger_that_was_lost_with_the_machine_is_as_if_never_written(opened, tmp_path):

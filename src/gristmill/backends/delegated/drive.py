@@ -26,7 +26,7 @@ POLL_S = 0.1
 
 def execute(plan: Plan, options: RunOptions, drive_run: Callable[[Run], Ending], *, ignore_failures: bool) -> RunResult:
     """Run a plan by whatever `drive_run` prepares: the engine, and a call of `drive`."""
-    run = Run(unite_streaming(plan), options, ignore_failures=ignore_failures)
+    run = Run(unite_streaming(plan), options, ignore_failures=ignore_failures, forces=True)
     try:
         return run.execute(drive_run)
     finally:

@@ -2,7 +2,7 @@
 
 import contextlib
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Self
 
 from gristmill.backends.base import BaseExecutor
@@ -17,8 +17,9 @@ class DelegatedExecutor(BaseExecutor):
     _office: "RegistrarOffice | None" = None
 
     @contextlib.contextmanager
-    def kept_ready(self) -> Iterator[Self]:
+    def kept_ready(self, imports: Sequence[str] = ()) -> Iterator[Self]:
         """Yield an executor whose runs share the process that keeps their books: one start less for each."""
+        del imports  # workers are the other engine's
         if self._office is not None:
             yield self
             return

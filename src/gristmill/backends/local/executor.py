@@ -4,7 +4,7 @@ import contextlib
 import copy
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -33,6 +33,8 @@ class LocalExecutor(BaseExecutor):
     `event_log`      record what `gristmill replay` needs in the run directory, if the run has one. On by default: it
                      costs 1 µs an event, and who needs it needs it afterwards. Off for billions of tiny tasks, as it
                      takes 45 bytes an event on disk
+    `durable`        wait until a file is on disk before it counts. Without it, what a machine that stops has not
+                     written is found and done again when the run is continued (docs/guide/runs-and-resume.md)
     """
 
     num_workers: int | None = None
@@ -47,6 +49,7 @@ class LocalExecutor(BaseExecutor):
     worker_restart_interval_m: float = 1.0
     worker_max_tasks: int | None = None
     event_log: bool = True
+    durable: bool = False
     _server: Server | None = field(default=None, init=False, repr=False, compare=False)  # of `kept_ready`
 
     def __post_init__(self) -> None:
@@ -71,12 +74,12 @@ class LocalExecutor(BaseExecutor):
             # CPUs are compressible: a stage that asks for more than there are runs alone, and slower.
 
     @contextlib.contextmanager
-    def kept_ready(self) -> Iterator[BaseExecutor]:
+    def kept_ready(self, imports: Sequence[str] = ()) -> Iterator[BaseExecutor]:
         """Yield an executor whose runs share a fork server: starting one takes 0.4 s of a core, forking it 5 ms."""
         if self.num_workers == 0 or self._server is not None:
             yield self
             return
-        server = launch()
+        server = launch(imports)
         server.is_kept = True
         ready = copy.copy(self)
         object.__setattr__(ready, "_server", server)  # frozen for everybody else

@@ -38,7 +38,7 @@ class LocalRun:
     def __init__(self, executor: "LocalExecutor", plan: Plan, options: RunOptions, server: Server | None) -> None:
         self.executor = executor
         self.server = server
-        self.run = Run(plan, options, ignore_failures=executor.ignore_failures, one_machine=True)
+        self.run = Run(plan, options, ignore_failures=executor.ignore_failures, forces=executor.durable)
         self.pool: Pool | None = None
         limit = executor.memory_limit
         self.memory_limit = default_limit() if limit is None else parse_size(limit, who="LocalExecutor: memory_limit")
@@ -93,6 +93,10 @@ class LocalRun:
         workers = self.executor.num_workers
         cpus = self.executor.cpus() if workers is None else max(workers, 1)
         limit, total = self.executor.memory_limit, self.memory_limit
+        if "pyarrow" in sys.modules:
+            import pyarrow as pa
+
+            pa.default_memory_pool().release_unused()  # what an earlier run in this process has left
         ours = self._standing_bytes(cpus)
         if limit is not None and total < ours:
             raise ConfigError(
@@ -103,10 +107,6 @@ class LocalRun:
 
     def _standing_bytes(self, cpus: int) -> int:
         """What is used before there is any data."""
-        if "pyarrow" in sys.modules:
-            import pyarrow as pa
-
-            pa.default_memory_pool().release_unused()  # what an earlier run in this process has left
         driver = resident_bytes([os.getpid()])
         if self.server is None:
             return driver

@@ -4,6 +4,7 @@ import os
 import socket
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gristmill.tasks.document_check import DOCUMENT_MODULE
@@ -33,11 +34,11 @@ class Server:
             self.process.wait()
 
 
-def launch() -> Server:
+def launch(imports: Sequence[str] = ()) -> Server:
     """Start a fork server; it imports while the driver goes on."""
     ours, theirs = socket.socketpair()
     # Loaded here, it will be wanted there.
-    modules = [WORKER_MODULE, DOCUMENT_MODULE] if DOCUMENT_MODULE in sys.modules else [WORKER_MODULE]
+    modules = [WORKER_MODULE, *([DOCUMENT_MODULE] if DOCUMENT_MODULE in sys.modules else []), *imports]
     # numpy's BLAS starts a thread per core when imported, and a process with threads must not be forked.
     environment = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", **os.environ}
     # What this process can import, that one must be able to: an editable install, a path set by hand.

@@ -2,7 +2,7 @@
 
 import contextlib
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Literal, Self
 
@@ -110,12 +110,13 @@ class RayActorPoolExecutor(BaseExecutor):
         return self._kept
 
     @contextlib.contextmanager
-    def kept_ready(self) -> Iterator[BaseExecutor]:
+    def kept_ready(self, imports: Sequence[str] = ()) -> Iterator[BaseExecutor]:
         """Yield an executor whose runs hand their actors on to the next: starting one takes a second of a core.
 
         A process then sees the stages of several runs. Workers that are to be replaced after a while, by
         `worker_max_lifetime_m` or `worker_max_tasks`, are not kept.
         """
+        del imports  # actors start when there is something for them to do
         if self._kept is not None:
             yield self
             return

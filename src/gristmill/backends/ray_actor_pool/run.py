@@ -31,7 +31,7 @@ class RayRun:
         if options.observer is None and executor.show_progress:
             options = replace(options, observer=SpokenProgress(plan.name, executor.progress_interval))
         self.config = executor.config
-        self.run = Run(plan, options, ignore_failures=self.config.ignore_failures)
+        self.run = Run(plan, options, ignore_failures=self.config.ignore_failures, forces=True)
         limit = self.config.memory_limit
         self.kept = executor.kept or KeptActors(keeps_workers=False)
         self.is_last = executor.kept is None

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from gristmill.kernels.arrow_arrays import from_bools
 from gristmill.stages.base import ProcessingStage
+from gristmill.stages.deduplication.array_files import write_array
 from gristmill.stages.deduplication.document_numbers import DocumentNumbers
 from gristmill.stages.worker_info import WorkerMetadata
 from gristmill.tasks import DocumentBatch
@@ -19,10 +20,7 @@ _END = np.uint64(2**64 - 1)  # closes the file, so that it is never empty and ca
 
 def write_removals(path: Path, removed: NDArray[np.uint64]) -> None:
     """Write the file `RemoveDocuments` reads; it appears whole or not at all."""
-    temporary = path.with_name(f".{path.name}.tmp")
-    with temporary.open("wb") as file:
-        np.save(file, np.append(np.sort(removed), _END))
-    temporary.replace(path)
+    write_array(path, np.append(np.sort(removed), _END))
 
 
 @dataclass(eq=False)

@@ -13,12 +13,14 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import pyarrow as pa
 import pytest
 
 from gristmill.backends.base import BaseExecutor
 from gristmill.backends.local import LocalExecutor
+from gristmill.backends.run_directory import ON_DISK
 from gristmill.backends.run_result import RunResult
 from gristmill.engine.plan import AnyTask
 from gristmill.errors import ConfigError, TooManyQuarantined
@@ -148,6 +150,8 @@ def curate(executor: BaseExecutor, corpus: Path, where: Path) -> Curated:
 class ExecutorContract:
     """Tests any executor has to pass. Define `make_executor`; all tests use one, kept ready between their runs."""
 
+    outlives_machines: ClassVar[bool] = True  # whether a run goes on when one of its machines stops
+
     @classmethod
     def make_executor(cls) -> BaseExecutor:
         """Return the executor under test."""
@@ -210,6 +214,11 @@ class ExecutorContract:
         assert last.state == "finished"
         assert (last.read, last.written, last.quarantined) == (result.read, result.written, result.quarantined)
         assert last.partitions_done == last.partitions_total
+
+    def test_files_are_on_disk_before_they_count_where_a_run_may_outlive_the_machine_that_wrote_them(
+        self, curated: Curated
+    ) -> None:
+        assert ((curated.run / "start").read_text() == ON_DISK) is self.outlives_machines
 
     def test_a_finished_run_is_not_done_again(self, executor: BaseExecutor, corpus: Path, curated: Curated) -> None:
         times = {path: path.stat().st_mtime_ns for path in curated.out.rglob("*")}

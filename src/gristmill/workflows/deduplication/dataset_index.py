@@ -15,7 +15,7 @@ import xxhash
 from gristmill.errors import ConfigError
 from gristmill.pipeline import Pipeline
 from gristmill.stages.text.io.writer import ArrowWriter
-from gristmill.storage.atomic_write import write_file
+from gristmill.storage.atomic_write import force_file, write_file
 from gristmill.workflows.deduplication.dedup_input import DedupInput
 from gristmill.workflows.deduplication.dedup_job import DedupJob
 
@@ -82,7 +82,9 @@ class DatasetIndex:
         part = self.own / self.dataset
         stages = [source.reader(stage.inputs()[1]), stage, ArrowWriter(str(part / "rows"))]
         line: list[AnyStage] = list(stages)  # type: ignore[arg-type]  # stages are invariant in their tasks
-        Pipeline("add_to_index", stages=line).run(job.executor, checkpoint_path=part / "run")
+        done = Pipeline("add_to_index", stages=line).run(job.executor, checkpoint_path=part / "run")
+        for file in done.output_files:
+            force_file(file)  # who consults an index does not continue the run that made it
         header = self.own / "header.json"
         if not header.exists():
             write_file(str(header), [json.dumps(self.header, indent=1).encode()])

@@ -6,14 +6,17 @@ read, hash ─▶ exchange by hash ─▶ who loses to whom ─▶ duplicates.pa
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
+from pathlib import Path
 
 from gristmill.backends.base import BaseExecutor, Observer
 from gristmill.backends.default_executor import default_executor
-from gristmill.engine.plan import AnyTask
+from gristmill.engine.plan import AnyStage, AnyTask
 from gristmill.errors import ConfigError
 from gristmill.pipeline.workflow import WorkflowBase, WorkflowRunResult
 from gristmill.stages.deduplication.keep_policy import KeepPolicy
 from gristmill.workflows.deduplication.ignored_options import warn_ignored
+
+IMPORTS = ["gristmill.stages.deduplication.exact.hash_documents"]  # and what comes with it: most of what workers need
 
 
 @dataclass
@@ -54,7 +57,7 @@ class ExactDeduplicationWorkflow(WorkflowBase):
 
     def __post_init__(self) -> None:
         self.output_path = str(self.output_path).rstrip("/")
-        self.keep_policy()  # says what is wrong with it
+        self._keep = KeepPolicy.parse(self.keep, who="ExactDeduplicationWorkflow")
         if not self.assign_id and self.id_field is None:
             raise ConfigError("ExactDeduplicationWorkflow: expected id_field where assign_id is False; got None")
         if self.index is not None and not self.perform_removal:
@@ -71,14 +74,41 @@ class ExactDeduplicationWorkflow(WorkflowBase):
     ) -> WorkflowRunResult:
         """Find the duplicates, write their list, and unless told otherwise write the documents that stay."""
         started = time.monotonic()
-        with (executor or default_executor()).kept_ready() as ready:
-            # Imported here, so that this process and those that have just been started import at the same time.
-            from gristmill.workflows.deduplication.exact_search import deduplicate
-
-            result = deduplicate(self, initial_tasks, ready, observer)
+        with (executor or default_executor()).kept_ready(IMPORTS) as ready:
+            result = self._run(initial_tasks, ready, observer, started)
         result.add_metadata("total_time", time.monotonic() - started)
         return result
 
-    def keep_policy(self) -> KeepPolicy:
-        """What `keep` stands for."""
-        return KeepPolicy.parse(self.keep, who=type(self).__name__)
+    def _run(
+        self,
+        initial_tasks: Sequence[AnyTask] | None,
+        executor: BaseExecutor,
+        observer: Observer | None,
+        started: float,
+    ) -> WorkflowRunResult:
+        # Imported here, so that this process and those just started import at the same time.
+        from gristmill.workflows.deduplication.dataset_index import DatasetIndex
+        from gristmill.workflows.deduplication.dedup_input import DedupInput, given_input
+        from gristmill.workflows.deduplication.dedup_job import open_job
+        from gristmill.workflows.deduplication.exact_search import ExactSearch, ExactSettings
+        from gristmill.workflows.deduplication.findings import Findings, remove_found
+
+        def for_index(source: DedupInput) -> AnyStage:
+            return settings.hashing(source, for_index=True)  # type: ignore[return-value]  # stages are invariant
+
+        run_dir = Path(self.output_path) / ".gristmill" / "exact"
+        who = type(self).__name__
+        options = self.input_filetype, self.input_blocksize, self.input_file_extensions, self.read_kwargs
+        source = DedupInput(who, given_input(who, self.input_path, initial_tasks), *options)
+        settings = ExactSettings(self._keep, self.text_field, self.id_field, self.normalize, self.total_nparts)
+        with open_job(source, self.output_path, run_dir, executor, observer, fresh=self.fresh) as job:
+            index = DatasetIndex(settings.for_index(), self.index, self.consult, self.output_path)
+            found = ExactSearch(job, settings, index.files(run_dir)).run()
+            ledger = run_dir / "identify" / "segment-1" / "ledger.jsonl"
+            findings = Findings(found, self.text_field, ledger, self.alarm_share, texts_are_equal=not self.normalize)
+            result = WorkflowRunResult("exact_deduplication", metadata=findings.write(job))
+            result.add_metadata("identification_time", time.monotonic() - started)
+            if self.perform_removal:
+                remove_found(job, findings, result, self.write_kwargs)
+                index.add(job, for_index)
+        return result

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gristmill.pipeline.workflow import WorkflowRunResult
+from gristmill.storage.atomic_write import write_file
 from gristmill.workflows.deduplication.dedup_job import DedupJob
 from gristmill.workflows.deduplication.duplicates_table import Duplicates, write_duplicates
 from gristmill.workflows.deduplication.report import make_report
@@ -39,9 +40,7 @@ class Findings:
             texts_are_equal=self.texts_are_equal,
         )
         report_path = Path(job.output_path) / REPORT_NAME
-        temporary = report_path.with_name(f".{REPORT_NAME}.tmp")
-        temporary.write_text(json.dumps(report, indent=1, ensure_ascii=False), encoding="utf-8")
-        temporary.replace(report_path)
+        write_file(str(report_path), [json.dumps(report, indent=1, ensure_ascii=False).encode()])
         return {
             "num_documents": report["documents"],
             "num_duplicates": len(self.duplicates),

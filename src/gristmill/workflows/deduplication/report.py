@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from gristmill.engine import ledger
+from gristmill.backends.run_directory import read_ledger
 from gristmill.stages.deduplication.document_numbers import OF_INDEX, SOURCE_SHIFT, source_of
 from gristmill.workflows.deduplication.dedup_input import DedupInput
 from gristmill.workflows.deduplication.dedup_job import DedupJob
@@ -99,9 +99,8 @@ def _number(value: object) -> int:
 def _read_by_file(source: DedupInput, ledger_path: Path) -> Counter[str]:
     """How many documents each file had, from the ledger of the first pipeline."""
     read: Counter[str] = Counter()
-    if ledger_path.exists():
-        for root, entry in ledger.replay(ledger_path.read_text(encoding="utf-8").splitlines(keepends=True)).items():
-            read[source.file_of(root)] += sum(counts.read for _, counts in entry.counts)
+    for root, entry in read_ledger(ledger_path).items():
+        read[source.file_of(root)] += sum(counts.read for _, counts in entry.counts)
     return read
 
 

@@ -17,6 +17,7 @@ from gristmill.errors import ConfigError
 from gristmill.kernels.arrow_arrays import from_numbers, to_numbers
 from gristmill.kernels.kmeans import fit
 from gristmill.pipeline.workflow import WorkflowBase, WorkflowRunResult
+from gristmill.stages.deduplication.array_files import write_array
 from gristmill.stages.deduplication.embeddings.extract_embeddings import ExtractEmbeddings, to_matrix
 from gristmill.stages.deduplication.embeddings.find_semantic_duplicates import (
     AssignClusters,
@@ -154,10 +155,7 @@ class SemanticDeduplicationWorkflow(WorkflowBase):
         """Write the centroids of a sample: every so-manieth embedding, so the same one each time."""
         sample = self._sample(files)
         centroids = fit(sample, self.n_clusters, seed=self.random_state, max_iter=self.max_iter, tol=self.tol)
-        temporary = path.with_name(f".{path.name}.tmp")
-        with temporary.open("wb") as file:
-            np.save(file, centroids)
-        temporary.replace(path)
+        write_array(path, centroids)
 
     def _sample(self, files: Sequence[str]) -> NDArray[np.float32]:
         total = sum(read_rows([file], ["doc"]).num_rows for file in files)

@@ -5,18 +5,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from gristmill.storage.atomic_write import force_file
+from gristmill.stages.deduplication.array_files import write_arrays
 
 
 def write_index(directory: Path, low: NDArray[np.uint64], high: NDArray[np.uint64]) -> None:
     """Write N ≥ 1 hashes; they appear whole or not at all. Positions are those of the arrays given."""
-    temporary = directory.with_name(f".{directory.name}.tmp")
-    temporary.mkdir(parents=True, exist_ok=True)
     order = np.lexsort((high, low))
-    for name, values in (("low", low[order]), ("high", high[order]), ("position", order.astype(np.int64))):
-        np.save(temporary / f"{name}.npy", values)
-        force_file(str(temporary / f"{name}.npy"))
-    temporary.rename(directory)
+    write_arrays(directory, {"low": low[order], "high": high[order], "position": order.astype(np.int64)})
 
 
 def find_in_index(directory: str, low: NDArray[np.uint64], high: NDArray[np.uint64]) -> NDArray[np.int64]:

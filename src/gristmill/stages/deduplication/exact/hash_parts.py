@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from gristmill.kernels.arrow_arrays import from_bools, from_numbers
 from gristmill.stages.base import ProcessingStage
+from gristmill.stages.deduplication.array_files import write_arrays
 from gristmill.stages.deduplication.document_numbers import DocumentNumbers
 from gristmill.stages.worker_info import WorkerMetadata
 from gristmill.tasks import DocumentBatch
@@ -69,13 +70,10 @@ class HashParts(ProcessingStage[DocumentBatch, DocumentBatch]):
 
 def write_parts(directory: Path, doc: NDArray[np.uint64], part: NDArray[np.int32]) -> None:
     """Write what `RemoveParts` reads, ordered by document; it appears whole or not at all."""
-    temporary = directory.with_name(f".{directory.name}.tmp")
-    temporary.mkdir(parents=True, exist_ok=True)
     order = np.lexsort((part, doc))
     # A last entry no document has, so that the files are never empty and can be mapped.
-    np.save(temporary / "doc.npy", np.append(doc[order], np.uint64(2**64 - 1)))
-    np.save(temporary / "part.npy", np.append(part[order], np.int32(0)))
-    temporary.rename(directory)
+    docs, parts = np.append(doc[order], np.uint64(2**64 - 1)), np.append(part[order], np.int32(0))
+    write_arrays(directory, {"doc": docs, "part": parts})
 
 
 @dataclass(eq=False)

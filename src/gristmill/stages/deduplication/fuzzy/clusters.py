@@ -6,6 +6,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from gristmill.stages.deduplication.array_files import write_arrays
+
 
 @dataclass(frozen=True)
 class Clusters:
@@ -31,11 +33,7 @@ class Clusters:
 
     def save(self, directory: Path) -> None:
         """Write the arrays below a directory, which appears whole or not at all."""
-        temporary = directory.with_name(f".{directory.name}.tmp")
-        temporary.mkdir(parents=True, exist_ok=True)
-        for own in fields(self):
-            np.save(temporary / f"{own.name}.npy", getattr(self, own.name))
-        temporary.rename(directory)
+        write_arrays(directory, {own.name: getattr(self, own.name) for own in fields(self)})
 
     @classmethod
     def load(cls, directory: str | Path) -> "Clusters":
