@@ -91,7 +91,8 @@ class Caretaker:
     def _recycle(self) -> None:
         """Replace workers that are too old, too large or used too often, the new one before the old one goes.
 
-        Of a group one at a time; those that are only old also `worker_restart_interval_s` apart.
+        Of a group one at a time; those that are only old also `worker_restart_interval_s` apart, and not while a group
+        waits for room: what is given up for it would go to somebody's replacement, again and again.
         """
         s = self.scheduler
         worn = self._first_worn()
@@ -110,6 +111,9 @@ class Caretaker:
         s, config = self.scheduler, self.scheduler.config
         lifetime = math.inf if config.worker_max_lifetime_s is None else config.worker_max_lifetime_s
         old_again_at = self._last_recycle + config.worker_restart_interval_s
+        waited_for = lifetime < math.inf and s.fleet.is_waited_for()
+        if waited_for:
+            lifetime = math.inf
         until = s.now + lifetime
         if until < math.inf or config.worker_memory_bytes is not None or config.worker_max_tasks is not None:
             for worker in self._replaceable():
@@ -117,7 +121,7 @@ class Caretaker:
                 if s.now > old_at or self._is_used_up(worker):
                     return worker
                 until = min(until, old_at)
-        self._none_worn_until = until
+        self._none_worn_until = -math.inf if waited_for else until
         return None
 
     def _replaceable(self) -> list[WorkerRecord]:

@@ -94,6 +94,10 @@ class Fleet:
         self.rescale_now = True
         self.scheduler.caretaker.worker_may_be_worn()
 
+    def is_waited_for(self) -> bool:
+        """Whether a group has work and nobody to do it: others have to make room for it."""
+        return any(group.queue and not group.crew.num_staying for group in self.scheduler.groups)
+
     # All of them
 
     def rescale_if_due(self) -> None:

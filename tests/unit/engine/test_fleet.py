@@ -2,6 +2,9 @@
 
 import itertools
 
+import pytest
+from tests.property.scripts import Fanning
+
 from gristmill.engine import commands as c
 from gristmill.engine import events as e
 from gristmill.engine import invariants
@@ -91,6 +94,23 @@ def test_recycled_workers_lose_nothing():
     run.check_books()
 
     assert len(started(run)) > 10
+
+
+@pytest.mark.parametrize("lifetime_s", [0.1, 0.3, 1.0])
+@pytest.mark.parametrize("seed", range(300, 308))
+def test_who_is_replaced_does_not_take_the_room_somebody_waits_for(lifetime_s, seed):
+    """Three groups of less than a GPU, and one that needs all of one of the two: it comes when others have gone."""
+    shapes = Resources(gpu_memory_gb=3), Resources(gpus=0.5), Resources(gpu_memory_gb=3), Resources(gpus=1)
+    groups = tuple(group(index, resources=shape) for index, shape in enumerate(shapes))
+    sizes = [55, 53, 12, 27, 50, 12, 44, 48, 7, 56, 60, 12]
+    config = SchedulerConfig(len(sizes), worker_max_lifetime_s=lifetime_s)
+    run = VirtualRun(groups, sizes, Fanning(seed), config=config)
+    run.join(gpu_memory_gb=(8.0, 5.5), memory_bytes=50)
+    while run.finish is None and run.now < 300:
+        run.next_step()
+
+    assert run.finish is not None
+    run.check_books()
 
 
 def test_the_workers_follow_the_measured_rates():
