@@ -8,6 +8,7 @@ from gristmill.backends.run_result import LazyTasks, RunResult
 from gristmill.engine.ledger import CommitRecord
 from gristmill.engine.plan import AnyTask, Plan
 from gristmill.metrics.stage_counts import StageCounts
+from gristmill.storage.atomic_write import whole_file
 from gristmill.tasks import FileGroupTask
 
 
@@ -76,6 +77,5 @@ def number_lines(records: Iterable[CommitRecord], quarantine_files: Iterable[str
                 entry["line"] += sum(count for first, count in blocks.items() if first < start)
                 entry["block_start"] = None
         text = "".join(json.dumps(entry, separators=(",", ":")) + "\n" for entry in entries)
-        temporary = file.with_name(f".{file.name}.tmp")
-        temporary.write_text(text)
-        temporary.replace(file)
+        with whole_file(file) as temporary:
+            temporary.write_text(text)

@@ -38,7 +38,7 @@ from gristmill.engine.plan import Plan
 from gristmill.errors import ConfigError, ResumeRefused
 from gristmill.metrics.snapshot import RunSnapshot
 from gristmill.stages.context import STAGING_DIR
-from gristmill.storage.atomic_write import checksum_of, force_file, publish, remove
+from gristmill.storage.atomic_write import checksum_of, force_file, publish, remove, whole_file
 from gristmill.storage.file_system import file_system, is_url
 from gristmill.tasks import StagedFile
 
@@ -211,8 +211,7 @@ class RunDirectory:
 
     def _note_start(self, start: str) -> None:
         """From now on, all the ledger names was written, or found to be whole, since this start."""
-        self._write("start", start)
-        force_file(str(self.path / "start"))
+        self._write("start", start, forced=True)
 
     def _begin(self) -> None:
         """What a later run has to know about the lines of this one goes to disk before them."""
@@ -258,10 +257,9 @@ class RunDirectory:
         """The run goes on: what was reported about it is no longer so."""
         (self.path / "report.json").unlink(missing_ok=True)
 
-    def _write(self, name: str, text: str) -> None:
-        temporary = self.path / f".{name}.tmp"
-        temporary.write_text(text)
-        temporary.replace(self.path / name)
+    def _write(self, name: str, text: str, *, forced: bool = False) -> None:
+        with whole_file(self.path / name, forced=forced) as temporary:
+            temporary.write_text(text)
 
     def close(self) -> None:
         """Remove what is temporary and let the directory go."""

@@ -5,6 +5,7 @@ it. In a run it is done by several: `stage_file` writes, `force_file` is called 
 and `publish` renames once the ledger says so.
 """
 
+import contextlib
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -61,6 +62,20 @@ def write_file(path: str, chunks: Iterable[Chunk], *, storage_options: StorageOp
         remove(temporary, storage_options=storage_options)
         raise
     return WrittenFile(path, written.num_bytes, written.checksum)
+
+
+@contextlib.contextmanager
+def whole_file(path: Path, *, forced: bool = False) -> Iterator[Path]:
+    """Yield where to write a file of this machine; it appears as `path` afterwards, or not at all if that failed."""
+    temporary = path.with_name(f".{path.name}.tmp")
+    try:
+        yield temporary
+        if forced:
+            force_file(str(temporary))
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
 
 
 def publish(temporary: str, final: str, *, storage_options: StorageOptions | None = None) -> None:

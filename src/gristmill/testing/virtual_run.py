@@ -26,6 +26,7 @@ from gristmill.stages.resources import Resources
 TICK_S = 0.1
 MIN_TICK_S = 0.001  # a wakeup may be a rounding error away
 STANDSTILL_S = 100.0  # this long without an event is a deadlock: longer than any pause
+CIRCLES_S = 2_000.0  # without a finished task, whatever else happens
 NOWHERE = -1  # where a name is, as opposed to data
 
 
@@ -315,13 +316,20 @@ class VirtualRun:
     # Time
 
     def run(self) -> c.Finish:
-        """Let everything happen in its own time until the run is over; EngineBug if it comes to a standstill."""
-        moved_at = self.now
+        """Let everything happen in its own time until the run is over; EngineBug if it comes to a standstill.
+
+        It may also run in circles: workers that come and go while no task is finished.
+        """
+        moved_at, done_at, done = self.now, self.now, -1
         while self.finish is None:
             if self.next_step():
                 moved_at = self.now
-            elif self.now - moved_at > STANDSTILL_S:
-                raise EngineBug(f"virtual run: expected progress; got none for {STANDSTILL_S:g} s: {self.picture()}")
+            now_done = sum(group.book.tasks for group in self.scheduler.groups)
+            if now_done != done:
+                done_at, done = self.now, now_done
+            if self.now - moved_at > STANDSTILL_S or self.now - done_at > CIRCLES_S:
+                since = self.now - done_at
+                raise EngineBug(f"virtual run: expected progress; got none for {since:g} s: {self.picture()}")
         return self.finish
 
     def next_step(self) -> bool:

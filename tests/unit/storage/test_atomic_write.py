@@ -4,7 +4,15 @@ import fsspec
 import pytest
 import xxhash
 
-from gristmill.storage.atomic_write import checksum_of, make_directory, publish, remove, stage_file, write_file
+from gristmill.storage.atomic_write import (
+    checksum_of,
+    make_directory,
+    publish,
+    remove,
+    stage_file,
+    whole_file,
+    write_file,
+)
 
 
 def test_a_file_is_written_with_its_size_and_checksum(tmp_path):
@@ -27,6 +35,22 @@ def test_large_and_small_chunks_make_one_file(tmp_path):
     assert (tmp_path / "a").read_bytes() == expected
     assert written.num_bytes == len(expected)
     assert written.checksum == checksum_of(str(tmp_path / "a")) == f"xxh3:{xxhash.xxh3_128_hexdigest(expected)}"
+
+
+@pytest.mark.parametrize("forced", [True, False])
+def test_a_file_written_by_others_appears_whole_or_not_at_all(tmp_path, forced):
+    with whole_file(tmp_path / "a", forced=forced) as temporary:
+        temporary.write_text("first")
+        assert not (tmp_path / "a").exists()
+
+    def begin():
+        with whole_file(tmp_path / "a", forced=forced) as temporary:
+            temporary.write_text("half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        begin()
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("a", "first")]
 
 
 def test_an_error_while_writing_leaves_the_old_file_and_nothing_else(tmp_path):

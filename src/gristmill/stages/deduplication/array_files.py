@@ -10,16 +10,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from gristmill.storage.atomic_write import force_file
+from gristmill.storage.atomic_write import whole_file
 
 
 def write_array(path: Path, array: NDArray[np.generic]) -> None:
     """Write one array, to be read by `np.load`."""
-    temporary = path.with_name(f".{path.name}.tmp")
-    with temporary.open("wb") as file:
+    with whole_file(path, forced=True) as temporary, temporary.open("wb") as file:
         np.save(file, array)
-    force_file(str(temporary))
-    temporary.replace(path)
 
 
 def write_arrays(directory: Path, arrays: Mapping[str, NDArray[np.generic]]) -> None:

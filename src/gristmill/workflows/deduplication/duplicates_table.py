@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gristmill.kernels.arrow_arrays import from_numbers
 from gristmill.stages.deduplication.document_numbers import OF_INDEX, SOURCE_SHIFT, source_of
-from gristmill.storage.atomic_write import force_file
+from gristmill.storage.atomic_write import whole_file
 from gristmill.tasks.text_columns import from_texts
 from gristmill.workflows.deduplication.dedup_input import DedupInput
 
@@ -71,8 +71,6 @@ def write_duplicates(table: pa.Table, directory: str | Path) -> str:
 
     path = Path(directory) / FILE_NAME
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.tmp")
-    pq.write_table(table, temporary)
-    force_file(str(temporary))
-    temporary.replace(path)
+    with whole_file(path, forced=True) as temporary:
+        pq.write_table(table, temporary)
     return str(path)
