@@ -14,6 +14,7 @@ from gristmill.backends.run_directory import ON_DISK
 from gristmill.backends.worker import GroupRunner, Job
 from gristmill.pipeline import Pipeline
 from gristmill.pipeline.compile import compile_plan
+from gristmill.stages.deduplication.exact.workflow import ExactDeduplicationWorkflow
 from gristmill.stages.exchange import Exchange
 from gristmill.stages.text.filters import ScoreFilter
 from gristmill.stages.text.filters.heuristic import WordCountFilter
@@ -50,7 +51,17 @@ def test_files_damaged_when_the_machine_stopped_are_written_again(tmp_path):
     assert any("3 are done again" in message for message in result.messages)
 
 
-def group_documents(work):
+def test_a_finished_run_says_that_its_files_were_looked_at(tmp_path):
+    write_documents(tmp_path / "in" / "a.jsonl", [{"text": "a"}])
+    copy_documents(tmp_path)
+    (tmp_path / "run" / "start").write_text("the start before this one")
+    result = copy_documents(tmp_path)
+
+    assert result.already_finished
+    assert any("looked at those of 1 source partitions; 0 are done again" in message for message in result.messages)
+
+
+def group_documents(work, executor=None):
     stages = [
         JsonlReader(str(work / "in")),
         ScoreFilter(WordCountFilter(min_words=2)),
@@ -58,7 +69,8 @@ def group_documents(work):
         JsonlWriter(str(work / "out")),
     ]
     pipeline = Pipeline("group", stages=stages)
-    return pipeline.run(LocalExecutor(num_workers=0), checkpoint_path=work / "run", rejects_path=str(work / "rejects"))
+    executor = executor or LocalExecutor(num_workers=0)
+    return pipeline.run(executor, checkpoint_path=work / "run", rejects_path=str(work / "rejects"))
 
 
 def test_what_a_finished_run_wrote_before_an_exchange_is_written_again_too(tmp_path):
@@ -70,7 +82,8 @@ def test_what_a_finished_run_wrote_before_an_exchange_is_written_again_too(tmp_p
     for segment in (1, 2):
         (tmp_path / "run" / f"segment-{segment}" / "start").write_text("the start before this one")
 
-    assert not group_documents(tmp_path).already_finished
+    result = group_documents(tmp_path)
+    assert not result.already_finished
     assert (outputs(tmp_path), rejects.read_bytes()) == expected
     assert group_documents(tmp_path).already_finished
 
@@ -117,3 +130,29 @@ def test_a_local_run_forces_its_files_if_it_is_asked_to(tmp_path, forced, durabl
     assert (output.stat().st_ino in forced) is durable
     assert (tmp_path / "run" / "ledger.jsonl").stat().st_ino in forced
     assert ((tmp_path / "run" / "start").read_text() == ON_DISK) is durable
+
+
+def test_what_nobody_looks_at_after_a_restart_is_forced(tmp_path, forced):
+    """What decides which files are looked at, and what lies between the pipelines of a workflow or outlives it."""
+    write_documents(tmp_path / "in" / "a.jsonl", [{"id": str(n), "text": f"text {n % 3}"} for n in range(6)])
+    out, index = tmp_path / "out", tmp_path / "index"
+    for _ in range(2):  # the second consults what the first has added
+        workflow = ExactDeduplicationWorkflow(
+            str(out), str(tmp_path / "in"), "jsonl", id_field="id", index=str(index), fresh=True
+        )
+        workflow.run(executor=LocalExecutor(num_workers=0))
+        out = tmp_path / "again"
+    names = ("duplicates.parquet", "report.json", ".gristmill/exact/removals.npy", ".gristmill/exact/remove/start")
+    expected = [tmp_path / "out" / name for name in (*names, ".gristmill/exact/remove/header.json")]
+    expected += [*index.glob("*/rows/*.arrow"), *(out / ".gristmill" / "exact" / "index").iterdir()]
+
+    assert len(expected) > len(names) + 4
+    assert [path for path in expected if path.stat().st_ino not in forced] == []
+
+
+def test_rejected_documents_are_forced_as_outputs_are(tmp_path, forced):
+    write_documents(tmp_path / "in" / "a.jsonl", [{"text": "one"}, {"text": "one two"}])
+    group_documents(tmp_path, LocalExecutor(num_workers=0, durable=True))
+    (rejects,) = (tmp_path / "rejects").glob("*.jsonl")
+
+    assert rejects.stat().st_ino in forced

@@ -202,6 +202,16 @@ def test_after_a_restart_a_quarantine_file_has_its_documents_and_others_their_by
     assert path.exists() is kept
 
 
+def test_after_a_restart_a_file_that_cannot_be_read_is_done_again(opened, tmp_path):
+    _, path = committed(opened()[0], tmp_path, b"one\ntwo\n", beside=True)
+    path.unlink()
+    path.mkdir()  # whoever reads it gets an OSError, as from a bad sector
+    after_a_restart(tmp_path)
+    directory, found = opened()
+
+    assert directory.finish_publication(found) == {}
+
+
 def test_files_that_were_forced_to_disk_are_not_looked_at(opened, tmp_path):
     done, path = committed(opened(forces=True)[0], tmp_path, b"one\ntwo\n")
     assert (tmp_path / "run" / "start").read_text() == ON_DISK

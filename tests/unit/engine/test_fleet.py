@@ -9,9 +9,11 @@ from gristmill.engine import commands as c
 from gristmill.engine import events as e
 from gristmill.engine import invariants
 from gristmill.engine.crew import WorkerState
+from gristmill.engine.fleet import Fleet
 from gristmill.engine.policies.rates import Prior
 from gristmill.engine.policies.recycling import own_limit
 from gristmill.engine.scheduler import Scheduler, SchedulerConfig
+from gristmill.errors import EngineBug
 from gristmill.stages.resources import Resources
 from gristmill.testing.virtual_run import Deed, VirtualRun, group
 
@@ -99,6 +101,15 @@ def test_recycled_workers_lose_nothing():
 @pytest.mark.parametrize("lifetime_s", [0.1, 0.3, 1.0])
 @pytest.mark.parametrize("seed", range(300, 308))
 def test_who_is_replaced_does_not_take_the_room_somebody_waits_for(lifetime_s, seed):
+    run = run_with_a_group_that_waits(lifetime_s, seed)
+    while run.finish is None and run.now < 300:
+        run.next_step()
+
+    assert run.finish is not None
+    run.check_books()
+
+
+def run_with_a_group_that_waits(lifetime_s, seed):
     """Three groups of less than a GPU, and one that needs all of one of the two: it comes when others have gone."""
     shapes = Resources(gpu_memory_gb=3), Resources(gpus=0.5), Resources(gpu_memory_gb=3), Resources(gpus=1)
     groups = tuple(group(index, resources=shape) for index, shape in enumerate(shapes))
@@ -106,11 +117,45 @@ def test_who_is_replaced_does_not_take_the_room_somebody_waits_for(lifetime_s, s
     config = SchedulerConfig(len(sizes), worker_max_lifetime_s=lifetime_s)
     run = VirtualRun(groups, sizes, Fanning(seed), config=config)
     run.join(gpu_memory_gb=(8.0, 5.5), memory_bytes=50)
-    while run.finish is None and run.now < 300:
-        run.next_step()
+    return run
 
-    assert run.finish is not None
-    run.check_books()
+
+@pytest.mark.slow
+def test_a_run_in_circles_is_reported(monkeypatch):
+    """With the rule above taken away, workers come and go and no task is finished."""
+    monkeypatch.setattr(Fleet, "is_waited_for", lambda _: False)
+    run = run_with_a_group_that_waits(0.3, 304)
+
+    with pytest.raises(EngineBug, match=r"^virtual run: expected progress; got none for 2\d{3}"):
+        run.run()
+
+
+def two_groups_on_one_gpu():
+    """A worker of the first group is at work and will soon be old; the second group has no room for one."""
+    groups = tuple(group(index, resources=Resources(gpus=1)) for index in range(2))
+    s = Scheduler(groups, SchedulerConfig(num_sources=2, worker_max_lifetime_s=10.0))
+    s.handle(e.NodeJoined(0, 2, (8.0,), 10**6))
+    items = tuple(e.SourceItem(index, f"p{index}", 1, index) for index in range(2))
+    s.handle(e.SourceListed(items), e.SourceExhausted(), e.WorkerReady(0))
+    return s
+
+
+def drained(commands):
+    return [command.worker for command in commands if isinstance(command, c.DrainWorker)]
+
+
+def test_an_old_worker_goes_while_another_group_has_no_worker_and_nothing_to_do():
+    assert drained(two_groups_on_one_gpu().handle(e.Ticked(10.5))) == [0]
+
+
+def test_an_old_worker_stays_while_another_group_waits_for_room_and_goes_afterwards():
+    s = two_groups_on_one_gpu()
+    first = next(iter(s.fleet.find(0).assigned))
+    s.handle(e.Ticked(1.0), e.TaskEmitted(0, first, e.Output(0, "p0.0", 1, 7)))
+    assert drained(s.handle(e.Ticked(10.5))) == []
+
+    s.handle(e.NodeJoined(1, 2, (8.0,), 10**6))  # room for the other, and nobody had to go
+    assert drained(s.handle(e.Ticked(11.0))) == [0]
 
 
 def test_the_workers_follow_the_measured_rates():
