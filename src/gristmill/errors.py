@@ -6,9 +6,14 @@
     │   └── ResumeRefused                       the run directory belongs to another plan or other inputs
     ├── MissingDependency (ImportError)     an optional package is needed and not installed
     ├── ReadError (OSError)                 a file cannot be read as what it claims to be
+    │   └── InputChanged                        it is not the file that was planned: shorter, newer, gone
+    ├── MachineError (OSError)              a disk or a store does not do what any pipeline needs of it
     ├── StageError (RuntimeError)           a stage broke its contract (returned the wrong type, ...)
     ├── RunFailed (RuntimeError)            the run could not finish
     │   ├── TooManyQuarantined                  it stopped at the limit, good documents are committed
+    │   ├── StageBroken                         no document passes a stage; nothing of it is committed
+    │   ├── MachineFailed                       disk full, store refuses: nothing is lost, run it again
+    │   ├── InputsChanged                       the rest is done; partitions of changed inputs are not
     │   └── Interrupted                         Ctrl-C: everything committed so far is kept
     └── EngineBug (AssertionError)          our own mistake: an invariant does not hold
 
@@ -44,6 +49,14 @@ class ReadError(GristmillError, OSError):
     """A file is damaged, or is not what its name says."""
 
 
+class InputChanged(ReadError):
+    """An input is not what it was when the run was planned: it shrank, grew, was replaced or is gone."""
+
+
+class MachineError(GristmillError, OSError):
+    """A file of the run itself cannot be written or read back. No document is to blame for it."""
+
+
 class StageError(GristmillError, RuntimeError):
     """A stage broke its contract with the engine."""
 
@@ -54,6 +67,20 @@ class RunFailed(GristmillError, RuntimeError):
 
 class TooManyQuarantined(RunFailed):
     """The run stopped because more documents failed than `max_quarantined` allows. `result` holds the books."""
+
+    result: object = None
+
+
+class StageBroken(RunFailed):
+    """A stage fails on everything: the message has its commonest errors, a traceback and a document."""
+
+
+class MachineFailed(RunFailed):
+    """A disk or a store failed. What is committed stays, nothing else counts, the same command goes on."""
+
+
+class InputsChanged(RunFailed):
+    """Some inputs changed while they were read. Everything else is committed. `result` holds the books."""
 
     result: object = None
 

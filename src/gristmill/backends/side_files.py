@@ -129,6 +129,7 @@ def _quarantine_line(stage: str, item_id: str, record: Quarantined) -> bytes:
         "row": record.row,
         "document_id": record.document_id,
         "num_documents": record.num_documents,
+        "lost_bytes": record.lost_bytes,
         "traceback": record.traceback,
         "document": record.document[:MAX_DOCUMENT_CHARS],
     }

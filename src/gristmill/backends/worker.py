@@ -376,7 +376,11 @@ class GroupRunner:
 
     def _note(self, index: int, item: _Item, context: StageContext, result: JobResult) -> None:
         """Take over what a call reported on the side."""
-        result.counts[index].quarantined += sum(record.num_documents for record in context.quarantined)
+        counts = result.counts[index]
+        for record in context.quarantined:
+            counts.quarantined += record.num_documents
+            counts.lost_parts += not record.num_documents
+            counts.lost_bytes += record.lost_bytes
         result.lines_read += [(path, start, count) for (path, start), count in context.lines_read.items()]
         if context.rejects or context.quarantined:
             # Counted for the stage, not for the group: a name is the same however stages are grouped.

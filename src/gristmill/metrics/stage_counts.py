@@ -18,36 +18,28 @@ class StageCounts(msgspec.Struct, array_like=True):
     quarantined: int = 0
     bytes_in: int = 0
     process_s: float = 0.0
+    lost_parts: int = 0  # files, or parts of files, that could not be read: nobody knows how many documents they held
+    lost_bytes: int = 0
     dropped: dict[str, int] = msgspec.field(default_factory=dict)  # reason -> documents
 
     def add(self, other: "StageCounts") -> None:
-        self.documents_in += other.documents_in
-        self.documents_out += other.documents_out
-        self.read += other.read
-        self.created += other.created
-        self.written += other.written
-        self.quarantined += other.quarantined
-        self.bytes_in += other.bytes_in
-        self.process_s += other.process_s
+        for name in _NUMBERS:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
         for reason, count in other.dropped.items():
             self.dropped[reason] = self.dropped.get(reason, 0) + count
 
     def subtract(self, other: "StageCounts") -> None:
         """Take back what was added."""
-        self.documents_in -= other.documents_in
-        self.documents_out -= other.documents_out
-        self.read -= other.read
-        self.created -= other.created
-        self.written -= other.written
-        self.quarantined -= other.quarantined
-        self.bytes_in -= other.bytes_in
-        self.process_s -= other.process_s
+        for name in _NUMBERS:
+            setattr(self, name, getattr(self, name) - getattr(other, name))
         for reason, count in other.dropped.items():
             self.dropped[reason] -= count
 
     def is_empty(self) -> bool:
         """Whether no document was counted."""
-        return not (self.documents_in or self.documents_out or self.read or self.quarantined or self.written)
+        return not (
+            self.documents_in or self.documents_out or self.read or self.quarantined or self.written or self.lost_parts
+        )
 
     @property
     def dropped_total(self) -> int:
@@ -61,6 +53,9 @@ class StageCounts(msgspec.Struct, array_like=True):
     @classmethod
     def from_json(cls, fields: dict[str, object]) -> "StageCounts":
         return cls(**fields)  # type: ignore[arg-type]  # written by to_json
+
+
+_NUMBERS = tuple(name for name in StageCounts.__struct_fields__ if name != "dropped")
 
 
 def balance(counts: list[StageCounts]) -> int:

@@ -44,7 +44,8 @@ class Quarantined:
     block_start: int = 0
     row: int | None = None
     traceback: str = ""
-    num_documents: int = 1  # more when a batch could not be taken apart
+    num_documents: int = 1  # more when a batch could not be taken apart; 0 where nobody can know (see lost_bytes)
+    lost_bytes: int = 0  # of a file, or a part of one, that cannot be read: how many documents it holds is unknown
 
 
 @dataclass

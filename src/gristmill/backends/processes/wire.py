@@ -7,7 +7,9 @@ them, except those of a run's final tasks.
 
 import mmap
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
+
+import msgspec
 
 from gristmill.backends.processes import shared_memory
 from gristmill.engine.commands import Assignment, Care
@@ -17,7 +19,7 @@ from gristmill.tasks.serialization import dump, dumped_size, load, write_into
 
 INLINE_BYTES = 1 << 15  # up to here a copy through the socket is cheaper than a block of its own (measured: ~40 µs)
 
-WireCounts = tuple[int, int, int, int, int, int, int, float, dict[str, int]]
+WireCounts = tuple[Any, ...]  # the fields of StageCounts, in their order
 
 
 class BlockLost(Exception):  # not an error: the scheduler has the task made again
@@ -72,17 +74,7 @@ def to_wire(assignment: Assignment, parcel: Parcel) -> tuple[object, ...]:
 
 
 def counts_to_wire(counts: StageCounts) -> WireCounts:
-    return (
-        counts.documents_in,
-        counts.documents_out,
-        counts.read,
-        counts.created,
-        counts.written,
-        counts.quarantined,
-        counts.bytes_in,
-        counts.process_s,
-        counts.dropped,
-    )
+    return msgspec.structs.astuple(counts)
 
 
 def counts_from_wire(wire: WireCounts) -> StageCounts:
