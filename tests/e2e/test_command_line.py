@@ -249,7 +249,28 @@ def own_recipe(work, stage):
         'name: own\nstages:\n- JsonlReader: {file_paths: "${input}"}\n'
         f'- own_stages.{stage}\n- JsonlWriter: {{path: "${{output}}"}}\n'
     )
-    return ("run", "own.yaml", "--input", "raw", "--output", "clean")
+    return ("run", "own.yaml", "--input", "raw", "--output", "clean", "--allow-module", "own_stages")
+
+
+VALUE = 'JsonlReader: {file_paths: raw, blocksize: {_target_: subprocess.getoutput, cmd: "touch PWNED"}}'
+
+
+@pytest.mark.parametrize(
+    ("command", "stage"),
+    [
+        *((command, VALUE) for command in ("plan", "run", "slurm", "score")),
+        ("plan", "_target_: subprocess.Popen\n  args: [touch, PWNED]"),
+        ("plan", "_target_: evil.Stage"),
+    ],
+)
+def test_a_recipe_of_a_stranger_runs_nothing_and_the_answer_says_how_to_allow_it(work, command, stage):
+    (work / "evil.py").write_text("import pathlib\npathlib.Path('PWNED').touch()")
+    (work / "r.yaml").write_text(f"name: r\nstages:\n- {stage}\n- JsonlWriter: {{path: '${{output}}'}}\n")
+    done = gristmill(command, "r.yaml", "--output", "clean", cwd=work)
+
+    assert done.returncode == 2
+    assert "--allow-module " + ("evil" if "evil" in stage else "subprocess") in done.stderr
+    assert not (work / "PWNED").exists()
 
 
 def test_a_stage_of_the_users_own_runs_in_the_workers(work):

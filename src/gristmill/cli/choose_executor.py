@@ -1,6 +1,6 @@
 """`choose_executor`: where a recipe or a workflow runs, from the options and from the recipe."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ def choose_executor(
     name: str | None = None,
     workers: int | None = None,
     memory_limit: str | None = None,
+    allow_modules: Sequence[str] = (),
 ) -> "BaseExecutor":
     """Return the executor the options ask for, else the recipe's, else the default. Options win over the recipe."""
     from gristmill.backends.base import BaseExecutor
@@ -25,11 +26,15 @@ def choose_executor(
 
     given = {"num_workers": workers, "memory_limit": memory_limit}
     parameters = {key: value for key, value in given.items() if value is not None}
-    chosen = recipe.build_executor(values or {}) if name is None and recipe is not None else None
+    chosen = None
+    if name is None and recipe is not None:
+        chosen = recipe.build_executor(values or {}, allow_modules=allow_modules)
     if chosen is not None and parameters:
         chosen = _changed(chosen, parameters)
     if chosen is None:
-        chosen = construct(find_executor(name or "local", who="--executor"), parameters, who="gristmill")
+        # Whoever types the path of an executor trusts it.
+        found = find_executor(name or "local", who="--executor", allow_modules=[(name or "").rpartition(".")[0]])
+        chosen = construct(found, parameters, who="gristmill")
     if not isinstance(chosen, BaseExecutor):
         raise ConfigError(f"--executor: expected a BaseExecutor; got {chosen!r}")
     return chosen

@@ -1,4 +1,4 @@
-"""Options that several commands share, declared once so that they read and behave the same everywhere."""
+"""The options of commands, declared once so that they read and behave the same everywhere."""
 
 from typing import Annotated
 
@@ -24,6 +24,26 @@ MemoryLimit = Annotated[
 ]
 ExecutorName = Annotated[
     str | None, typer.Option("--executor", metavar="NAME", help="Where to run: local, or a dotted path.")
+]
+AllowModules = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-module",
+        metavar="NAME",
+        help="Let the recipe use the stages, filters and functions of this module; may be repeated.",
+        show_default=False,
+    ),
+]
+Sample = Annotated[int | None, typer.Option(metavar="N", min=1, help="Run on the first N documents only.")]
+ShardOf = Annotated[
+    str | None, typer.Option(metavar="K/N", help="Run part K of N of the input, from 0, in a directory of its own.")
+]
+Rejects = Annotated[str | None, typer.Option(metavar="DIR", help="Keep dropped documents here.")]
+RunDir = Annotated[
+    str | None, typer.Option(metavar="DIR", help="Ledger, state, quarantine. Default: OUTPUT/.gristmill")
+]
+MaxQuarantined = Annotated[
+    str | None, typer.Option(metavar="X", help="Documents (100) or share (0.01, 1%) that may fail.")
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON, last line of stdout.")]

@@ -5,7 +5,17 @@ from typing import Annotated
 
 import typer
 
-from gristmill.cli.options import Debug, ExecutorName, Inputs, MemoryLimit, Output, RecipeArgument, Settings, Workers
+from gristmill.cli.options import (
+    AllowModules,
+    Debug,
+    ExecutorName,
+    Inputs,
+    MemoryLimit,
+    Output,
+    RecipeArgument,
+    Settings,
+    Workers,
+)
 
 
 def plan(
@@ -16,6 +26,7 @@ def plan(
     workers: Workers = None,
     memory_limit: MemoryLimit = None,
     executor: ExecutorName = None,
+    allow_module: AllowModules = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the plan as one line of JSON.")] = False,
     debug: Debug = False,
 ) -> None:
@@ -27,8 +38,11 @@ def plan(
 
     found = find_recipe(recipe)
     values = recipe_values(inputs or [], output, settings or [])
-    chosen = choose_executor(found, values, name=executor, workers=workers, memory_limit=memory_limit)
-    made = found.build(values).plan(executor=chosen)
+    allowed = allow_module or []
+    chosen = choose_executor(
+        found, values, name=executor, workers=workers, memory_limit=memory_limit, allow_modules=allowed
+    )
+    made = found.build(values, allow_modules=allowed).plan(executor=chosen)
     if not as_json:
         typer.echo(made.describe())
         return

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gristmill.cli.options import Debug, RecipeArgument
+from gristmill.cli.options import AllowModules, Debug, RecipeArgument
 from gristmill.errors import ConfigError, nearest
 
 if TYPE_CHECKING:
@@ -29,27 +29,29 @@ def rethreshold(
     output: Annotated[
         str | None, typer.Option("--output", "-o", metavar="DIR", help="Write what is kept, as JSONL.")
     ] = None,
+    allow_module: AllowModules = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as one line of JSON.")] = False,
     debug: Debug = False,
 ) -> None:
     """Apply a recipe's thresholds, or others, to scores; count what each rule would drop."""
     from gristmill.workflows.thresholds import apply_rules, kept_pipeline
 
-    rules = _changed(_rules(recipe), thresholds or [])
-    outcome = apply_rules(scored, rules, against=None if against is None else _rules(against))
+    rules = _changed(_rules(recipe, allow_module or []), thresholds or [])
+    others = None if against is None else _rules(against, allow_module or [])
+    outcome = apply_rules(scored, rules, against=others)
     if output is not None:
         kept_pipeline(scored, rules, output).run(checkpoint_path=f"{output.rstrip('/')}/.gristmill")
     here = f"{recipe} as changed" if thresholds else recipe
     typer.echo(json.dumps(asdict(outcome), ensure_ascii=False) if as_json else _words(outcome, here, against))
 
 
-def _rules(recipe: str) -> "list[Rule]":
+def _rules(recipe: str, allow_modules: Sequence[str]) -> "list[Rule]":
     from gristmill.config.shipped import find_recipe
     from gristmill.workflows.thresholds import rules_of
 
     found = find_recipe(recipe)
     values = dict.fromkeys(found.variable_names() - set(found.variables or {}), PLACE)
-    return rules_of(found.build(values))
+    return rules_of(found.build(values, allow_modules=allow_modules))
 
 
 def _changed(rules: "list[Rule]", thresholds: Sequence[str]) -> "list[Rule]":

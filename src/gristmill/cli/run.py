@@ -1,21 +1,27 @@
 """`gristmill run`: build a recipe's pipeline, run it with live progress, say in words what happened."""
 
 import json
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, cast
 
 import typer
 
 from gristmill.cli.options import (
+    AllowModules,
     AsJson,
     Debug,
     ExecutorName,
     Fresh,
     Inputs,
+    MaxQuarantined,
     MemoryLimit,
     Output,
     Quiet,
     RecipeArgument,
+    Rejects,
+    RunDir,
+    Sample,
     Settings,
+    ShardOf,
     Workers,
 )
 from gristmill.errors import ConfigError, TooManyQuarantined
@@ -34,37 +40,35 @@ def run(
     workers: Workers = None,
     memory_limit: MemoryLimit = None,
     executor: ExecutorName = None,
-    sample: Annotated[int | None, typer.Option(metavar="N", min=1, help="Run on the first N documents only.")] = None,
-    shard: Annotated[
-        str | None, typer.Option(metavar="K/N", help="Run part K of N of the input, from 0, in a directory of its own.")
-    ] = None,
-    rejects: Annotated[str | None, typer.Option(metavar="DIR", help="Keep dropped documents here.")] = None,
-    run_dir: Annotated[
-        str | None, typer.Option(metavar="DIR", help="Ledger, state, quarantine. Default: OUTPUT/.gristmill")
-    ] = None,
+    allow_module: AllowModules = None,
+    sample: Sample = None,
+    shard: ShardOf = None,
+    rejects: Rejects = None,
+    run_dir: RunDir = None,
     fresh: Fresh = False,
-    max_quarantined: Annotated[
-        str | None, typer.Option(metavar="X", help="Documents (100) or share (0.01, 1%) that may fail.")
-    ] = None,
+    max_quarantined: MaxQuarantined = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
     """Run a recipe. The same command again continues a run that was stopped."""
-    from gristmill.cli.recipe_values import recipe_values
     from gristmill.config.shipped import find_recipe
 
     found = find_recipe(recipe)  # first, so that a misspelt name is answered before anything heavy is loaded
     from gristmill.cli.choose_executor import choose_executor
     from gristmill.cli.progress import Progress
+    from gristmill.cli.recipe_values import recipe_values
 
     part = None if shard is None else _parse_shard(shard, output, sample, run_dir)
     output = output if part is None else part.output(str(output))
     values = recipe_values(inputs or [], output, settings or [])
     limit = parse_limit(max_quarantined)
-    chosen = choose_executor(found, values, name=executor, workers=workers, memory_limit=memory_limit)
+    allowed = allow_module or []
+    chosen = choose_executor(
+        found, values, name=executor, workers=workers, memory_limit=memory_limit, allow_modules=allowed
+    )
     directory = run_dir or default_run_dir(output)
-    pipeline = _part_of(found.build(values), directory, sample=sample, shard=part, fresh=fresh)
+    pipeline = _part_of(found.build(values, allow_modules=allowed), directory, sample=sample, shard=part, fresh=fresh)
     with Progress(quiet=quiet) as progress:
         try:
             result = pipeline.run(

@@ -5,7 +5,18 @@ from typing import Annotated
 
 import typer
 
-from gristmill.cli.options import AsJson, Debug, Fresh, Inputs, MemoryLimit, Quiet, RecipeArgument, Settings, Workers
+from gristmill.cli.options import (
+    AllowModules,
+    AsJson,
+    Debug,
+    Fresh,
+    Inputs,
+    MemoryLimit,
+    Quiet,
+    RecipeArgument,
+    Settings,
+    Workers,
+)
 
 
 def score(
@@ -15,6 +26,7 @@ def score(
     settings: Settings = None,
     workers: Workers = None,
     memory_limit: MemoryLimit = None,
+    allow_module: AllowModules = None,
     fresh: Fresh = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -31,8 +43,10 @@ def score(
     from gristmill.workflows.thresholds import score_pipeline
 
     values = recipe_values(inputs or [], output, settings or [])
-    pipeline = score_pipeline(found.build(values), output)
-    executor = choose_executor(found, values, name=None, workers=workers, memory_limit=memory_limit)
+    pipeline = score_pipeline(found.build(values, allow_modules=allow_module or []), output)
+    executor = choose_executor(
+        found, values, workers=workers, memory_limit=memory_limit, allow_modules=allow_module or []
+    )
     with Progress(quiet=quiet) as progress:
         result = pipeline.run(
             executor=executor, checkpoint_path=default_run_dir(output), fresh=fresh, observer=progress

@@ -47,11 +47,11 @@ def simulate(
 def _simulate_file(path: Path, *, as_json: bool) -> None:
     from gristmill.backends.simulated.simulation import Simulation
     from gristmill.backends.simulated.spec import SimulationSpec
-    from gristmill.config.load_yaml import load_yaml
+    from gristmill.config.load_yaml import load_yaml, read_yaml_file
 
     if not path.is_file():
         raise NoInputError(f"simulate: expected a file or the directory of a run; got {str(path)!r}")
-    result = Simulation(SimulationSpec.parse(load_yaml(path.read_text(), who=str(path)))).run()
+    result = Simulation(SimulationSpec.parse(load_yaml(read_yaml_file(path, who=str(path)), who=str(path)))).run()
     typer.echo(json.dumps(_document(result)) if as_json else _words(result))
 
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gristmill.cli.options import Debug, ExecutorName, Inputs, Output, RecipeArgument, Settings
+from gristmill.cli.options import AllowModules, Debug, ExecutorName, Inputs, Output, RecipeArgument, Settings
 from gristmill.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ def slurm(
     output: Output = None,
     settings: Settings = None,
     executor: ExecutorName = None,
+    allow_module: AllowModules = None,
     nodes: Annotated[int, typer.Option(metavar="N", min=1, help="Nodes of one Ray cluster; 1 needs no Ray.")] = 1,
     array: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Split the input into N independent jobs instead.")
@@ -44,11 +45,12 @@ def slurm(
     from gristmill.config.shipped import find_recipe
     from gristmill.core.slurm_script import SlurmJob
 
-    find_recipe(recipe).build(recipe_values(inputs or [], output, settings or []))  # mistakes are found here, not there
+    values = recipe_values(inputs or [], output, settings or [])
+    find_recipe(recipe).build(values, allow_modules=allow_module or [])  # mistakes are found here, not there
     chosen = executor or (ON_SEVERAL_NODES if nodes > 1 else None)
     job = SlurmJob(
         name="gristmill",
-        command=_run_command(recipe, inputs or [], output, settings or [], chosen),
+        command=_run_command(recipe, inputs or [], output, settings or [], allow_module or [], chosen),
         nodes=nodes,
         time=time,
         partition=partition,
@@ -70,10 +72,15 @@ def slurm(
 
 
 def _run_command(
-    recipe: str, inputs: list[str], output: str | None, settings: list[str], executor: str | None
+    recipe: str,
+    inputs: list[str],
+    output: str | None,
+    settings: list[str],
+    allow_modules: list[str],
+    executor: str | None,
 ) -> tuple[str, ...]:
     words = ["gristmill", "run", recipe]
-    for name, values in (("input", inputs), ("set", settings)):
+    for name, values in (("input", inputs), ("set", settings), ("allow-module", allow_modules)):
         words += [f"--{name}={value}" for value in values]
     words += [f"--output={output}"] if output else []
     words += [f"--executor={executor}"] if executor else []

@@ -17,7 +17,8 @@ def stages(
     from gristmill.config.catalog import stages as known_stages
 
     if name is not None:
-        typer.echo(describe_class(find_class(name, who="gristmill stages")))
+        typed = [name.rpartition(".")[0]]  # whoever types the path of a class may have its module imported
+        typer.echo(describe_class(find_class(name, who="gristmill stages", allow_modules=typed)))
         return
     parts = {
         "Filters, for ScoreFilter": filters(),

@@ -1,12 +1,17 @@
-"""The names recipes may use without a dotted path, and where the classes behind them are defined.
+"""The names recipes may use, and where the classes behind them are defined.
 
-The modules are imported when a name is first looked up, not before: `gristmill --help` needs none of them.
+A recipe is data: what it names is one of our stages, filters, modifiers, rule sets and executors, or is defined in a
+module that the user, not the recipe, has named. That is decided by the name, before anything is imported.
+
+Our own modules are imported when a name is first looked up, not before: `gristmill --help` needs none of them.
 """
 
 import importlib
 import sys
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 
 from gristmill.backends.options import EXECUTORS
 from gristmill.errors import ConfigError, nearest
@@ -31,6 +36,8 @@ FILTER_MODULES = (
 )
 MODIFIER_MODULES = ("gristmill.stages.text.modifiers",)
 RULE_SET_MODULES = ("gristmill.stages.text.rules",)
+# Where a dotted path of a recipe may lead.
+OWN_MODULES = ("gristmill.stages", *(path.rpartition(".")[0] for path in EXECUTORS.values()))
 
 
 @cache
@@ -65,42 +72,49 @@ def rule_sets() -> dict[str, type]:
     return _public_classes(RULE_SET_MODULES, RuleSet)
 
 
-def find_class(name: str, *, who: str) -> type:
+def find_class(name: str, *, who: str, allow_modules: Sequence[str] = ()) -> type:
     """Return the stage, filter, modifier or rule set of this name, or the class at this dotted path."""
     if "." in name:
-        found = find_object(name, who=who)
+        found = find_object(name, who=who, allow_modules=allow_modules)
         if not isinstance(found, type):
-            raise ConfigError(f"{who}: expected {name!r} to be a class; got {found!r}")
+            raise ConfigError(f"{who}: expected {name!r} to be a class; got {found!r:.200}")
         return found
     from gristmill.stages.registry import stage_classes
 
-    known = {**stage_classes(), **stages(), **filters(), **modifiers(), **rule_sets()}
+    known = {**_users(stage_classes()), **_shipped()}
     if name not in known:
-        offered = [*stages(), *filters(), *modifiers(), *rule_sets()]
         raise ConfigError(
             f"{who}: expected the name of a stage, filter, modifier or rule set, or the dotted path of your own; "
-            f"got {name!r}{nearest(name, offered)}"
+            f"got {name!r}{nearest(name, _shipped())}"
         )
     return known[name]
 
 
-def find_executor(name: str, *, who: str) -> type:
+def find_executor(name: str, *, who: str, allow_modules: Sequence[str] = ()) -> type:
     """Return the executor class of this short name, class name or dotted path."""
     by_class = {path.rpartition(".")[2]: path for path in EXECUTORS.values()}
     path = EXECUTORS.get(name) or by_class.get(name) or name
     if "." not in path:
         known = [*EXECUTORS, *by_class]
         raise ConfigError(f"{who}: expected an executor ({', '.join(EXECUTORS)}); got {name!r}{nearest(name, known)}")
-    return find_class(path, who=who)
+    return find_class(path, who=who, allow_modules=allow_modules)
 
 
-def find_object(path: str, *, who: str) -> object:
-    """Return what a dotted path names, looking in the working directory too."""
+def find_object(path: str, *, who: str, allow_modules: Sequence[str] = ()) -> object:
+    """Return what a dotted path names, if a recipe may name it; nothing else is imported.
+
+    That is a stage, filter, modifier, rule set or executor of gristmill's, one that is defined in this process already,
+    and what is defined in a module of `allow_modules` or below one. Those are looked for in the working directory too.
+    """
     module_name, _, attribute = path.rpartition(".")
-    # Workers unpickle the user's classes by module name, so the directory has to stay on the path for the whole run.
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.insert(0, here)
+    allowed = _is_below(module_name, allow_modules)
+    if not allowed and not _is_below(module_name, OWN_MODULES):
+        return _defined_already(path, who)
+    if allowed:
+        # Workers unpickle the user's classes by module name, so the directory has to stay on the path for all of a run.
+        here = str(Path.cwd())
+        if here not in sys.path:
+            sys.path.insert(0, here)
     try:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
@@ -109,7 +123,80 @@ def find_object(path: str, *, who: str) -> object:
         raise ConfigError(
             f"{who}: expected {module_name!r} to define {attribute!r}; it does not{nearest(attribute, dir(module))}"
         )
-    return getattr(module, attribute)
+    found: object = getattr(module, attribute)
+    _check_may_be_named(found, path, allow_modules, who)
+    return found
+
+
+def _check_may_be_named(found: object, path: str, allow_modules: Sequence[str], who: str) -> None:
+    """Refuse what a module merely imported: a module that imports subprocess is not an offer to run commands."""
+    if _is_ours(found):
+        return
+    if not _is_below(path.rpartition(".")[0], allow_modules):
+        raise ConfigError(
+            f"{who}: expected a stage, filter, modifier or rule set; got {path!r}{_nearest_shipped(path)}"
+        )
+    home = getattr(found, "__module__", None) or ""
+    has_home = isinstance(found, type | FunctionType | BuiltinFunctionType | MethodType | ModuleType)
+    if _is_below(home, allow_modules) or not has_home:  # an object, as of functools.partial, was made where it is
+        return
+    raise ConfigError(
+        f"{who}: expected {path!r} to be defined in the modules named with --allow-module "
+        f"({', '.join(allow_modules)}); it comes from {home or 'elsewhere'!r}"
+    )
+
+
+def _defined_already(path: str, who: str) -> object:
+    """Return a class of the program that builds the recipe, or refuse the path and say how to allow it."""
+    for kind in _kinds():
+        for cls in _subclasses(kind):
+            if f"{cls.__module__}.{cls.__qualname__}" == path:
+                return cls
+    module = path.rpartition(".")[0]
+    raise ConfigError(
+        f"{who}: expected a stage, filter, modifier or rule set of gristmill's; got {path!r}{_nearest_shipped(path)}"
+        f" A recipe reaches other code only in modules you name: --allow-module {module}, or in Python "
+        f"allow_modules=[{module!r}]. Do so if you trust that module"
+    )
+
+
+def _nearest_shipped(path: str) -> str:
+    return nearest(path.rpartition(".")[2], _shipped()) or "."
+
+
+def _is_below(module: str, parents: Sequence[str]) -> bool:
+    return any(module == parent or module.startswith(f"{parent}.") for parent in parents)
+
+
+def _is_ours(found: object) -> bool:
+    """Whether something is a class of gristmill's that recipes are made of."""
+    return isinstance(found, type) and issubclass(found, _kinds()) and _is_below(found.__module__, OWN_MODULES)
+
+
+def _users(classes: dict[str, type]) -> dict[str, type]:
+    """Of all stages, those the program itself has defined; ours have the names in the catalog and no others."""
+    return {name: cls for name, cls in classes.items() if not _is_below(cls.__module__, ("gristmill",))}
+
+
+def _shipped() -> dict[str, type]:
+    return {**stages(), **filters(), **modifiers(), **rule_sets()}
+
+
+def _kinds() -> tuple[type, ...]:
+    from gristmill.backends.base import BaseExecutor
+    from gristmill.stages.base import ProcessingStage
+    from gristmill.stages.text.filters import DocumentFilter
+    from gristmill.stages.text.modifiers import DocumentModifier
+    from gristmill.stages.text.rules import RuleSet
+
+    return ProcessingStage, DocumentFilter, DocumentModifier, RuleSet, BaseExecutor
+
+
+def _subclasses(cls: type) -> Iterator[type]:
+    children: list[type] = cls.__subclasses__()
+    for below in children:
+        yield below
+        yield from _subclasses(below)
 
 
 def _public_classes(modules: tuple[str, ...], base: type) -> dict[str, type]:

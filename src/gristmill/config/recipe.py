@@ -1,11 +1,11 @@
 """`Recipe`: a pipeline written down, before its variables have values."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gristmill.config.load_yaml import load_yaml
-from gristmill.config.variables import names_in, substitute
+from gristmill.config.variables import Substitution, names_in
 from gristmill.errors import ConfigError, nearest
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Recipe:
         """Check the outer form of a recipe. Stages are looked up when the pipeline is built."""
         who = f"recipe {source}"
         if not isinstance(document, Mapping):
-            raise ConfigError(f"{who}: expected the keys {', '.join(KEYS)}; got {document!r}")
+            raise ConfigError(f"{who}: expected the keys {', '.join(KEYS)}; got {document!r:.200}")
         for key in document:
             if key not in KEYS:
                 raise ConfigError(
@@ -42,10 +42,10 @@ class Recipe:
                 )
         stages = document.get("stages")
         if not isinstance(stages, list) or not stages:
-            raise ConfigError(f"{who}: expected 'stages' to be a list of at least one stage; got {stages!r}")
+            raise ConfigError(f"{who}: expected 'stages' to be a list of at least one stage; got {stages!r:.200}")
         variables = document.get("variables") or {}
         if not isinstance(variables, Mapping):
-            raise ConfigError(f"{who}: expected 'variables' as 'name: default' lines; got {variables!r}")
+            raise ConfigError(f"{who}: expected 'variables' as 'name: default' lines; got {variables!r:.200}")
         return cls(
             name=_text(document, "name", who) or source,
             stages=tuple(stages),
@@ -58,26 +58,33 @@ class Recipe:
         """All variables the recipe uses or gives a default."""
         return names_in(list(self.stages)) | names_in(self.executor) | set(self.variables or {})
 
-    def build(self, values: Mapping[str, object] | None = None) -> "Pipeline":
-        """Make the pipeline. A value for a variable the recipe does not have is an error, as is a missing one."""
-        from gristmill.config.build import build_stage
+    def build(self, values: Mapping[str, object] | None = None, *, allow_modules: Sequence[str] = ()) -> "Pipeline":
+        """Make the pipeline. A value for a variable the recipe does not have is an error, as is a missing one.
+
+        A recipe is data: apart from gristmill's stages, filters, modifiers and rule sets it reaches what is defined in
+        `allow_modules`, and nothing is made before all of it was found to be allowed.
+        """
+        from gristmill.config.build import prepare_stage
         from gristmill.pipeline import Pipeline
 
         stages = self._substituted(list(self.stages), values, kind="stage")
-        built = [
-            build_stage(item, who=f"recipe {self.name!r}, stage {number}")
+        prepared = [
+            prepare_stage(item, who=f"recipe {self.name!r}, stage {number}", allow_modules=allow_modules)
             for number, item in enumerate(stages, start=1)
         ]
+        built = [stage.make() for stage in prepared]
         return Pipeline(name=self.name, description=self.description or None, stages=built)
 
-    def build_executor(self, values: Mapping[str, object] | None = None) -> object:
+    def build_executor(
+        self, values: Mapping[str, object] | None = None, *, allow_modules: Sequence[str] = ()
+    ) -> object:
         """Make the executor the recipe names, or return None if it names none."""
         from gristmill.config.build import build_executor
 
         if self.executor is None:
             return None
         [item] = self._substituted([self.executor], values, kind="executor")
-        return build_executor(item, who=f"recipe {self.name!r}, executor")
+        return build_executor(item, who=f"recipe {self.name!r}, executor", allow_modules=allow_modules)
 
     def _substituted(self, items: list[object], values: Mapping[str, object] | None, *, kind: str) -> list[object]:
         known = self.variable_names()
@@ -88,8 +95,9 @@ class Recipe:
                     f"recipe {self.name!r}: expected one of its variables ({uses}); got {name!r}{nearest(name, known)}"
                 )
         given = {**(self.variables or {}), **(values or {})}
+        made = Substitution(given)
         return [
-            substitute(item, given, who=f"recipe {self.name!r}, {kind} {number}")
+            made.substitute(item, who=f"recipe {self.name!r}, {kind} {number}")
             for number, item in enumerate(items, start=1)
         ]
 
@@ -97,5 +105,5 @@ class Recipe:
 def _text(document: Mapping[object, object], key: str, who: str) -> str:
     value = document.get(key)
     if value is not None and not isinstance(value, str):
-        raise ConfigError(f"{who}: expected {key!r} to be text; got {value!r}")
+        raise ConfigError(f"{who}: expected {key!r} to be text; got {value!r:.200}")
     return value or ""

@@ -3,7 +3,7 @@
 The documents may use either form of a stage, `Name: {parameters}` or `_target_: dotted.path`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,19 +16,23 @@ if TYPE_CHECKING:
 RecipeLike = str | Path | Mapping[str, object]
 
 
-def create_pipeline_from_yaml(config: RecipeLike, **variables: object) -> "Pipeline":
+def create_pipeline_from_yaml(
+    config: RecipeLike, *, allow_modules: Sequence[str] = (), **variables: object
+) -> "Pipeline":
     """Build a pipeline from a recipe's path or shipped name, or from the mapping YAML would give.
+
+    `allow_modules` are the modules whose stages, filters, modifiers and functions it may name beside gristmill's.
 
     >>> create_pipeline_from_yaml("basic-english", input="raw/", output="clean/").run()
     """
-    return _recipe(config).build(variables)
+    return _recipe(config).build(variables, allow_modules=allow_modules)
 
 
-def create_executor_from_yaml(config: RecipeLike, **variables: object) -> object:
+def create_executor_from_yaml(config: RecipeLike, *, allow_modules: Sequence[str] = (), **variables: object) -> object:
     """Build the executor the document's `executor:` names, or the default one."""
     from gristmill.backends.default_executor import default_executor
 
-    executor = _recipe(config).build_executor(variables)
+    executor = _recipe(config).build_executor(variables, allow_modules=allow_modules)
     return default_executor() if executor is None else executor
 
 

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from gristmill.config.load_yaml import read_yaml_file
 from gristmill.config.recipe import Recipe
 from gristmill.errors import ConfigError, nearest
 
@@ -28,9 +29,5 @@ def recipe_path(reference: str) -> Path:
 
 def find_recipe(reference: str) -> Recipe:
     """Read the recipe at a path, or the shipped one of this name."""
-    path = recipe_path(reference)
-    try:
-        text = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        raise ConfigError(f"recipe {reference}: expected UTF-8 text; got other bytes") from None
+    text = read_yaml_file(recipe_path(reference), who=f"recipe {reference}")
     return Recipe.parse(text, source=reference)

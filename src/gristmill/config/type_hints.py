@@ -57,10 +57,24 @@ def makes(target: object, hint: object) -> bool:
     """Whether the target is a class whose instances fit the hint."""
     kinds = [get_origin(member) or member for member in alternatives(hint)]
     return isinstance(target, type) and any(
-        isinstance(kind, type) and _is_class(kind) and issubclass(target, kind)
+        isinstance(kind, type) and _is_class(kind) and not _is_protocol(kind) and issubclass(target, kind)
         for kind in kinds
         if kind is not Callable
     )
+
+
+def may_make(target: type, hint: object) -> bool:
+    """Whether instances of a class can fit the hint, as far as that is known without making one."""
+    return makes(target, hint) or any(_may_make_one(target, member) for member in alternatives(hint))
+
+
+def _may_make_one(target: type, hint: object) -> bool:
+    origin = get_origin(hint) or hint
+    if origin is Callable:
+        return any("__call__" in vars(base) for base in target.__mro__)
+    if origin is Literal or origin in _SCALARS:
+        return False
+    return origin is object or not isinstance(origin, type) or _is_protocol(origin) or issubclass(target, origin)
 
 
 def describe_hint(hint: object) -> str:
@@ -98,7 +112,7 @@ def _is_instance(value: object, kind: type) -> bool:
         return isinstance(value, kind)
     if issubclass(kind, PurePath):
         return isinstance(value, str | PurePath)
-    if getattr(kind, "_is_protocol", False):
+    if _is_protocol(kind):
         return not isinstance(value, _SCALARS)
     return isinstance(value, kind)
 
@@ -106,6 +120,10 @@ def _is_instance(value: object, kind: type) -> bool:
 def _is_list(hint: object) -> bool:
     origin = get_origin(hint) or hint
     return origin in (list, Sequence) or (isinstance(origin, type) and origin is not str and issubclass(origin, list))
+
+
+def _is_protocol(kind: type) -> bool:
+    return bool(getattr(kind, "_is_protocol", False))
 
 
 def _is_class(kind: type) -> bool:

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 
 from gristmill.errors import ConfigError, nearest
 
+SPARE_CHARACTERS = 10_000_000
+
 _REFERENCE = re.compile(r"\$\$\{|\$\{([^{}]*)\}")
 
 
@@ -25,24 +27,58 @@ def names_in(tree: object) -> set[str]:
 
 def substitute(tree: object, values: Mapping[str, object], *, who: str) -> object:
     """Return the tree with every variable replaced."""
-    if isinstance(tree, str):
-        return _substitute_text(tree, values, who)
-    if isinstance(tree, Mapping):
-        return {key: substitute(value, values, who=who) for key, value in tree.items()}
-    if isinstance(tree, list):
-        return [substitute(value, values, who=who) for value in tree]
-    return tree
+    return Substitution(values).substitute(tree, who=who)
 
 
-def _substitute_text(text: str, values: Mapping[str, object], who: str) -> object:
-    whole = _REFERENCE.fullmatch(text)
-    if whole and whole[1] is not None:
-        return _look_up(whole[1].strip(), values, who)
+class Substitution:
+    """The values of a recipe's variables, and how much may still be made of them.
 
-    def replace(match: re.Match[str]) -> str:
-        return "${" if match[1] is None else str(_look_up(match[1].strip(), values, who))
+    A long text that is referred to ten thousand times would fill the memory, so what is put in is limited: to ten times
+    the values there are, and 10 MB. Whoever gives a list of a million paths gets it in ten places.
+    """
 
-    return _REFERENCE.sub(replace, text)
+    def __init__(self, values: Mapping[str, object]) -> None:
+        self._values = values
+        self._sizes = {name: _size(value) for name, value in values.items()}
+        self._left = SPARE_CHARACTERS + 10 * sum(self._sizes.values())
+
+    def substitute(self, tree: object, *, who: str) -> object:
+        """Return the tree with every variable replaced."""
+        if isinstance(tree, str):
+            return self._text(tree, who)
+        if isinstance(tree, Mapping):
+            return {key: self.substitute(value, who=who) for key, value in tree.items()}
+        if isinstance(tree, list):
+            return [self.substitute(value, who=who) for value in tree]
+        return tree
+
+    def _text(self, text: str, who: str) -> object:
+        whole = _REFERENCE.fullmatch(text)
+        if whole and whole[1] is not None:
+            return self._value(whole[1].strip(), who)
+
+        def replace(match: re.Match[str]) -> str:
+            return "${" if match[1] is None else str(self._value(match[1].strip(), who))
+
+        return _REFERENCE.sub(replace, text)
+
+    def _value(self, name: str, who: str) -> object:
+        value = _look_up(name, self._values, who)
+        self._left -= self._sizes[name]
+        if self._left < 0:
+            raise ConfigError(f"{who}: expected variables to be used less often; ${{{name}}} would make it too large")
+        return value
+
+
+def _size(value: object) -> int:
+    """About how many characters a value takes; one that is no text counts as a hundred."""
+    if isinstance(value, str):
+        return len(value)
+    if isinstance(value, Mapping):
+        return 100 + sum(_size(part) for pair in value.items() for part in pair)
+    if isinstance(value, list):
+        return 100 + sum(map(_size, value))
+    return 100
 
 
 def _look_up(name: str, values: Mapping[str, object], who: str) -> object:

@@ -14,8 +14,8 @@ from gristmill.stages.text.modules import AddId, DocumentJoiner, DocumentSplitte
 HEAD = "name: test\nstages:\n"
 
 
-def build(stages, **values):
-    return Recipe.parse(HEAD + stages, source="test.yaml").build(values).stages
+def build(stages, allow_modules=(), **values):
+    return Recipe.parse(HEAD + stages, source="test.yaml").build(values, allow_modules=allow_modules).stages
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,8 @@ def test_modules_and_lists_of_fields_may_be_in_a_recipe():
     stages = build(
         "- AddId: {id_field: id, by: content}\n"
         "- DocumentSplitter: {separator: '|'}\n- DocumentJoiner: {separator: '|'}\n"
-        "- Modify: {modifier_fn: [builtins.len], input_fields: [[title, text]], output_fields: both}"
+        "- Modify: {modifier_fn: [builtins.len], input_fields: [[title, text]], output_fields: both}",
+        allow_modules=["builtins"],
     )
 
     assert [type(stage) for stage in stages] == [AddId, DocumentSplitter, DocumentJoiner, Modify]
@@ -71,7 +72,8 @@ def test_modules_and_lists_of_fields_may_be_in_a_recipe():
 def test_a_function_is_named_by_its_path():
     score, keep = build(
         "- Score: {score_fn: builtins.len, score_field: chars}\n"
-        "- Filter: {filter_fn: builtins.bool, filter_field: chars}"
+        "- Filter: {filter_fn: builtins.bool, filter_field: chars}",
+        allow_modules=["builtins"],
     )
 
     assert isinstance(score, Score)
@@ -102,7 +104,7 @@ def test_a_stage_of_the_users_own_module_is_found_in_the_working_directory(tmp_p
     )
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
-    [stage] = build("- my_own_stages.Bellow: {mark: '?'}")
+    [stage] = build("- my_own_stages.Bellow: {mark: '?'}", allow_modules=["my_own_stages"])
 
     assert stage.mark == "?"
 
@@ -149,7 +151,14 @@ MISTAKES = {
         HEAD + "- ScoreFilter:\n  filter_obj: BulletsFilter",
         r"got the keys \['ScoreFilter', 'filter_obj'\] \(indent the parameters below the stage's name\)",
     ),
-    "an unknown module": (HEAD + "- nowhere.Stage", r"expected a module 'nowhere' for 'nowhere\.Stage'"),
+    "a module nobody allowed": (
+        HEAD + "- nowhere.ScoreFiltr",
+        r"got 'nowhere\.ScoreFiltr'; did you mean 'ScoreFilter'\? .*--allow-module nowhere, or in Python allow_modules",
+    ),
+    "an environment to install": (
+        HEAD + "- ScoreFilter: {filter_obj: BulletsFilter, with_: {runtime_env: {pip: [x]}}}",
+        r"with_: expected runtime_env in Python.* a recipe is data$",
+    ),
     "an unknown attribute": (
         HEAD + "- gristmill.stages.text.filters.ScorFilter",
         r"to define 'ScorFilter'; it does not; did you mean 'ScoreFilter'\?",
