@@ -41,7 +41,7 @@ class RecordedRun(VirtualRun):
         sources = [chance.randint(0, 40) for _ in range(chance.randint(1, 5))]
         self.lines = [line for line in lines if line.endswith("\n")]  # a torn line is cut off before more is written
         self.lines_after: list[int] = []
-        super().__init__(groups, sources, Stumbling(seed), done=ledger.replay(self.lines))
+        super().__init__(groups, sources, Stumbling(seed), done=ledger.replay(self.lines).records)
         self.join(gpu_memory_gb=(8.0,), memory_bytes=chance.choice((100, 10**9)))
 
     def feed(self, *events: e.Event) -> list[c.Command]:
@@ -88,12 +88,14 @@ def check_crashes(seed: int) -> int:
     A second crash, in the middle of the run that follows, must not change that.
     """
     run = whole_run(seed)
-    expected = ledger.replay(run.lines)
+    expected = ledger.replay(run.lines).records
     for lines in ledgers_after_every_event(run):
         resumed = run_after_crash(seed, lines)
-        assert ledger.replay(resumed.lines) == expected, f"seed {seed}: crash after {len(lines)} lines"
+        assert ledger.replay(resumed.lines).records == expected, f"seed {seed}: crash after {len(lines)} lines"
         middle = resumed.lines[: resumed.lines_after[len(resumed.lines_after) // 2]]
         if len(middle) not in (len(lines), len(resumed.lines)):
             again = run_after_crash(seed, middle)
-            assert ledger.replay(again.lines) == expected, f"seed {seed}: crashes after {len(lines)}, {len(middle)}"
+            assert ledger.replay(again.lines).records == expected, (
+                f"seed {seed}: crashes after {len(lines)}, {len(middle)}"
+            )
     return len(run.lines_after)

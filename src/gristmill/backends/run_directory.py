@@ -25,15 +25,15 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from gristmill import __version__
 from gristmill.backends.machine_start import machine_start
 from gristmill.backends.measured import MeasuredRun
+from gristmill.backends.run_header import HOW_TO_GO_ON, Header, as_text, header_of, parse, refusal
 from gristmill.engine import ledger
-from gristmill.engine.ledger import CommitRecord
+from gristmill.engine.ledger import CommitRecord, Replayed
 from gristmill.engine.plan import Plan
 from gristmill.errors import ConfigError, ResumeRefused
 from gristmill.metrics.snapshot import RunSnapshot
@@ -44,8 +44,6 @@ from gristmill.tasks import StagedFile
 
 ON_DISK = "on disk"  # instead of a start: every file was forced
 LOOKERS = 8  # files looked at at a time
-SHOWN = 5  # differences named in a message
-SHOWN_CHARS = 80  # of each value
 LEFT_BY_A_RUN = (
     "ledger.jsonl",
     "start",
@@ -58,11 +56,14 @@ LEFT_BY_A_RUN = (
 )
 
 
-def read_ledger(path: Path) -> dict[int, CommitRecord]:
+def read_ledger(path: Path, plan: Plan | None = None) -> Replayed:
     """Return what a ledger says, the last word on each partition; nothing if it is not there."""
-    with contextlib.suppress(FileNotFoundError), path.open(encoding="utf-8", errors="replace") as file:
-        return ledger.replay(file)
-    return {}
+    with (
+        contextlib.suppress(FileNotFoundError),
+        path.open(encoding="utf-8", errors="replace", newline="\n") as file,
+    ):
+        return ledger.replay(file, plan)
+    return Replayed({}, 0)
 
 
 class RunDirectory:
@@ -100,7 +101,7 @@ class RunDirectory:
 
     def clear(self) -> list[str]:
         """Forget an earlier run: its ledger, header, status and quarantine. Return its outputs and rejects."""
-        records = read_ledger(self.path / "ledger.jsonl").values()
+        records = read_ledger(self.path / "ledger.jsonl").records.values()
         files = [file.final for record in records for file in (*record.files, *record.side_files)]
         published = [path for path in files if not path.startswith(f"{self.quarantine}/")]  # which goes as a whole
         for name in LEFT_BY_A_RUN:
@@ -110,39 +111,30 @@ class RunDirectory:
 
     def resume(self, plan: Plan, *, rejects_path: str | None) -> dict[int, CommitRecord]:
         """Return what an earlier run of the same plan has committed; refuse another plan's directory."""
-        header = self._header(plan, rejects_path)
-        records = read_ledger(self.path / "ledger.jsonl")
+        header = header_of(plan, rejects_path)
         before = self._header_before()
-        if before is None:
-            if records:
-                raise ResumeRefused(
-                    f"{self.path}: expected header.json to say what was run here; it is missing or damaged. "
-                    "Choose another directory, or start over with fresh=True (--fresh)."
-                )
-            self._write("header.json", json.dumps(header, indent=1))
-        elif before != header:
-            raise ResumeRefused(_refusal(self.path, before, header))
+        records, damaged = read_ledger(self.path / "ledger.jsonl", plan)
+        is_empty = not records and not damaged
+        if before is None and not is_empty:
+            raise ResumeRefused(
+                f"{self.path}: expected header.json to say what was run here; it is missing or damaged. "
+                f"Remove the directory with what it has written, {HOW_TO_GO_ON}"
+            )
+        if before != header:
+            if before is not None and not is_empty:
+                raise ResumeRefused(refusal(self.path, before, header))
+            self._write("header.json", as_text(header))  # nothing is committed, so nothing can be mixed
+        if damaged and len(records) < len(plan.sources):
+            what = "1 line is damaged; its partition is" if damaged == 1 else None
+            what = what or f"{damaged} lines are damaged; their partitions are"
+            self.messages.append(f"{self.path}/ledger.jsonl: {what} done again")
         self._ledger_fd = os.open(self.path / "ledger.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         self._cut_torn_line()
         return records
 
-    def _header_before(self) -> dict[str, object] | None:
+    def _header_before(self) -> Header | None:
         # It is forced to disk with the first line of the ledger; before that a machine that stops may leave it empty.
-        with contextlib.suppress(FileNotFoundError, ValueError):
-            found: dict[str, object] = json.loads((self.path / "header.json").read_text())
-            return found
-        return None
-
-    def _header(self, plan: Plan, rejects_path: str | None) -> dict[str, object]:
-        return {
-            "version": __version__.rpartition(".")[0],
-            "pipeline": plan.name,
-            "fingerprint": plan.fingerprint,
-            "stages": [list(stage) for stage in plan.stage_configs],
-            "inputs": [list(file) for file in plan.inputs],
-            "partitions": len(plan.sources),
-            "rejects_path": rejects_path,
-        }
+        return parse(self.path, self._read("header.json"))
 
     def _cut_torn_line(self) -> None:
         text = (self.path / "ledger.jsonl").read_bytes()
@@ -205,9 +197,7 @@ class RunDirectory:
         return sound
 
     def _noted_start(self) -> str:
-        with contextlib.suppress(FileNotFoundError):
-            return (self.path / "start").read_text()
-        return ""
+        return self._read("start")
 
     def _note_start(self, start: str) -> None:
         """From now on, all the ledger names was written, or found to be whole, since this start."""
@@ -249,13 +239,19 @@ class RunDirectory:
 
     def has_report(self) -> bool:
         """Whether the run in this directory has come to its end, its books closed."""
-        with contextlib.suppress(FileNotFoundError, ValueError):  # empty where the machine stopped just then
-            return bool(json.loads((self.path / "report.json").read_text()))
+        with contextlib.suppress(ValueError, RecursionError):  # empty where the machine stopped just then
+            return bool(json.loads(self._read("report.json")))
         return False
 
     def remove_report(self) -> None:
         """The run goes on: what was reported about it is no longer so."""
         (self.path / "report.json").unlink(missing_ok=True)
+
+    def _read(self, name: str) -> str:
+        """What a small file says; nothing if it is not there. Bytes that are damaged make it say something else."""
+        with contextlib.suppress(FileNotFoundError):
+            return (self.path / name).read_text(encoding="utf-8", errors="replace")
+        return ""
 
     def _write(self, name: str, text: str, *, forced: bool = False) -> None:
         with whole_file(self.path / name, forced=forced) as temporary:
@@ -296,67 +292,3 @@ def _has_its_lines(file: StagedFile) -> bool:
     """Whether a file has as many documents as it was written with. Its line numbers may have been filled in since."""
     content = Path(file.final).read_bytes()
     return content.count(b"\n") == file.num_documents and b"\0" not in content  # pages never written are zeros
-
-
-def _refusal(path: Path, before: dict[str, object], now: dict[str, object]) -> str:
-    """Say what differs, and how to go on."""
-    differences = [*_stage_differences(before, now), *_input_differences(before, now)]
-    keys = [key for key in ("pipeline", "partitions", "rejects_path", "version") if before.get(key) != now[key]]
-    differences += [f"{key}: {before.get(key)!r} then, {now[key]!r} now" for key in keys]
-    if not differences:
-        differences = ["the code of a stage has changed"]
-    shown = "\n  ".join(differences[:SHOWN])
-    more = f"\n  and {len(differences) - SHOWN} more" if len(differences) > SHOWN else ""
-    return (
-        f"{path}: expected the run that was started here; this one differs:\n  {shown}{more}\n"
-        "Run the earlier pipeline to continue it, choose another directory, or start over with fresh=True (--fresh)."
-    )
-
-
-def _stage_differences(before: dict[str, object], now: dict[str, object]) -> Iterator[str]:
-    old: dict[str, str] = dict(before.get("stages") or [])  # type: ignore[call-overload]
-    new: dict[str, str] = dict(now["stages"])  # type: ignore[call-overload]
-    for name in dict.fromkeys([*old, *new]):
-        if name not in new:
-            yield f"stage {name}: was there, is gone"
-        elif name not in old:
-            yield f"stage {name}: is new"
-        elif old[name] != new[name]:
-            yield f"stage {name}: {_changed_part(old[name], new[name])}"
-
-
-def _changed_part(old: str, new: str) -> str:
-    """The parameters that differ, if the configurations are objects of parameters."""
-    try:
-        parts = list(_changed_values("", json.loads(old), json.loads(new)))
-    except ValueError:
-        parts = []
-    return ", ".join(parts[:SHOWN]) or "its code has changed"
-
-
-def _changed_values(name: str, old: object, new: object) -> Iterator[str]:
-    """Each value that differs, by its path: a threshold may be a field of a filter that is a field of a stage."""
-    if isinstance(old, dict) and isinstance(new, dict):
-        for key in dict.fromkeys([*old, *new]):
-            yield from _changed_values(f"{name}.{key}" if name else str(key), old.get(key), new.get(key))
-    elif old != new and name.rpartition(".")[2] == "code":
-        yield f"the {name} has changed"
-    elif old != new:
-        yield f"{name} {_shortened(old)} then, {_shortened(new)} now"
-
-
-def _shortened(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= SHOWN_CHARS else f"{text[:SHOWN_CHARS]}…"
-
-
-def _input_differences(before: dict[str, object], now: dict[str, object]) -> Iterator[str]:
-    old = {path: tuple(rest) for path, *rest in before.get("inputs") or []}  # type: ignore[attr-defined]
-    new = {path: tuple(rest) for path, *rest in now["inputs"]}  # type: ignore[attr-defined]
-    for path in dict.fromkeys([*old, *new]):
-        if path not in new:
-            yield f"input {path}: was there, is gone"
-        elif path not in old:
-            yield f"input {path}: is new"
-        elif old[path] != new[path]:
-            yield f"input {path}: has changed (size or modification time)"

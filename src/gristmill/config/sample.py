@@ -89,10 +89,13 @@ def first_documents(pipeline: "Pipeline", number: int) -> "Pipeline":
 def check_holds_no_full_run(run_dir: str) -> None:
     """Refuse to put a trial where a full run is: a trial starts over, which removes the files of what was there."""
     try:
-        header = json.loads((Path(run_dir) / "header.json").read_text())
+        header = json.loads((Path(run_dir) / "header.json").read_bytes())
+        is_sample = _FirstDocuments.name in (name for name, _ in header["stages"])
     except FileNotFoundError:
         return
-    if _FirstDocuments.name not in (name for name, _ in header["stages"]):
+    except (ValueError, TypeError, LookupError, RecursionError):  # damaged: nobody knows what it was
+        is_sample = False
+    if not is_sample:
         raise ConfigError(
             f"--sample: expected an output directory without a full run; {run_dir} holds one, and its files would be "
             "removed. Choose another --output for the trial, or give up that run with --fresh"

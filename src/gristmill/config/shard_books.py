@@ -48,11 +48,14 @@ def add_up(output: str) -> ShardBooks:
     inputs: Counter[str] = Counter()
     for index in range(books.count):
         state = _state(runs.get(index))
+        if not state:
+            try:
+                inputs[str(_read(runs[index] / RECORD)["input"])] += 1
+                _add(books.totals, _read(runs[index] / "report.json"))
+            except (ValueError, TypeError, LookupError, RecursionError):
+                state = "damaged: run it again"
         if state:
             books.unfinished[index] = state
-            continue
-        inputs[json.loads((runs[index] / RECORD).read_text())["input"]] += 1
-        _add(books.totals, json.loads((runs[index] / "report.json").read_text()))
     if len(inputs) > 1:
         raise ConfigError(
             f"shards: expected all shards in {output!r} to have seen the same input; it changed between them. "
@@ -68,15 +71,23 @@ def _state(run_dir: Path | None) -> str:
     if (run_dir / "report.json").is_file():
         return ""
     try:
-        state = json.loads((run_dir / "status.json").read_text())["state"]
+        return str(_read(run_dir / "status.json")["state"])
     except FileNotFoundError:
         return "started, nothing done yet"
-    return str(state)
+    except (ValueError, TypeError, LookupError, RecursionError):
+        return "damaged: run it again"
+
+
+def _read(path: Path) -> dict[str, object]:
+    found: dict[str, object] = json.loads(path.read_bytes())
+    return found
 
 
 def _add(totals: dict[str, int], report: dict[str, object]) -> None:
-    for name in SUMMED:
-        totals[name] += int(str(report[name]))
+    """Add a report, all of it or nothing."""
+    found = {name: int(str(report[name])) for name in SUMMED}
     dropped = report["dropped"]
     if isinstance(dropped, dict):
-        totals["dropped"] += sum(sum(reasons.values()) for reasons in dropped.values())
+        found["dropped"] = sum(sum(reasons.values()) for reasons in dropped.values())
+    for name, number in found.items():
+        totals[name] += number

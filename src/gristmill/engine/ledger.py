@@ -1,18 +1,25 @@
 """What the ledger says, as text. One line is one committed source partition: a person can read it, `tail` follow it.
 
-The last line may be torn by a crash, and any may be lost with the machine; it is then as if it had not been written. A
-partition committed twice (its files had vanished and it was done again) counts once: the later line holds. Reading and
-writing the file is the executor's.
+    {"root":0,"name":"a.jsonl",…,"xxh3":"9fd1c2e8a1b04c77"}
+
+Each line ends with a checksum of itself. The last line may be torn by a crash, and any may be lost or damaged with the
+machine or by a person; it is then as if it had not been written, and its partition is done again. So is a line that
+does not fit the plan: it is of another run. A partition committed twice (its files had vanished and it was done again)
+counts once: the later line holds. Reading and writing the file is the executor's.
 """
 
-import json
 from collections.abc import Iterable
-from contextlib import suppress
-from dataclasses import asdict
 from typing import NamedTuple
 
-from gristmill.metrics.stage_counts import StageCounts
+import msgspec
+import xxhash
+
+from gristmill.engine.plan import Plan
+from gristmill.metrics.stage_counts import NamedCounts, StageCounts
 from gristmill.tasks import StagedFile
+
+CHECKSUM = ',"xxh3":"'  # ends what is checked
+_TAIL_CHARS = len(CHECKSUM) + 16 + len('"}\n')
 
 
 class CommitRecord(NamedTuple):
@@ -28,38 +35,76 @@ class CommitRecord(NamedTuple):
     ]  # (file, first byte, lines): turns a block's line number into the file's
 
 
+class _Line(msgspec.Struct, forbid_unknown_fields=True):
+    """A record as the line has it. msgspec takes nothing of another type for it."""
+
+    root: int
+    name: str
+    files: tuple[StagedFile, ...]
+    side_files: tuple[StagedFile, ...]
+    counts: dict[str, NamedCounts]
+    lines_read: tuple[tuple[str, int, int], ...]
+    xxh3: str = ""
+
+
+class Replayed(NamedTuple):
+    """What a ledger says: the committed partitions by number, in order, and how many lines could not be used."""
+
+    records: dict[int, CommitRecord]
+    damaged: int
+
+
+def sealed(text: str) -> str:
+    """Return a JSON object, given as text, with a checksum of itself as its last field."""
+    body = text.rstrip().removesuffix("}")
+    return f'{body}{CHECKSUM}{xxhash.xxh3_64_hexdigest(body.encode())}"}}\n'
+
+
+def is_sealed(text: str) -> bool:
+    """Whether a text is as `sealed` returned it."""
+    body = text[:-_TAIL_CHARS]
+    try:
+        return text == sealed(body + "}")
+    except UnicodeEncodeError:  # half of a character: written by nobody
+        return False
+
+
 def encode(record: CommitRecord) -> str:
     """Return the line, with its newline."""
-    fields = {
-        "root": record.root,
-        "name": record.name,
-        "files": [asdict(file) for file in record.files],
-        "side_files": [asdict(file) for file in record.side_files],
-        "counts": {name: counts.to_json() for name, counts in record.counts},
-        "lines_read": record.lines_read,
-    }
-    return json.dumps(fields, ensure_ascii=False, separators=(",", ":")) + "\n"
+    fields = record._asdict() | {"counts": {name: NamedCounts.of(counts) for name, counts in record.counts}}
+    return sealed(msgspec.json.encode(fields).decode())
 
 
 def decode(line: str) -> CommitRecord:
-    """The inverse of `encode`."""
-    fields = json.loads(line)
-    return CommitRecord(
-        root=fields["root"],
-        name=fields["name"],
-        files=tuple(StagedFile(**file) for file in fields["files"]),
-        side_files=tuple(StagedFile(**file) for file in fields["side_files"]),
-        counts=tuple((name, StageCounts.from_json(counts)) for name, counts in fields["counts"].items()),
-        lines_read=tuple((path, start, count) for path, start, count in fields["lines_read"]),
-    )
+    """The inverse of `encode`. ValueError if it is not a whole line."""
+    if not is_sealed(line):
+        raise ValueError("the checksum of the line differs")
+    found = msgspec.json.decode(line, type=_Line)
+    counts = tuple((name, counts.plain()) for name, counts in found.counts.items())
+    return CommitRecord(found.root, found.name, found.files, found.side_files, counts, found.lines_read)
 
 
-def replay(lines: Iterable[str]) -> dict[int, CommitRecord]:
-    """Return the committed partitions by number, in the order of their numbers."""
+def replay(lines: Iterable[str], plan: Plan | None = None) -> Replayed:
+    """Read the lines of a ledger; with `plan`, those that are not of it count as damaged."""
     records: dict[int, CommitRecord] = {}
+    damaged = 0
+    stages = set() if plan is None else set(plan.stage_names)
     for line in lines:
-        if line.endswith("\n"):
-            with suppress(ValueError):  # no JSON: a page that never reached the disk
-                record = decode(line)
-                records[record.root] = record
-    return dict(sorted(records.items()))
+        if not line.endswith("\n"):
+            continue  # torn by a crash, which is nothing to speak of
+        try:
+            record = decode(line)
+        except ValueError:
+            damaged += 1
+            continue
+        if plan is None or _fits(record, plan, stages):
+            records[record.root] = record
+        else:
+            damaged += 1
+    return Replayed(dict(sorted(records.items())), damaged)
+
+
+def _fits(record: CommitRecord, plan: Plan, stages: set[str]) -> bool:
+    """Whether the plan has such a partition and such stages."""
+    is_there = 0 <= record.root < len(plan.source_names) and record.name == plan.source_names[record.root]
+    return is_there and all(name in stages for name, _ in record.counts)

@@ -50,9 +50,17 @@ class StageCounts(msgspec.Struct, array_like=True):
         fields = {name: getattr(self, name) for name in self.__struct_fields__}
         return {name: value for name, value in fields.items() if value}
 
+
+class NamedCounts(StageCounts, array_like=False, omit_defaults=True, forbid_unknown_fields=True):
+    """The same with the names of its fields, for files that people read."""
+
     @classmethod
-    def from_json(cls, fields: dict[str, object]) -> "StageCounts":
-        return cls(**fields)  # type: ignore[arg-type]  # written by to_json
+    def of(cls, counts: StageCounts) -> "NamedCounts":
+        return cls(*(getattr(counts, name) for name in cls.__struct_fields__))
+
+    def plain(self) -> StageCounts:
+        """The counts, to calculate with."""
+        return StageCounts(*(getattr(self, name) for name in self.__struct_fields__))
 
 
 _NUMBERS = tuple(name for name in StageCounts.__struct_fields__ if name != "dropped")

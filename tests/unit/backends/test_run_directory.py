@@ -1,5 +1,6 @@
 """The run directory: one driver at a time, what is committed is found again, another plan is refused."""
 
+import contextlib
 import json
 
 import pyarrow as pa
@@ -8,7 +9,7 @@ from tests.jsonl_files import write_documents
 
 from gristmill.backends.machine_start import machine_start
 from gristmill.backends.run_directory import ON_DISK, RunDirectory
-from gristmill.engine.ledger import CommitRecord
+from gristmill.engine.ledger import CommitRecord, encode, sealed
 from gristmill.errors import ConfigError, ResumeRefused
 from gristmill.metrics.stage_counts import StageCounts
 from gristmill.pipeline.compile import compile_plan
@@ -18,7 +19,7 @@ from gristmill.stages.text.io.reader import JsonlReader
 from gristmill.storage.atomic_write import publish, stage_file
 from gristmill.tasks import DocumentBatch, StagedFile
 
-TASKS = [DocumentBatch("b", pa.table({"text": ["a"]}))]
+TASKS = [DocumentBatch("b", pa.table({"text": ["a"]}))] * 3
 
 
 def plan(min_words=5):
@@ -26,7 +27,7 @@ def plan(min_words=5):
 
 
 def record(root, *files, side_files=()):
-    return CommitRecord(root, f"part-{root}", files, side_files, (("word_count", StageCounts(read=root)),), ())
+    return CommitRecord(root, f"part-{root:05d}", files, side_files, (("word_count", StageCounts(read=root)),), ())
 
 
 @pytest.fixture
@@ -67,7 +68,7 @@ def test_a_torn_last_line_is_as_if_it_had_never_been_written(opened, tmp_path):
 
 
 def test_a_partition_committed_again_counts_once_as_it_was_last(opened):
-    again = CommitRecord(0, "part-0", (), (), (("word_count", StageCounts(read=7)),), ())
+    again = CommitRecord(0, "part-00000", (), (), (("word_count", StageCounts(read=7)),), ())
     opened()[0].append([record(0), again])
 
     assert opened()[1] == {0: again}
@@ -82,7 +83,7 @@ def test_two_drivers_cannot_hold_one_directory(opened, tmp_path):
 
 
 def test_a_changed_threshold_is_refused_in_words(opened):
-    opened()
+    opened()[0].append([record(0)])
 
     said = r"stage word_count: filter_obj\.min_words 5 then, 6 now\n.*start over with fresh=True"
     with pytest.raises(ResumeRefused, match=said):
@@ -92,7 +93,8 @@ def test_a_changed_threshold_is_refused_in_words(opened):
 def test_a_changed_input_is_refused_in_words(opened, tmp_path):
     stages = [JsonlReader(str(tmp_path / "in")), ScoreFilter(WordCountFilter())]
     write_documents(tmp_path / "in" / "a.jsonl", [{"text": "a"}])
-    opened(compile_plan("p", stages, None))
+    done = record(0)._replace(name="a", counts=())
+    opened(compile_plan("p", stages, None))[0].append([done])
     write_documents(tmp_path / "in" / "a.jsonl", [{"text": "changed"}])
     write_documents(tmp_path / "in" / "b.jsonl", [{"text": "b"}])
 
@@ -263,6 +265,77 @@ def test_a_line_of_the_ledger_that_was_lost_with_the_machine_is_as_if_never_writ
     ledger.write_bytes(first + b"\0" * (len(second) - 10) + b'\xff"0"}}}}}\n' + third)
 
     assert list(opened()[1]) == [0, 2]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "null",
+        "[]",
+        "{}",
+        "5",
+        "[" * 100_000,
+        "\udcff",
+        encode(record(1)).replace('"root":1', '"root":2'),
+        sealed('{"root":1}'),
+        sealed('{"root":"1","name":"part-00001","files":[],"side_files":[],"counts":{},"lines_read":[]}'),
+        encode(record(1)._replace(root=99)),
+        encode(record(1)._replace(root=-1)),
+        encode(record(1)._replace(root=2)),
+        encode(record(1)._replace(counts=(("another stage", StageCounts()),))),
+    ],
+    ids=lambda line: line[:12],
+)
+def test_a_line_that_is_not_of_this_run_is_as_if_never_written_and_is_told(opened, tmp_path, line):
+    opened()[0].append([record(0)])
+    path = tmp_path / "run" / "ledger.jsonl"
+    path.write_text(f"{line.rstrip()}\n{path.read_text()}", errors="surrogateescape")
+    directory, found = opened()
+
+    assert found == {0: record(0)}
+    assert "ledger.jsonl: 1 line is damaged; its partition is done again" in directory.messages[0]
+
+
+def test_nobody_is_told_of_damage_that_was_made_good(opened, tmp_path):
+    opened()[0].append([record(0), record(1), record(2)])
+    path = tmp_path / "run" / "ledger.jsonl"
+    path.write_text("damaged\n" + path.read_text())
+
+    assert opened()[0].messages == []
+
+
+def test_another_pipeline_may_start_where_nothing_is_committed(opened, tmp_path):
+    opened()
+    opened(plan(min_words=6))
+    header = json.loads((tmp_path / "run" / "header.json").read_text())
+
+    assert header["fingerprint"] == plan(min_words=6).fingerprint
+
+
+def test_a_directory_of_an_older_version_is_refused_in_words(opened, tmp_path):
+    opened()[0].append([record(0)])
+    path = tmp_path / "run" / "header.json"
+    header = json.loads(path.read_text())
+    del header["format"], header["xxh3"]
+    path.write_text(json.dumps({**header, "version": "0.1"}, indent=1))
+
+    with pytest.raises(ResumeRefused, match=r"it is of version 0\.1, whose ledger has another form.*fresh=True"):
+        opened()
+
+
+@pytest.mark.parametrize("name", ["start", "report.json", "header.json"])
+def test_a_byte_that_is_not_utf8_is_not_a_raw_error(opened, tmp_path, name):
+    directory, _ = opened()
+    directory.append([record(0)])
+    directory.write_report({"read": 1})
+    path = tmp_path / "run" / name
+    path.write_bytes(b"\xff" + path.read_bytes()[1:])
+    refused = pytest.raises(ResumeRefused) if name == "header.json" else contextlib.nullcontext()
+
+    with refused:
+        directory, found = opened()
+        assert directory.finish_publication(found) == {0: record(0)}
+        assert directory.has_report() == (name == "start")
 
 
 def test_staging_of_dead_sessions_is_removed_and_ones_own_at_the_end(opened, tmp_path):

@@ -79,3 +79,15 @@ def test_shards_of_different_inputs_are_not_added_up(tmp_path):
 def test_a_directory_without_shards_is_no_sharded_run(tmp_path):
     with pytest.raises(ConfigError, match="expected the output directory of one sharded run; got no shard"):
         add_up(str(tmp_path))
+
+
+@pytest.mark.parametrize("name", ["report.json", "status.json", "shard.json"])
+def test_a_shard_whose_files_are_damaged_is_to_be_run_again(tmp_path, name):
+    finish(tmp_path, 0, 2)
+    finish(tmp_path, 1, 2)
+    run_dir = tmp_path / "shard-00001-of-00002" / ".gristmill"
+    if name == "status.json":
+        (run_dir / "report.json").unlink()
+    (run_dir / name).write_bytes(b'{"read": "\xff')
+
+    assert add_up(str(tmp_path)).unfinished == {1: "damaged: run it again"}

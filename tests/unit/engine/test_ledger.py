@@ -47,19 +47,28 @@ def test_a_person_can_read_a_line():
 def test_a_torn_last_line_was_never_written(kept):
     whole, torn = encode(record(0)), encode(record(1))[:kept]
 
-    assert replay([whole, torn]) == {0: record(0)}
+    assert replay([whole, torn]) == ({0: record(0)}, 0)
 
 
 def test_a_partition_committed_twice_counts_once_and_the_later_line_holds():
-    assert replay([encode(record(0, "old")), encode(record(1)), encode(record(0, "new"))]) == {
+    assert replay([encode(record(0, "old")), encode(record(1)), encode(record(0, "new"))]).records == {
         0: record(0, "new"),
         1: record(1),
     }
 
 
 def test_partitions_come_back_in_order_of_their_numbers():
-    assert list(replay([encode(record(2)), encode(record(0)), encode(record(1))])) == [0, 1, 2]
+    assert list(replay([encode(record(2)), encode(record(0)), encode(record(1))]).records) == [0, 1, 2]
+
+
+@given(records, st.data())
+def test_a_line_with_any_character_changed_was_never_written(made, data):
+    line = encode(made)
+    place = data.draw(st.integers(0, len(line) - 2))
+    other = data.draw(st.characters(exclude_characters=[line[place], "\n"]))
+
+    assert replay([line[:place] + other + line[place + 1 :]]) == ({}, 1)
 
 
 def test_an_empty_ledger_is_no_partitions():
-    assert replay([]) == {}
+    assert replay([]) == ({}, 0)

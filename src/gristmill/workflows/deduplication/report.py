@@ -99,7 +99,7 @@ def _number(value: object) -> int:
 def _read_by_file(source: DedupInput, ledger_path: Path) -> Counter[str]:
     """How many documents each file had, from the ledger of the first pipeline."""
     read: Counter[str] = Counter()
-    for root, entry in read_ledger(ledger_path).items():
+    for root, entry in read_ledger(ledger_path).records.items():
         read[source.file_of(root)] += sum(counts.read for _, counts in entry.counts)
     return read
 

@@ -1,0 +1,121 @@
+"""`header.json`: what a run is. Whoever continues a run must be the same; who is not is told what differs.
+
+Sealed like a line of the ledger: a header that was damaged says nothing, and must not be taken for another run's.
+"""
+
+import contextlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from gristmill import __version__
+from gristmill.engine import ledger
+from gristmill.engine.plan import Plan
+from gristmill.errors import ResumeRefused
+
+FORMAT = 2  # of header and ledger: lines have checksums
+SHOWN = 5  # differences named in a message
+SHOWN_CHARS = 80  # of each value
+HOW_TO_GO_ON = "choose another directory, or start over with fresh=True (--fresh)."
+
+Header = dict[str, object]
+
+
+def header_of(plan: Plan, rejects_path: str | None) -> Header:
+    """Return what a later run has to equal."""
+    return {
+        "format": FORMAT,
+        "version": __version__.rpartition(".")[0],
+        "pipeline": plan.name,
+        "fingerprint": plan.fingerprint,
+        "stages": [list(stage) for stage in plan.stage_configs],
+        "inputs": [list(file) for file in plan.inputs],
+        "partitions": len(plan.sources),
+        "rejects_path": rejects_path,
+    }
+
+
+def as_text(header: Header) -> str:
+    """Return it as the file has it."""
+    return ledger.sealed(json.dumps(header, indent=1))
+
+
+def parse(path: Path, text: str) -> Header | None:
+    """Return a header, or None if it is damaged. One of an older version is refused: its ledger has another form."""
+    found: object = None
+    with contextlib.suppress(ValueError, RecursionError):
+        found = json.loads(text)
+    if not isinstance(found, dict):
+        return None
+    if ledger.is_sealed(text) and found.get("format") == FORMAT:
+        return {key: value for key, value in found.items() if key != "xxh3"}
+    if "fingerprint" in found and found.get("format") != FORMAT:
+        raise ResumeRefused(
+            f"{path}: expected a run directory of this version of gristmill; it is of version "
+            f"{found.get('version')}, whose ledger has another form. Continue it with that version, {HOW_TO_GO_ON}"
+        )
+    return None
+
+
+def refusal(path: Path, before: Header, now: Header) -> str:
+    """Say what differs, and how to go on."""
+    differences = [*_stage_differences(before, now), *_input_differences(before, now)]
+    keys = [key for key in ("pipeline", "partitions", "rejects_path", "version") if before.get(key) != now[key]]
+    differences += [f"{key}: {before.get(key)!r} then, {now[key]!r} now" for key in keys]
+    if not differences:
+        differences = ["the code of a stage has changed"]
+    shown = "\n  ".join(differences[:SHOWN])
+    more = f"\n  and {len(differences) - SHOWN} more" if len(differences) > SHOWN else ""
+    return (
+        f"{path}: expected the run that was started here; this one differs:\n  {shown}{more}\n"
+        f"Run the earlier pipeline to continue it, {HOW_TO_GO_ON}"
+    )
+
+
+def _stage_differences(before: Header, now: Header) -> Iterator[str]:
+    old: dict[str, str] = dict(before.get("stages") or [])  # type: ignore[call-overload]
+    new: dict[str, str] = dict(now["stages"])  # type: ignore[call-overload]
+    for name in dict.fromkeys([*old, *new]):
+        if name not in new:
+            yield f"stage {name}: was there, is gone"
+        elif name not in old:
+            yield f"stage {name}: is new"
+        elif old[name] != new[name]:
+            yield f"stage {name}: {_changed_part(old[name], new[name])}"
+
+
+def _changed_part(old: str, new: str) -> str:
+    """The parameters that differ, if the configurations are objects of parameters."""
+    try:
+        parts = list(_changed_values("", json.loads(old), json.loads(new)))
+    except ValueError:
+        parts = []
+    return ", ".join(parts[:SHOWN]) or "its code has changed"
+
+
+def _changed_values(name: str, old: object, new: object) -> Iterator[str]:
+    """Each value that differs, by its path: a threshold may be a field of a filter that is a field of a stage."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in dict.fromkeys([*old, *new]):
+            yield from _changed_values(f"{name}.{key}" if name else str(key), old.get(key), new.get(key))
+    elif old != new and name.rpartition(".")[2] == "code":
+        yield f"the {name} has changed"
+    elif old != new:
+        yield f"{name} {_shortened(old)} then, {_shortened(new)} now"
+
+
+def _shortened(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= SHOWN_CHARS else f"{text[:SHOWN_CHARS]}…"
+
+
+def _input_differences(before: Header, now: Header) -> Iterator[str]:
+    old = {path: tuple(rest) for path, *rest in before.get("inputs") or []}  # type: ignore[attr-defined]
+    new = {path: tuple(rest) for path, *rest in now["inputs"]}  # type: ignore[attr-defined]
+    for path in dict.fromkeys([*old, *new]):
+        if path not in new:
+            yield f"input {path}: was there, is gone"
+        elif path not in old:
+            yield f"input {path}: is new"
+        elif old[path] != new[path]:
+            yield f"input {path}: has changed (size or modification time)"
