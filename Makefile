@@ -13,9 +13,10 @@ unexport PYTHONDONTWRITEBYTECODE
 # A stamp is younger than what it was installed from, so a second call installs nothing.
 CORE := $(VENV)/.installed-core
 DEV := $(VENV)/.installed-dev
+HEAVY := $(VENV)/.installed-heavy
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-cluster test-nightly check test-all fault e2e bench bench-engine bench-text bench-dedup bench-peers conformance docs changelog clean
+.PHONY: help setup demo test test-heavy test-cluster test-nightly check test-all fault e2e bench bench-engine bench-text bench-dedup bench-peers conformance docs changelog clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,19 +33,26 @@ $(DEV): pyproject.toml constraints.txt | $(PY)
 	$(PIP) -e '.[dev]'
 	@touch $(CORE) $@
 
+$(HEAVY): $(DEV)
+	$(PIP) -e '.[dev,heavy]'
+	@touch $(CORE) $(DEV) $@
+
 setup: $(DEV) ## create .venv with everything needed to work on gristmill
 
 demo: $(CORE) ## curate a small corpus and say where to look next (installs the core only)
 	@$(PY) examples/demo/run_demo.py
 
 test: $(DEV) ## run the tests, those that kill processes and start Ray included
-	$(PYTEST) -n $(JOBS) -m "not bench" tests
+	$(PYTEST) -n $(JOBS) -m "not bench and not heavy" tests
+
+test-heavy: $(HEAVY) ## run the tests that need real servers (S3) beside the run; installs those first
+	$(PYTEST) -n $(JOBS) -m heavy tests
 
 test-cluster: $(DEV) ## run only the tests that start a Ray cluster on this machine
-	$(PYTEST) -n $(JOBS) -m cluster tests
+	$(PYTEST) -n $(JOBS) -m "cluster and not heavy" tests
 
 test-nightly: $(DEV) ## run the property tests of the engine over thousands of seeds; takes the night's first half hour
-	GRISTMILL_SEEDS=5000 $(PYTEST) -n $(JOBS) --timeout 7200 tests/property
+	GRISTMILL_SEEDS=5000 $(PYTEST) -n $(JOBS) --timeout 7200 -m "not heavy" tests/property
 
 check: $(DEV) ## lint, formatting, types, changelog fragments, architecture tests but for snippets of documents
 	$(PY) -m ruff check .
@@ -53,14 +61,14 @@ check: $(DEV) ## lint, formatting, types, changelog fragments, architecture test
 	$(PY) tools/changelog.py --check
 	$(PYTEST) -q -n $(JOBS) -m "not slow" tests/architecture
 
-test-all: $(DEV) ## run the tests and the benchmarks written as tests
+test-all: $(HEAVY) ## run the tests, the heavy ones too, and the benchmarks written as tests
 	$(PYTEST) -n $(JOBS) tests
 
 fault: $(DEV) ## run only the tests that kill processes and cut files
-	$(PYTEST) -n $(JOBS) -m fault tests
+	$(PYTEST) -n $(JOBS) -m "fault and not heavy" tests
 
 e2e: $(DEV) ## run only the tests of the installed command and the examples
-	$(PYTEST) -n $(JOBS) -m e2e tests
+	$(PYTEST) -n $(JOBS) -m "e2e and not heavy" tests
 
 bench: $(DEV) ## measure throughput, memory and start-up; prints, asserts nothing
 	$(PY) benchmarks/run_all.py
