@@ -1,5 +1,7 @@
 """Settings for all tests."""
 
+import signal
+
 import pytest
 from hypothesis import settings
 from tests.ray_cluster import shared
@@ -19,6 +21,22 @@ def _own_cache(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GRISTMILL_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _ctrl_c_works():
+    """Programs under test take Ctrl-C, however the tests were started.
+
+    A shell starts what runs in the background (`make test &`, `nohup`) with SIGINT ignored, which every process below
+    inherits, and gristmill like Python leaves a signal alone that it finds ignored.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if before is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    blocked = signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGTERM})
+    yield
+    signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="module")

@@ -16,14 +16,17 @@ from pathlib import Path
 from gristmill.backends.base import RunOptions
 from gristmill.backends.books import Books, number_lines
 from gristmill.backends.measured import MeasuredRun
+from gristmill.backends.quarantine_errors import read_errors
 from gristmill.backends.run_directory import RunDirectory
 from gristmill.backends.run_result import RunResult
 from gristmill.backends.stop_signals import StopSignals
+from gristmill.backends.summary import too_many_quarantined
 from gristmill.backends.worker import RunSettings
 from gristmill.engine.account import Efficiency
 from gristmill.engine.commands import Finish
 from gristmill.engine.plan import Plan
 from gristmill.errors import ConfigError, EngineBug, Interrupted, RunFailed, TooManyQuarantined
+from gristmill.metrics.error_counts import ErrorCount
 from gristmill.storage.atomic_write import remove
 from gristmill.storage.file_system import is_url
 
@@ -56,6 +59,7 @@ class Run:
         self.started = time.monotonic()
         self.stop = StopSignals()
         self.books = Books(plan, {})
+        self._kept_errors: list[ErrorCount] | None = None
         self.scratch: str | None = None  # a temporary directory, where the run has no other
         self.directory = RunDirectory(self._run_path(), session=self.session, forces=self.forces)
         self.resumable = options.checkpoint_path is not None and not options.fresh
@@ -104,6 +108,19 @@ class Run:
         plural = "s" * (len(removed) != 1)
         return [f"removed {len(removed)} file{plural} of an earlier run: {removed[:3]}"] if removed else []
 
+    def keep_errors(self, finish: Finish) -> None:
+        """Remember what is in quarantine if that is about to be removed, as a pool may do when it closes."""
+        if self.scratch is not None:
+            quarantine = self.books.result(run_dir=None, rejects_path=self.options.rejects_path).quarantine_files
+            self._kept_errors = self._errors(quarantine, finish)
+
+    def _errors(self, quarantine_files: list[str], finish: Finish) -> list[ErrorCount]:
+        if self._kept_errors is not None:
+            return self._kept_errors
+        if finish.outcome == "finished":
+            number_lines(self.books.records.values(), quarantine_files)
+        return read_errors(quarantine_files)
+
     # Beginning
 
     def execute(self, drive: Callable[["Run"], Ending]) -> RunResult:
@@ -138,9 +155,11 @@ class Run:
         self._check_balance(result)
         self.directory.claim_staging(self._sinks())
         if self.directory.has_report():
+            result.errors = read_errors(result.quarantine_files)
             result.messages.append(f"{self.directory.path}: this run is finished already; nothing was changed")
         else:  # it was killed after its last commit
             number_lines(self.books.records.values(), result.quarantine_files)
+            result.errors = read_errors(result.quarantine_files)
             self.directory.write_report(result.to_json())
             result.messages.append(f"{self.directory.path}: everything was committed already; closed the books")
         self._check_quarantine_limit(result)
@@ -166,10 +185,9 @@ class Run:
         result.messages = [*self.directory.messages, *ending.messages]
         result.efficiency = ending.efficiency
         result.wall_s = time.monotonic() - self.started
+        result.errors = self._errors(result.quarantine_files, finish)
         if not self.keeps_directory:
             result.quarantine_files = []  # gone with the temporary directory
-        if finish.outcome == "finished":
-            number_lines(books.records.values(), result.quarantine_files)
         self._check_balance(result)
         if finish.outcome == "finished" and len(books.records) != len(self.plan.sources):
             raise EngineBug(f"{self.plan.name}: {len(books.records)} of {len(self.plan.sources)} partitions committed")
@@ -198,11 +216,7 @@ class Run:
         allowed = limit * result.read if isinstance(limit, float) else limit
         # What was under way when a share was exceeded may have brought it down again; the run is incomplete anyway.
         if stopped or result.quarantined > allowed:
-            error = TooManyQuarantined(
-                f"{self.plan.name}: expected at most {limit} quarantined documents; "
-                f"got {result.quarantined} of {result.read} read. What is good is committed; "
-                f"see {result.run_dir}/quarantine"
-            )
+            error = TooManyQuarantined(f"{self.plan.name}: {too_many_quarantined(result, limit)}")
             error.result = result
             raise error
 

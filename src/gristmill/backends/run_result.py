@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, overload
 
 from gristmill.engine.plan import AnyTask
+from gristmill.metrics.error_counts import ErrorCount
 from gristmill.metrics.stage_counts import StageCounts, balance
 
 if TYPE_CHECKING:  # with it comes the scheduler: 60 ms that a run can spend while its workers start
@@ -34,9 +35,12 @@ class LazyTasks(Sequence[AnyTask]):
         return len(self._unpack)
 
 
-@dataclass
+@dataclass(repr=False)
 class RunResult(Sequence[AnyTask]):
-    """The final tasks (the files written, if the pipeline ends in a writer) and what became of every document."""
+    """The final tasks (the files written, if the pipeline ends in a writer) and what became of every document.
+
+    `print(result)` says it in words. `errors` are kept even where the run leaves no directory behind.
+    """
 
     tasks: Sequence[AnyTask]
     counts: dict[str, StageCounts]
@@ -48,6 +52,7 @@ class RunResult(Sequence[AnyTask]):
     resumed: bool = False
     already_finished: bool = False
     messages: list[str] = field(default_factory=list)
+    errors: list[ErrorCount] = field(default_factory=list)  # by stage and kind, with an example of each
     peak_memory_bytes: int = 0
     efficiency: "Efficiency | None" = None  # of the session that ended the run; None if nothing was left to do
 
@@ -65,6 +70,15 @@ class RunResult(Sequence[AnyTask]):
         return self is other or (isinstance(other, list) and list(self.tasks) == other)
 
     __hash__ = None  # type: ignore[assignment]
+
+    def __str__(self) -> str:
+        from gristmill.backends.summary import summarise
+
+        return summarise(self)
+
+    def __repr__(self) -> str:
+        books = f"read={self.read}, written={self.written}, dropped={self.dropped_total}"
+        return f"RunResult({len(self)} tasks, {books}, quarantined={self.quarantined})"
 
     @property
     def read(self) -> int:
@@ -85,6 +99,16 @@ class RunResult(Sequence[AnyTask]):
     def quarantined(self) -> int:
         """Documents that could not be processed."""
         return sum(c.quarantined for c in self.counts.values())
+
+    @property
+    def lost_parts(self) -> int:
+        """Files, or parts of files, that could not be read: nobody knows how many documents they held."""
+        return sum(c.lost_parts for c in self.counts.values())
+
+    @property
+    def lost_bytes(self) -> int:
+        """The size of those parts."""
+        return sum(c.lost_bytes for c in self.counts.values())
 
     @property
     def dropped(self) -> dict[str, dict[str, int]]:
@@ -123,6 +147,9 @@ class RunResult(Sequence[AnyTask]):
             "written": self.written,
             "dropped": self.dropped,
             "quarantined": self.quarantined,
+            "lost_parts": self.lost_parts,
+            "lost_bytes": self.lost_bytes,
+            "errors": [error.to_json() for error in self.errors],
             "output_files": self.output_files,
             "run_dir": self.run_dir,
             "wall_s": round(self.wall_s, 3),

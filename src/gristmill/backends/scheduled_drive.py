@@ -53,6 +53,7 @@ def drive(run: Run, shell: Shell) -> Ending:
         except KeyboardInterrupt:
             driver.tell_end("stopped")
             raise
+    run.keep_errors(finish)
     shell.pool.close()
     measured = driver.measured()
     if shell.profiles is not None and finish.outcome == "finished":

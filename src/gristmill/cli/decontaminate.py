@@ -26,7 +26,7 @@ def decontaminate(
 ) -> None:
     """Remove documents that share words in a row with a benchmark."""
     from gristmill.cli.choose_executor import choose_executor
-    from gristmill.cli.progress import Progress
+    from gristmill.metrics.progress import Progress
     from gristmill.workflows.deduplication.decontamination import DecontaminationWorkflow
 
     workflow = DecontaminationWorkflow(

@@ -189,7 +189,7 @@ def parts(
 ) -> None:
     """Take out lines or paragraphs that occurred before."""
     from gristmill.cli.choose_executor import choose_executor
-    from gristmill.cli.progress import Progress
+    from gristmill.metrics.progress import Progress
     from gristmill.workflows.deduplication.part_dedup import PartDeduplicationWorkflow
 
     workflow = PartDeduplicationWorkflow(
@@ -222,7 +222,7 @@ def _indexes(given: list[str] | None, *, dry_run: bool) -> tuple[str | None, lis
 
 
 def _run(workflow: "WorkflowBase", executor: "BaseExecutor", alarm_share: float, *, as_json: bool, quiet: bool) -> None:
-    from gristmill.cli.progress import Progress
+    from gristmill.metrics.progress import Progress
     from gristmill.workflows.deduplication.report import describe
 
     with Progress(quiet=quiet) as progress:

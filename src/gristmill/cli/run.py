@@ -56,8 +56,8 @@ def run(
 
     found = find_recipe(recipe)  # first, so that a misspelt name is answered before anything heavy is loaded
     from gristmill.cli.choose_executor import choose_executor
-    from gristmill.cli.progress import Progress
     from gristmill.cli.recipe_values import recipe_values
+    from gristmill.metrics.progress import Progress
 
     part = None if shard is None else _parse_shard(shard, output, sample, run_dir)
     output = output if part is None else part.output(str(output))
@@ -142,10 +142,10 @@ def parse_limit(text: str | None) -> int | float | None:
 
 
 def _tell(result: "RunResult", told: list[str], rejects: str | None, *, as_json: bool, quiet: bool) -> None:
-    from gristmill.cli.summary import summarise
+    from gristmill.backends.summary import summarise
 
     if not quiet:
         news = [message for message in result.messages if message not in told]
-        typer.echo("\n".join([*news, summarise(result, rejects=rejects)]), err=True)
+        typer.echo("\n".join([*news, "", summarise(result, rejects=rejects, command_line=True)]), err=True)
     if as_json:
         typer.echo(json.dumps(result.to_json(), ensure_ascii=False))

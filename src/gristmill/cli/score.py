@@ -38,8 +38,8 @@ def score(
 
     found = find_recipe(recipe)
     from gristmill.cli.choose_executor import choose_executor
-    from gristmill.cli.progress import Progress
     from gristmill.cli.run import default_run_dir
+    from gristmill.metrics.progress import Progress
     from gristmill.workflows.thresholds import score_pipeline
 
     values = recipe_values(inputs or [], output, settings or [])

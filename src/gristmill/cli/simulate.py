@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gristmill.cli.amounts import duration
 from gristmill.cli.options import Debug
 from gristmill.errors import ConfigError, NoInputError
+from gristmill.metrics.amounts import duration
 
 if TYPE_CHECKING:
     from gristmill.backends.measured import MeasuredRun

@@ -69,8 +69,8 @@ def read_snapshot(directory: Path) -> "RunSnapshot":
 def _show(directory: Path) -> None:
     from rich.console import Console
 
-    from gristmill.cli.rates import Rates
-    from gristmill.cli.snapshot_view import full_view, where_time_went
+    from gristmill.metrics.rates import Rates
+    from gristmill.metrics.snapshot_view import full_view, where_time_went
 
     snapshot, rates = read_snapshot(directory), Rates()
     rates.add(snapshot)
@@ -90,7 +90,7 @@ def _show(directory: Path) -> None:
 def _watch(directory: Path) -> None:
     from rich.console import Console
 
-    from gristmill.cli.progress import Progress
+    from gristmill.metrics.progress import Progress
 
     with Progress(console=Console(highlight=False)) as progress:
         while True:

@@ -90,6 +90,12 @@ class ErrorCounts:
             newer = _cut(count, key)
             known.message, known.example = newer.message, newer.example
 
+    def would_show(self, count: ErrorCount) -> bool:
+        """Whether its example would be kept: what is long about it need not be known otherwise."""
+        kinds = self._by_stage.get(count.stage, {})
+        known = kinds.get(self._key(kinds, count))
+        return known is None or count.example.order < known.example.order
+
     def merge(self, other: "ErrorCounts") -> None:
         """Add everything another has counted."""
         for count in other.all():

@@ -16,6 +16,7 @@ from types import TracebackType
 
 from gristmill.backends.base import BaseExecutor, Observer, RunOptions
 from gristmill.backends.books import Books
+from gristmill.backends.quarantine_errors import read_errors
 from gristmill.backends.run_directory import RunDirectory
 from gristmill.backends.run_result import RunResult
 from gristmill.engine.plan import Plan
@@ -126,6 +127,7 @@ class ChainedRun:
             if len(records) < len(plan.sources):
                 return None
             results.append(Books(plan, records).result(run_dir=self.path, rejects_path=self.options.rejects_path))
+            results[-1].errors = read_errors(results[-1].quarantine_files)
         result = self._joined(results)
         result.already_finished = True
         result.messages = [f"{self.path}: this run is finished already; nothing was changed"]
@@ -159,6 +161,7 @@ class ChainedRun:
             resumed=any(result.resumed for result in results),
             already_finished=all(result.already_finished for result in results),
             messages=[message for result in results for message in result.messages],
+            errors=[error for result in results for error in result.errors],
             peak_memory_bytes=max(result.peak_memory_bytes for result in results),
         )
 

@@ -5,10 +5,10 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from gristmill.cli.snapshot_view import where_time_went
 from gristmill.cli.status import find_run_dir, read_documents, read_snapshot
 from gristmill.errors import ConfigError
 from gristmill.metrics.snapshot import RunSnapshot, StageSnapshot
+from gristmill.metrics.snapshot_view import where_time_went
 
 SNAPSHOT = RunSnapshot(
     "demo", "finished", 1.5, 1, 1, 10, 8, 1, 1, 0, 100, 100, 0, 0, None, (StageSnapshot("a", 0, 10, 9),), ("done",)

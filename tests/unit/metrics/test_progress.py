@@ -5,10 +5,10 @@ import io
 import pytest
 from rich.console import Console
 
-from gristmill.cli.progress import Progress
-from gristmill.cli.rates import Rates
-from gristmill.cli.snapshot_view import full_view, one_line
+from gristmill.metrics.progress import Progress
+from gristmill.metrics.rates import Rates
 from gristmill.metrics.snapshot import RunSnapshot, StageSnapshot
+from gristmill.metrics.snapshot_view import full_view, one_line
 
 
 def snapshot(elapsed_s, *, name="demo", read=0, state="running", messages=(), stages=None):

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from gristmill.cli.rates import Rates
-from gristmill.cli.snapshot_view import full_view, one_line
+from gristmill.metrics.rates import Rates
 from gristmill.metrics.snapshot import RunSnapshot
+from gristmill.metrics.snapshot_view import full_view, one_line
 
 if TYPE_CHECKING:
     from rich.live import Live

@@ -6,8 +6,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from gristmill.cli.amounts import count, duration, share, size
-from gristmill.cli.rates import Rates
+from gristmill.metrics.amounts import count, duration, share, size
+from gristmill.metrics.rates import Rates
 from gristmill.metrics.snapshot import RunSnapshot, StageSnapshot
 
 BAR_WIDTH = 16

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gristmill.cli.amounts import count, duration, share, size
+from gristmill.metrics.amounts import count, duration, share, size
 
 
 @pytest.mark.parametrize(
