@@ -36,10 +36,11 @@ def shared_memory():
 
 
 def ledger(work):
-    """The ledger's whole lines; a torn last line is none."""
+    """The ledger's whole lines, those about line numbers left out: they repeat a commit, not its work."""
     path = work / "run" / "ledger.jsonl"
     text = path.read_text() if path.exists() else ""
-    return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
+    lines = [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
+    return [line for line in lines if not any(file["temporary"].endswith(".numbered") for file in line["side_files"])]
 
 
 def modification_times(work):

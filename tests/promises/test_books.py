@@ -7,6 +7,7 @@ import pytest
 from tests.jsonl_files import read_documents, write_documents
 
 from gristmill.backends.local import LocalExecutor
+from gristmill.engine.ledger import CHECKSUM, sealed
 from gristmill.errors import EngineBug, TooManyQuarantined
 from gristmill.pipeline import Pipeline
 from gristmill.stages.base import ProcessingStage
@@ -163,7 +164,8 @@ def test_a_run_whose_books_do_not_balance_has_failed(tmp_path, committed):
     assert copy_documents(tmp_path).balanced
     ledger = tmp_path / "run" / "ledger.jsonl"
     lines = ledger.read_text().splitlines(keepends=True)[:committed]
-    ledger.write_text("".join([lines[0].replace('"read":3', '"read":4'), *lines[1:]]))
+    wrong = lines[0].partition(CHECKSUM)[0].replace('"read":3', '"read":4')
+    ledger.write_text("".join([sealed(wrong + "}"), *lines[1:]]))
     (tmp_path / "run" / "report.json").unlink()
 
     with pytest.raises(EngineBug, match=r"^copy: the books do not balance: "):

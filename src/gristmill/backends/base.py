@@ -26,6 +26,7 @@ class RunOptions:
     max_quarantined: int | float | None = None
     fresh: bool = False
     observer: Observer | None = None
+    segment_of: Path | None = None  # the directory of the whole run, where this is one segment of it
 
 
 class BaseExecutor:

@@ -1,15 +1,16 @@
 """The books of a run: what is committed, here or in an earlier session, and the result made of it."""
 
-import json
-from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gristmill.backends.run_result import LazyTasks, RunResult
 from gristmill.engine.ledger import CommitRecord
 from gristmill.engine.plan import AnyTask, Plan
 from gristmill.metrics.stage_counts import StageCounts
-from gristmill.storage.atomic_write import whole_file
 from gristmill.tasks import FileGroupTask
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
 
 
 class Books:
@@ -57,25 +58,3 @@ def _written(record: CommitRecord) -> AnyTask:
     task = FileGroupTask(record.name, [file.final for file in record.files], partition_name=record.name)
     task.task_id = record.name
     return task  # type: ignore[return-value]  # Task is invariant; a FileGroupTask is as good a Task as any
-
-
-def number_lines(records: Iterable[CommitRecord], quarantine_files: Iterable[str]) -> None:
-    """Turn the line numbers in quarantine files from a block's into the file's.
-
-    A reader knows how many lines it met in its own block only; once all blocks of a file are done, the lines before a
-    block are the sum over the blocks before it. Doing it twice changes nothing: `block_start` becomes null.
-    """
-    starts: dict[str, dict[int, int]] = {}
-    for record in records:
-        for path, start, count in record.lines_read:
-            starts.setdefault(path, {})[start] = count
-    for file in map(Path, quarantine_files):
-        entries = [json.loads(line) for line in file.read_text().splitlines()]
-        for entry in entries:
-            blocks, start = starts.get(entry["source"], {}), entry["block_start"]
-            if entry["line"] is not None and start is not None and blocks:
-                entry["line"] += sum(count for first, count in blocks.items() if first < start)
-                entry["block_start"] = None
-        text = "".join(json.dumps(entry, separators=(",", ":")) + "\n" for entry in entries)
-        with whole_file(file) as temporary:
-            temporary.write_text(text)

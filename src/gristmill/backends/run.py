@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gristmill.backends.base import RunOptions
-from gristmill.backends.books import Books, number_lines
+from gristmill.backends.books import Books
 from gristmill.backends.measured import MeasuredRun
 from gristmill.backends.quarantine_errors import read_errors
 from gristmill.backends.run_directory import RunDirectory
@@ -61,7 +61,9 @@ class Run:
         self.books = Books(plan, {})
         self._kept_errors: list[ErrorCount] | None = None
         self.scratch: str | None = None  # a temporary directory, where the run has no other
-        self.directory = RunDirectory(self._run_path(), session=self.session, forces=self.forces)
+        self.directory = RunDirectory(
+            self._run_path(), session=self.session, forces=self.forces, root=options.segment_of
+        )
         self.resumable = options.checkpoint_path is not None and not options.fresh
 
     def _run_path(self) -> Path:
@@ -118,7 +120,7 @@ class Run:
         if self._kept_errors is not None:
             return self._kept_errors
         if finish.outcome == "finished":
-            number_lines(self.books.records.values(), quarantine_files)
+            self.directory.number_lines(self.plan, self.books.records)
         return read_errors(quarantine_files)
 
     # Beginning
@@ -158,7 +160,7 @@ class Run:
             result.errors = read_errors(result.quarantine_files)
             result.messages.append(f"{self.directory.path}: this run is finished already; nothing was changed")
         else:  # it was killed after its last commit
-            number_lines(self.books.records.values(), result.quarantine_files)
+            self.directory.number_lines(self.plan, self.books.records)
             result.errors = read_errors(result.quarantine_files)
             self.directory.write_report(result.to_json())
             result.messages.append(f"{self.directory.path}: everything was committed already; closed the books")

@@ -29,6 +29,7 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from gristmill.backends.line_numbers import BlockLines, block_lines, with_line_numbers
 from gristmill.backends.machine_start import machine_start
 from gristmill.backends.measured import MeasuredRun
 from gristmill.backends.run_header import HOW_TO_GO_ON, Header, as_text, header_of, parse, refusal
@@ -38,7 +39,7 @@ from gristmill.engine.plan import Plan
 from gristmill.errors import ConfigError, ResumeRefused
 from gristmill.metrics.snapshot import RunSnapshot
 from gristmill.stages.context import STAGING_DIR
-from gristmill.storage.atomic_write import checksum_of, force_file, publish, remove, whole_file
+from gristmill.storage.atomic_write import checksum_of, force_file, publish, remove, stage_file, whole_file
 from gristmill.storage.file_system import file_system, is_url
 from gristmill.tasks import StagedFile
 
@@ -69,8 +70,9 @@ def read_ledger(path: Path, plan: Plan | None = None) -> Replayed:
 class RunDirectory:
     """One run directory, held by one driver."""
 
-    def __init__(self, path: Path, *, session: str, forces: bool = False) -> None:
+    def __init__(self, path: Path, *, session: str, forces: bool = False, root: Path | None = None) -> None:
         self.path = path
+        self.root = root or path  # of the whole run, if this is a segment of it: what lies below is the run's own
         self.session = session
         self.messages: list[str] = []  # what was found when the run was continued
         self._forces = forces
@@ -156,45 +158,77 @@ class RunDirectory:
             file_system(root).make_directory(f"{root}/{self.session}")
 
     def finish_publication(self, records: dict[int, CommitRecord]) -> dict[int, CommitRecord]:
-        """Do the renames a crash has prevented. Return the records whose files are really there."""
-        sound = {root: record for root, record in records.items() if _is_published(record)}
-        if not records or self._noted_start() in (machine_start(), ON_DISK):
-            return sound
-        damaged = self._look_at(sound.values())
-        self._note_start(machine_start())
-        again = len(records) - len(sound.keys() - damaged)
-        self.messages.append(
-            f"{self.path}: the machine was restarted, or is another, since files were written; "
-            f"looked at those of {len(sound)} source partitions; {again} are done again"
-        )
-        return {root: record for root, record in sound.items() if root not in damaged}
+        """Do the renames a crash has prevented. Return the records whose files are there, as they were written.
+
+        Of outputs and rejects the size is compared, and after a restart the content too. What lies in the run directory
+        is the run's memory, read by nobody who would notice: its content is compared in any case.
+        """
+        if not records:
+            return {}
+        published = {root: record for root, record in records.items() if _is_published(record)}
+        restarted = self._noted_start() not in (machine_start(), ON_DISK)
+        damaged = self._look_at(published.values(), everything=restarted)
+        sound = {root: record for root, record in published.items() if root not in damaged}
+        again = len(records) - len(sound)
+        if restarted:
+            self._note_start(machine_start())
+            self.messages.append(
+                f"{self.path}: the machine was restarted, or is another, since files were written; "
+                f"looked at those of {len(published)} source partitions; {again} are done again"
+            )
+        elif again:
+            what = "1 source partition is" if again == 1 else f"{again} source partitions are"
+            self.messages.append(f"{self.path}: {what} done again: their files are gone or not as they were written")
+        return sound
 
     def look_at_side_files(self, records: dict[int, CommitRecord]) -> dict[int, CommitRecord]:
         """Return the records whose rejected and quarantined documents are there. Outputs may be gone, as planned."""
         beside = {root: record._replace(files=()) for root, record in records.items()}
         return {root: records[root] for root in self.finish_publication(beside)}
 
-    def _look_at(self, records: Iterable[CommitRecord]) -> set[int]:
-        """Read what was committed before the machine started; return whose files are not as they were written."""
-        files = [(record.root, file) for record in records for file in (*record.files, *record.side_files)]
+    def _look_at(self, records: Iterable[CommitRecord], *, everything: bool) -> set[int]:
+        """Read what was committed, or what of it is in the run directory; return whose files are not as written."""
+        files = [
+            (record.root, file)
+            for record in records
+            for file in (*record.files, *record.side_files)
+            if everything or file.final.startswith(f"{self.root}/")
+        ]
         with ThreadPoolExecutor(LOOKERS) as looking:
-            found = looking.map(self._is_as_written, (file for _, file in files))
+            found = looking.map(_is_as_written, (file for _, file in files))
             return {root for (root, _), is_sound in zip(files, found, strict=True) if not is_sound}
 
-    def _is_as_written(self, file: StagedFile) -> bool:
-        """Whether a file has the content it was written with. If not it is removed: no later run takes it for whole."""
-        if is_url(file.final):
-            return True  # a store is not this machine's
-        try:
-            sound = checksum_of(file.final) == file.checksum or (
-                file.final.startswith(f"{self.quarantine}/") and _has_its_lines(file)
-            )
-        except OSError:  # of a disk that has suffered with the machine
-            sound = False
-        if not sound:
-            with contextlib.suppress(OSError):
-                remove(file.final)
-        return sound
+    def number_lines(self, plan: Plan, committed: dict[int, CommitRecord]) -> None:
+        """Turn the line numbers in quarantine files from a block's into the file's, now that all blocks are done.
+
+        What is changed is committed as anything else is: a line of the ledger with the new size and checksum, then a
+        rename. A crash in between leaves the old file with the old line, or a rename for the next run to do.
+        """
+        starts = block_lines(committed.values())
+        numbered = {}
+        for root, record in committed.items():
+            side_files = tuple(self._numbered(file, starts) for file in record.side_files)
+            if side_files != record.side_files:
+                numbered[root] = side_files
+        if not numbered:
+            return
+        lines = read_ledger(self.path / "ledger.jsonl", plan).records  # with their counts; none in a temporary run
+        self.append([lines[root]._replace(side_files=files) for root, files in numbered.items() if root in lines])
+        for file in (file for files in numbered.values() for file in files):
+            publish(file.temporary, file.final)
+
+    def _numbered(self, file: StagedFile, starts: BlockLines) -> StagedFile:
+        if not file.final.startswith(f"{self.quarantine}/"):
+            return file
+        text = with_line_numbers(Path(file.final).read_text(encoding="utf-8", errors="replace"), starts)
+        if text is None:
+            return file
+        staging = self.quarantine / STAGING_DIR / self.session
+        staging.mkdir(parents=True, exist_ok=True)
+        written = stage_file(f"{staging}/{Path(file.final).name}.numbered", [text.encode()])
+        if self._forces:
+            force_file(written.path)
+        return StagedFile(written.path, file.final, written.num_bytes, file.num_documents, written.checksum)
 
     def _noted_start(self) -> str:
         return self._read("start")
@@ -271,24 +305,36 @@ class RunDirectory:
         self._ledger_fd = self._lock_fd = -1
 
 
-def _publish_late(file: StagedFile) -> int | None:
-    """Rename the file if that is still to be done; return its size, or None if it is nowhere."""
-    fs = file_system(file.final)
-    if fs.status(file.temporary) is not None:
-        publish(file.temporary, file.final)
-    found = fs.status(file.final)
-    return None if found is None else found.size
+def _is_as_written(file: StagedFile) -> bool:
+    """Whether a file has the content it was written with. If not it is removed: no later run takes it for whole."""
+    if is_url(file.final):
+        return True  # a store is not this machine's
+    return _has_checksum(file.final, file.checksum)
+
+
+def _has_checksum(path: str, checksum: str) -> bool:
+    try:
+        if checksum_of(path) == checksum:
+            return True
+    except OSError:  # of a disk that has suffered with the machine
+        pass
+    with contextlib.suppress(OSError):
+        remove(path)
+    return False
 
 
 def _is_published(record: CommitRecord) -> bool:
     """Do the renames that are still to be done; tell whether all files are there."""
-    outputs = [_publish_late(file) == file.num_bytes for file in record.files]
-    # Line numbers in quarantine files are filled in at the end of a run, which changes their size.
-    side = [_publish_late(file) is not None for file in record.side_files]
-    return all(outputs) and all(side)
+    files = (*record.files, *record.side_files)
+    sizes = [_publish_late(file) for file in files]
+    return sizes == [file.num_bytes for file in files]
 
 
-def _has_its_lines(file: StagedFile) -> bool:
-    """Whether a file has as many documents as it was written with. Its line numbers may have been filled in since."""
-    content = Path(file.final).read_bytes()
-    return content.count(b"\n") == file.num_documents and b"\0" not in content  # pages never written are zeros
+def _publish_late(file: StagedFile) -> int | None:
+    """Rename the file if that is still to be done; return its size, or None if it is nowhere."""
+    fs = file_system(file.final)
+    is_left = fs.status(file.temporary) is not None
+    if is_left and (is_url(file.final) or _has_checksum(file.temporary, file.checksum)):
+        publish(file.temporary, file.final)
+    found = fs.status(file.final)
+    return None if found is None else found.size

@@ -89,6 +89,7 @@ class ChainedRun:
             max_quarantined=limit,
             fresh=False,  # what an earlier run left is cleared already
             observer=observer,
+            segment_of=self.path,
         )
         try:
             return self.executor.execute(replace(plan, then=None), options)
@@ -97,11 +98,14 @@ class ChainedRun:
                 error.result = self._joined([*before, error.result])
             raise
 
+    def _segment(self, number: int) -> RunDirectory:
+        return RunDirectory(self.path / f"segment-{number}", session="", root=self.path)
+
     def _start_over(self, num_segments: int) -> None:
         """Forget an earlier run here; if that was asked for, remove what it has published."""
         (self.path / "report.json").unlink(missing_ok=True)
         for number in range(1, num_segments + 1):
-            segment = RunDirectory(self.path / f"segment-{number}", session="")
+            segment = self._segment(number)
             segment.acquire()
             published = segment.clear()
             segment.close()
@@ -115,7 +119,7 @@ class ChainedRun:
             return None
         results = []
         for number, plan in enumerate(plans, 1):
-            segment = RunDirectory(self.path / f"segment-{number}", session="")
+            segment = self._segment(number)
             segment.acquire()
             try:
                 records = segment.resume(plan, rejects_path=self.options.rejects_path)

@@ -5,6 +5,7 @@ import json
 
 import pyarrow as pa
 import pytest
+import xxhash
 from tests.jsonl_files import write_documents
 
 from gristmill.backends.machine_start import machine_start
@@ -20,6 +21,9 @@ from gristmill.storage.atomic_write import publish, stage_file
 from gristmill.tasks import DocumentBatch, StagedFile
 
 TASKS = [DocumentBatch("b", pa.table({"text": ["a"]}))] * 3
+
+
+FOUR_X = f"xxh3:{xxhash.xxh3_128_hexdigest(b'xxxx')}"
 
 
 def plan(min_words=5):
@@ -118,7 +122,7 @@ def staged(tmp_path, *, temporary=False, final=False, size=4):
     for path, there in zip(files, (temporary, final), strict=True):
         if there:
             path.write_text("x" * 4)
-    return StagedFile(str(files[0]), str(files[1]), size, 1, "")
+    return StagedFile(str(files[0]), str(files[1]), size, 1, FOUR_X)
 
 
 @pytest.mark.parametrize(
@@ -140,10 +144,10 @@ def test_only_records_whose_files_are_really_there_count_as_done(opened, tmp_pat
     assert (tmp_path / "out.jsonl").exists() is (kept or bool(state))
 
 
-def committed(directory, tmp_path, text, *, beside=False):
+def committed(directory, home, text, *, beside=False):
     """Commit a file as a run does; return the record and the path."""
-    written = stage_file(str(tmp_path / "out.tmp"), [text])
-    path = tmp_path / "out.jsonl"
+    written = stage_file(str(home / "out.tmp"), [text])
+    path = home / "out.jsonl"
     file = StagedFile(written.path, str(path), written.num_bytes, text.count(b"\n"), written.checksum)
     done = record(0, side_files=(file,)) if beside else record(0, file)
     directory.append([done])
@@ -179,29 +183,57 @@ def test_after_a_restart_a_whole_file_counts_and_is_not_looked_at_again(opened, 
     assert path.read_bytes() == b"one\ntwo\n"
 
 
-@pytest.mark.parametrize(
-    ("where", "left", "kept"),
-    [
-        ("quarantine", b"one\nTWO, numbered\n", True),
-        ("quarantine", b"one\n", False),
-        ("quarantine", b"o\0\n\n", False),
-        ("rejects", b"one\nTWO, numbered\n", False),
-    ],
-)
-def test_after_a_restart_a_quarantine_file_has_its_documents_and_others_their_bytes(
-    opened, tmp_path, where, left, kept
-):
-    """Line numbers in quarantine files are filled in when a run ends."""
+def test_a_temporary_file_that_was_damaged_is_not_published(opened, tmp_path):
+    directory, _ = opened()
+    done = record(0, staged(tmp_path, temporary=True))
+    (tmp_path / "out.tmp").write_text("xxyx")
+
+    assert directory.finish_publication({0: done}) == {}
+    assert not (tmp_path / "out.jsonl").exists()
+
+
+@pytest.mark.parametrize("left", [b"", b"one\n", b"one\ntwo\nthree\n", None])
+@pytest.mark.parametrize("where", ["quarantine", "rejects"])
+def test_files_beside_the_output_have_the_size_they_were_written_with(opened, tmp_path, where, left):
     directory, _ = opened()
     home = directory.quarantine if where == "quarantine" else tmp_path / "rejects"
     home.mkdir()
     done, path = committed(directory, home, b"one\ntwo\n", beside=True)
-    path.write_bytes(left)
-    after_a_restart(tmp_path)
-    directory, found = opened()
+    assert directory.finish_publication({0: done}) == {0: done}
+    assert directory.messages == []
+    path.unlink() if left is None else path.write_bytes(left)
 
-    assert (directory.finish_publication(found) == {0: done}) is kept
-    assert path.exists() is kept
+    assert directory.finish_publication({0: done}) == {}
+    assert "1 source partition is done again" in directory.messages[0]
+
+
+@pytest.mark.parametrize(("where", "kept"), [("quarantine", False), ("exchange-1", False), ("../rejects", True)])
+def test_the_content_of_what_is_in_the_run_directory_is_always_compared(opened, tmp_path, where, kept):
+    directory, _ = opened()
+    home = directory.path / where
+    home.mkdir()
+    done, path = committed(directory, home.resolve(), b"one\ntwo\n", beside=True)
+    path.write_bytes(b"one\ntwO\n")
+
+    assert (directory.finish_publication({0: done}) == {0: done}) is kept
+
+
+def test_numbered_lines_are_committed_as_any_file_is(opened, tmp_path):
+    directory, _ = opened()
+    directory.quarantine.mkdir()
+    entry = {"source": "f", "line": 2, "block_start": 100}
+    done, path = committed(directory, directory.quarantine, json.dumps(entry).encode() + b"\n", beside=True)
+    done = done._replace(lines_read=(("f", 0, 10), ("f", 100, 5)))
+    directory.append([done])
+    directory.number_lines(plan(), {0: done._replace(counts=())})
+
+    assert json.loads(path.read_text())["line"] == 12
+    directory, found = opened()
+    assert directory.finish_publication(found) == found
+    assert found[0].side_files[0].num_bytes == path.stat().st_size
+    before = (tmp_path / "run" / "ledger.jsonl").read_bytes()
+    directory.number_lines(plan(), found)
+    assert (tmp_path / "run" / "ledger.jsonl").read_bytes() == before
 
 
 def test_after_a_restart_a_file_that_cannot_be_read_is_done_again(opened, tmp_path):
