@@ -6,6 +6,7 @@
     │   └── ResumeRefused                       the run directory belongs to another plan or other inputs
     ├── MissingDependency (ImportError)     an optional package is needed and not installed
     ├── ReadError (OSError)                 a file cannot be read as what it claims to be
+    │   ├── DamagedFile                         it is compressed, and cut off or damaged
     │   └── InputChanged                        it is not the file that was planned: shorter, newer, gone
     ├── MachineError (OSError)              a disk or a store does not do what any pipeline needs of it
     ├── StageError (RuntimeError)           a stage broke its contract (returned the wrong type, ...)
@@ -47,6 +48,17 @@ class MissingDependency(GristmillError, ImportError):
 
 class ReadError(GristmillError, OSError):
     """A file is damaged, or is not what its name says."""
+
+
+class DamagedFile(ReadError):
+    """A file cannot be read from `position` on; what is before is good. `lost_bytes` are those of the file as stored.
+
+    `is_complete` says that nothing of its content is missing: the damage lies behind the end.
+    """
+
+    position: int = 0
+    lost_bytes: int = 0
+    is_complete: bool = False
 
 
 class InputChanged(ReadError):

@@ -55,6 +55,7 @@ class Run:
         self.forces = forces  # files to disk: a run on several machines goes on when one of them stops
         self.max_quarantined = None if ignore_failures else options.max_quarantined
         self.keeps_directory = True
+        self.memory_limit = 0  # for all processes together, where the executor knows one
         self.session = os.urandom(6).hex()
         self.started = time.monotonic()
         self.stop = StopSignals()
@@ -81,7 +82,9 @@ class Run:
     @property
     def settings(self) -> RunSettings:
         """What every worker of this run has to know."""
-        return RunSettings(self.session, self.options.rejects_path, str(self.directory.quarantine), self.forces)
+        return RunSettings(
+            self.session, self.options.rejects_path, str(self.directory.quarantine), self.forces, self.memory_limit
+        )
 
     @property
     def durable_directory(self) -> RunDirectory | None:

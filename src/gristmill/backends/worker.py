@@ -69,6 +69,7 @@ class RunSettings:
     rejects_path: str | None = None
     quarantine_path: str | None = None
     forces: bool = False  # files to disk before they are reported
+    memory_limit: int = 0  # bytes for all processes together; 0 where nobody said
 
 
 def _no_crumb(stage: int, first_row: int, end_row: int) -> None:
@@ -97,8 +98,9 @@ class GroupRunner:
         # A stage with its own process_batch may do better with several; the others need not pay for a list.
         self._own_batch = [type(s).process_batch is not ProcessingStage.process_batch for s in self.stages]
         self._one_at_a_time = [False] * len(self.stages)
+        given = self.settings
         self._spare = StageContext(
-            self.settings.session, "none", self.settings.rejects_path is not None, self.settings.forces
+            given.session, "none", given.rejects_path is not None, given.forces, given.memory_limit
         )
         self._joined = join_neighbours(self.stages)
         self._careful = Isolation(self.stages, self.settings.session, self._process, leave_crumb)

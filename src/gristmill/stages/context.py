@@ -56,6 +56,7 @@ class StageContext:
     attempt: str = ""
     keep_rejects: bool = False
     forces: bool = False  # files to disk before they are handed over
+    memory_limit: int = 0  # bytes that all processes of the run have together; 0 where nobody said
     dropped: dict[str, int] = field(default_factory=dict)  # reason -> documents
     dropped_of: dict[str, dict[str, int]] = field(default_factory=dict)  # task id -> the same, where a call has several
     rejects: list[Rejected] = field(default_factory=list)
@@ -69,7 +70,7 @@ class StageContext:
 
     def another(self, attempt: str) -> "StageContext":
         """An empty context of the same run."""
-        return StageContext(self.session, attempt, self.keep_rejects, self.forces)
+        return StageContext(self.session, attempt, self.keep_rejects, self.forces, self.memory_limit)
 
     def take_over(self, other: "StageContext") -> None:
         """Add what another context of the same stage has recorded."""

@@ -134,10 +134,18 @@ def _whole(file: FileStatus) -> FileSlice:
 
 def _row_group_parts(file: FileStatus, block: int, options: Mapping[str, object] | None) -> list[FileSlice]:
     """Runs of row groups of at most one block as stored; a row group is never divided."""
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    with open_stream(file.path, storage_options=options) as stream:
-        metadata = pq.read_metadata(stream)
+    try:
+        with open_stream(file.path, storage_options=options) as stream:
+            metadata = pq.read_metadata(stream)
+    except pa.ArrowException:
+        return [_whole(file)]  # damaged: the reader says so, and loses this file only
+    except OSError as error:
+        if error.errno is not None:
+            raise
+        return [_whole(file)]  # Arrow's own errors have no number
     runs: list[list[int]] = []
     stored = 0
     for i in range(metadata.num_row_groups):

@@ -4,8 +4,11 @@ A plain path never imports fsspec (0.15 s); `file://` counts as a plain path. Er
 here: whoever knows what the file was for says so.
 """
 
+import datetime
+import errno
 import os
 import re
+import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,18 +21,23 @@ StorageOptions = Mapping[str, object]
 
 @dataclass(frozen=True)
 class FileStatus:
-    """A file as its directory lists it. `version` changes when the content does."""
+    """A file as its directory lists it. `version` changes when the content does.
+
+    `kind` is "file", or what it is instead that cannot be read as one: "named pipe", "broken link" and so on.
+    """
 
     path: str
     size: int
     version: str
+    kind: str = "file"
+    identity: tuple[int, int] | None = None  # device and inode, where there are such things
 
 
 class FileSystem(Protocol):
     """What gristmill needs of a file system. Paths are given and returned in full, with their scheme."""
 
     def full(self, path: str) -> str: ...
-    def status(self, path: str) -> FileStatus | None: ...
+    def status(self, path: str, *, fresh: bool = False) -> FileStatus | None: ...
     def is_directory(self, path: str) -> bool: ...
     def walk(self, directory: str) -> Iterator[FileStatus]: ...
     def list_names(self, directory: str) -> list[str]: ...
@@ -57,12 +65,11 @@ class LocalFileSystem:
         """The path as listings spell it."""
         return plain(path)
 
-    def status(self, path: str) -> FileStatus | None:
+    def status(self, path: str, *, fresh: bool = False) -> FileStatus | None:
         try:
-            found = Path(plain(path)).stat()
+            return status_of(path, os.stat(plain(path)))  # noqa: PTH116  # Path would cost as much again
         except (FileNotFoundError, NotADirectoryError):
             return None
-        return FileStatus(path, found.st_size, str(found.st_mtime_ns))
 
     def is_directory(self, path: str) -> bool:
         return Path(plain(path)).is_dir()
@@ -88,7 +95,13 @@ class LocalFileSystem:
             return []
 
     def open_read(self, path: str) -> BinaryIO:
-        return Path(plain(path)).open("rb", buffering=0)  # read in large pieces only
+        # Opening a named pipe waits for somebody to write to it, unless told not to; a regular file does not mind.
+        descriptor = os.open(plain(path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        kind = status_of(path, os.fstat(descriptor)).kind
+        if kind != "file":
+            os.close(descriptor)
+            raise OSError(errno.EINVAL, f"expected a file; got a {kind}", path)
+        return open(descriptor, "rb", buffering=0)  # noqa: PTH123  # read in large pieces only
 
     def open_write(self, path: str) -> BinaryIO:
         return Path(plain(path)).open("wb")
@@ -121,12 +134,17 @@ class RemoteFileSystem:
         return cast("str", self._fs.unstrip_protocol(path)) if "://" not in path else path
 
     def _status(self, info: Mapping[str, object]) -> FileStatus:
-        version = next((str(info[k]) for k in ("ETag", "etag", "mtime", "LastModified", "created") if info.get(k)), "")
+        version = next((info[k] for k in ("ETag", "etag", "mtime", "LastModified", "created") if info.get(k)), "")
+        # A time may come as a date from one call and as a number from another.
+        version = str(version.timestamp() if isinstance(version, datetime.datetime) else version)
         size = info.get("size")
         return FileStatus(self._url(str(info["name"])), size if isinstance(size, int) else 0, version)
 
-    def status(self, path: str) -> FileStatus | None:
+    def status(self, path: str, *, fresh: bool = False) -> FileStatus | None:
+        """A file, or None. With `fresh` the store is asked, whatever an earlier listing said."""
         try:
+            if fresh:
+                self._fs.invalidate_cache(path)
             info = self._fs.info(path)
         except FileNotFoundError:
             return None
@@ -166,6 +184,18 @@ class RemoteFileSystem:
 
     def make_directory(self, path: str) -> None:
         self._fs.makedirs(path, exist_ok=True)
+
+
+_KINDS = {
+    stat.S_IFREG: "file", stat.S_IFDIR: "directory", stat.S_IFIFO: "named pipe", stat.S_IFSOCK: "socket",
+    stat.S_IFCHR: "device", stat.S_IFBLK: "device", stat.S_IFLNK: "broken link",
+}  # fmt: skip
+
+
+def status_of(path: str, found: os.stat_result) -> FileStatus:
+    """What the system says about a local file."""
+    kind = _KINDS.get(stat.S_IFMT(found.st_mode), "device")
+    return FileStatus(path, found.st_size, str(found.st_mtime_ns), kind, (found.st_dev, found.st_ino))
 
 
 def is_hidden(name: str) -> bool:

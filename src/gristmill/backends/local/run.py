@@ -42,6 +42,7 @@ class LocalRun:
         self.pool: Pool | None = None
         limit = executor.memory_limit
         self.memory_limit = default_limit() if limit is None else parse_size(limit, who="LocalExecutor: memory_limit")
+        self.run.memory_limit = self.memory_limit
 
     def execute(self) -> RunResult:
         """Run to the end, or stop cleanly on Ctrl-C and SIGTERM."""

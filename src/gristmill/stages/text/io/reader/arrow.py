@@ -4,14 +4,13 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from gristmill.errors import ReadError
 from gristmill.stages.text.io.kwargs import part_options
 from gristmill.stages.text.io.reader.file_reader import _FileReader
-from gristmill.stages.text.io.reader.reading_stage import _ReadingStage
-from gristmill.stages.text.io.reader.whole_files import read_tables
+from gristmill.stages.text.io.reader.reading_stage import _ReadingStage, planned
+from gristmill.stages.text.io.reader.whole_files import damaged, read_tables
 from gristmill.storage.file_system import StorageOptions
 from gristmill.storage.open_read import read_all
-from gristmill.tasks import DocumentBatch, FileGroupTask
+from gristmill.tasks import DocumentBatch, FileGroupTask, FileSlice
 
 _FILE_MAGIC = b"ARROW1"
 
@@ -34,19 +33,19 @@ class ArrowReaderStage(_ReadingStage):
     name: str = field(default="arrow_reader", kw_only=True)
 
     def _columns_of(self, path: str, options: StorageOptions | None) -> list[str]:
-        return list(_read(path, options).column_names)
+        return list(_read(FileSlice(path), options).column_names)
 
     def process(self, task: FileGroupTask) -> DocumentBatch:
         options = part_options(task.reader_config, self.read_kwargs)
-        return read_tables(task, self.fields, lambda part: _read(part.path, options))
+        return read_tables(task, self.fields, lambda part: _read(part, options), self.context)
 
 
-def _read(path: str, options: StorageOptions | None) -> pa.Table:
-    content = pa.py_buffer(read_all(path, storage_options=options))
+def _read(part: FileSlice, options: StorageOptions | None) -> pa.Table:
+    content = pa.py_buffer(read_all(part.path, planned=planned(part), storage_options=options))
     try:
         is_file = (
             content.slice(0, len(_FILE_MAGIC)).to_pybytes() == _FILE_MAGIC if content.size > len(_FILE_MAGIC) else False
         )
         return (pa.ipc.open_file if is_file else pa.ipc.open_stream)(content).read_all()
-    except (OSError, pa.ArrowInvalid) as error:
-        raise ReadError(f"{path}: expected an Arrow IPC file or stream; got {error}") from error
+    except (OSError, pa.ArrowException) as error:
+        raise damaged(part, "an Arrow IPC file or stream", error) from error

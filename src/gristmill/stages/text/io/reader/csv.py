@@ -14,11 +14,11 @@ from gristmill.stages.context import Quarantined
 from gristmill.stages.text.io.kwargs import part_options
 from gristmill.stages.text.io.reader.file_reader import _FileReader
 from gristmill.stages.text.io.reader.line_blocks import BOM
-from gristmill.stages.text.io.reader.reading_stage import _ReadingStage
-from gristmill.stages.text.io.reader.whole_files import read_tables
+from gristmill.stages.text.io.reader.reading_stage import _ReadingStage, lost_part, planned
+from gristmill.stages.text.io.reader.whole_files import damaged, read_tables
 from gristmill.storage.file_system import StorageOptions
-from gristmill.storage.open_read import read_all, read_start
-from gristmill.tasks import DocumentBatch, FileGroupTask
+from gristmill.storage.open_read import read_start, read_undamaged
+from gristmill.tasks import DocumentBatch, FileGroupTask, FileSlice
 
 _SAMPLE_BYTES = 1_000_000
 
@@ -58,7 +58,7 @@ class CsvReaderStage(_ReadingStage):
 
     def process(self, task: FileGroupTask) -> DocumentBatch:
         options = part_options(task.reader_config, self.read_kwargs)
-        return read_tables(task, self.fields, lambda part: self._read(part.path, options))
+        return read_tables(task, self.fields, lambda part: self._read(part, options), self.context)
 
     def _parse_options(self, bad: list[tuple[int | None, str, str]]) -> "pa.csv.ParseOptions":
         import pyarrow.csv
@@ -84,11 +84,15 @@ class CsvReaderStage(_ReadingStage):
         except csv.Error as error:
             raise ReadError(f"{path}: expected a CSV header; got {error}") from error
 
-    def _read(self, path: str, options: StorageOptions | None) -> pa.Table:
+    def _read(self, part: FileSlice, options: StorageOptions | None) -> pa.Table:
         import pyarrow.csv
 
-        content = read_all(path, storage_options=options)
-        names = self._header(content, path)
+        content, damage = read_undamaged(part.path, planned=planned(part), storage_options=options)
+        if damage is not None:
+            if not damage.is_complete:
+                content = content[: content.rfind(b"\n") + 1]
+            self.context.quarantine(lost_part(damage, part.path))
+        names = self._header(content, part.path)
         if not names:
             return pa.table({})
         bad: list[tuple[int | None, str, str]] = []
@@ -98,9 +102,9 @@ class CsvReaderStage(_ReadingStage):
         try:
             source = pa.BufferReader(content)
             table = pyarrow.csv.read_csv(source, read, self._parse_options(bad), convert)
-        except (OSError, pa.ArrowInvalid) as error:
-            raise ReadError(f"{path}: expected CSV in UTF-8; got {error}") from error
+        except (OSError, pa.ArrowException) as error:
+            raise damaged(part, "CSV in UTF-8", error) from error
         for number, problem, text in bad:
-            record = Quarantined(error=problem, kind="broken_csv", document=text, source=path, line=number)
+            record = Quarantined(error=problem, kind="broken_csv", document=text, source=part.path, line=number)
             self.context.quarantine(record)
         return table

@@ -27,6 +27,7 @@ class _FileReader(CompositeStage[EmptyTask, DocumentBatch]):
     read_kwargs: Mapping[str, object] | None = None
     task_type: Literal["document"] = "document"
     file_extensions: list[str] = field(default_factory=list)
+    max_document_bytes: int | str | None = field(default=None, kw_only=True)
     _generate_ids: bool = False
     _assign_ids: bool = False
     name: str = ""
@@ -40,6 +41,8 @@ class _FileReader(CompositeStage[EmptyTask, DocumentBatch]):
                 f"{self.name}: expected _generate_ids and _assign_ids to be False; got {self._generate_ids!r} and "
                 f"{self._assign_ids!r}. The stage AddId gives ids, and deduplication numbers documents itself"
             )
+        if self.max_document_bytes is not None:
+            parse_size(self.max_document_bytes, who=f"{self.name}: max_document_bytes")
         self._partitioning()  # what is wrong with the parameters is said here, not when the pipeline runs
 
     @property
@@ -61,5 +64,6 @@ class _FileReader(CompositeStage[EmptyTask, DocumentBatch]):
 
     def decompose(self) -> list[ProcessingStage[Task[object], Task[object]]]:
         reading = self._reading()
+        reading.max_document_bytes = self.max_document_bytes
         reading._partitioning = self._partitioning()
         return [reading._partitioning, reading]  # type: ignore[list-item]  # stages are invariant in their tasks

@@ -5,24 +5,33 @@ that is no JSON object goes to quarantine with its file and line number; it neve
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import ClassVar, NamedTuple
 
 import pyarrow as pa
 
-from gristmill.errors import ReadError
+from gristmill.errors import DamagedFile
 from gristmill.stages.compiled_kernel import prepare_kernels
 from gristmill.stages.context import Quarantined
 from gristmill.stages.file_partitioning import COMPRESSION_RATIO, DEFAULT_BLOCK_BYTES, Split
 from gristmill.stages.text.io.kwargs import part_options
 from gristmill.stages.text.io.reader.file_reader import _FileReader
 from gristmill.stages.text.io.reader.json_checks import check_lines
-from gristmill.stages.text.io.reader.line_blocks import BOM, Block, line_bounds, read_owned_lines, stream_blocks
+from gristmill.stages.text.io.reader.line_blocks import (
+    BOM,
+    Block,
+    LongLine,
+    OwnedLines,
+    line_bounds,
+    long_lines_apart,
+    read_owned_lines,
+    stream_blocks,
+)
 from gristmill.stages.text.io.reader.line_scan import scan_lines
-from gristmill.stages.text.io.reader.reading_stage import _ReadingStage
+from gristmill.stages.text.io.reader.reading_stage import _ReadingStage, lost_part, planned, too_large
 from gristmill.storage.file_system import StorageOptions
-from gristmill.storage.open_read import file_size, read_start
+from gristmill.storage.open_read import InputFile, file_size, read_start
 from gristmill.storage.paths import is_compressed
 from gristmill.tasks import DocumentBatch, FileGroupTask, FileSlice
 from gristmill.tasks.json_lines import JsonLines
@@ -120,26 +129,58 @@ class JsonlReaderStage(_ReadingStage):
     def _read(self, task: FileGroupTask) -> Iterator["_Part"]:
         options = part_options(task.reader_config, self.read_kwargs)
         for part in task.parts():
-            if is_compressed(part.path) or self._is_stream(part, options):
-                yield from self._stream(part.path, options)
-                continue
-            start = part.start or 0
-            end = file_size(part.path, storage_options=options) if part.end is None else part.end
-            block = read_owned_lines(part.path, start, end, storage_options=options)
-            yield self._documents(part.path, start, block)
+            with InputFile(part.path, planned=planned(part), storage_options=options) as file:
+                if is_compressed(part.path) or self._is_stream(part, options):
+                    yield from self._stream(file)
+                    continue
+                start = part.start or 0
+                end = file.size if part.end is None else part.end
+                owned = read_owned_lines(file, start, end, self._most_bytes())
+            yield from self._owned(part.path, start, owned)
 
-    def _stream(self, path: str, options: StorageOptions | None) -> Iterator["_Part"]:
+    def _owned(self, path: str, start: int, owned: OwnedLines) -> Iterator["_Part"]:
+        """The documents of a range. Its lines are counted under its start, wherever its first line begins."""
+        if len(owned.block) or owned.long_line is None:
+            yield from self._apart(path, start, owned.position - start, owned.block)
+        if owned.long_line is not None:
+            yield self._too_long(path, owned.long_line)
+
+    def _stream(self, file: InputFile) -> Iterator["_Part"]:
         """Read a file from its beginning; what is damaged ends it early, and that is on record."""
         position = 0
         try:
-            for block in stream_blocks(path, self.block_bytes, storage_options=options):
-                yield self._documents(path, position, block)
-                position += len(block)
-        except ReadError as error:
-            if not is_compressed(path):
-                raise
-            record = Quarantined(error=str(error), kind="damaged_file", source=path, block_start=position)
-            yield _Part(JsonLines(_NO_LINES), {}, [record])
+            for block in stream_blocks(file.pieces(), self.block_bytes, self._most_bytes()):
+                if isinstance(block, LongLine):
+                    yield self._too_long(file.path, block)
+                    position += block.num_bytes
+                else:
+                    yield from self._apart(file.path, position, 0, block)
+                    position += len(block)
+        except DamagedFile as error:
+            yield _Part(JsonLines(_NO_LINES), {}, [lost_part(error, file.path)])
+
+    def _apart(self, path: str, start: int, ahead: int, block: Block) -> Iterator["_Part"]:
+        """The documents of a block that begins `ahead` bytes behind `start`."""
+        most = self._most_bytes()
+        if most is None or len(block) <= most:
+            yield self._documents(path, start, block)
+            return
+        for offset, found in long_lines_apart(block, most):
+            place = start + ahead + offset
+            if isinstance(found, LongLine):
+                yield self._too_long(path, found._replace(position=place))
+            else:
+                yield self._documents(path, place if offset else start, found)
+
+    def _too_long(self, path: str, line: LongLine) -> "_Part":
+        place = f"line at byte {line.position:,}"
+        record = replace(
+            too_large(path, place, line.num_bytes, self._most_bytes()),
+            document=line.beginning.decode("utf-8", "replace"),
+            line=1,
+            block_start=line.position,
+        )
+        return _Part(JsonLines(_NO_LINES), {(path, line.position): 1}, [record])
 
     def _documents(self, path: str, start: int, block: Block) -> "_Part":
         if start == 0 and bytes(block[: len(BOM)]) == BOM:

@@ -9,10 +9,10 @@ from gristmill.errors import ReadError
 from gristmill.stages.file_partitioning import Split
 from gristmill.stages.text.io.kwargs import part_options
 from gristmill.stages.text.io.reader.file_reader import _FileReader
-from gristmill.stages.text.io.reader.reading_stage import _ReadingStage
-from gristmill.stages.text.io.reader.whole_files import read_tables
+from gristmill.stages.text.io.reader.reading_stage import _ReadingStage, planned
+from gristmill.stages.text.io.reader.whole_files import damaged, read_tables
 from gristmill.storage.file_system import StorageOptions
-from gristmill.storage.open_read import open_stream
+from gristmill.storage.open_read import InputFile, unreadable
 from gristmill.tasks import DocumentBatch, FileGroupTask, FileSlice
 
 if TYPE_CHECKING:
@@ -43,41 +43,50 @@ class ParquetReaderStage(_ReadingStage):
     name: str = field(default="parquet_reader", kw_only=True)
 
     def _columns_of(self, path: str, options: StorageOptions | None) -> list[str]:
-        with _Opened(path, options) as file:
+        with _Opened(FileSlice(path), options) as file:
             return list(file.schema_arrow.names)
 
     def process(self, task: FileGroupTask) -> DocumentBatch:
         options = part_options(task.reader_config, self.read_kwargs)
-        return read_tables(task, self.fields, lambda part: self._read(part, options))
+        return read_tables(task, self.fields, lambda part: self._read(part, options), self.context)
 
     def _read(self, part: FileSlice, options: StorageOptions | None) -> pa.Table:
-        with _Opened(part.path, options) as file:
+        with _Opened(part, options) as file:
             # Schema names, not the file's leaf columns: "a" must also bring a struct's children.
             columns = None if self.fields is None else [name for name in file.schema_arrow.names if name in self.fields]
+            groups = range(file.num_row_groups) if part.row_groups is None else part.row_groups
             # One thread: the cores are busy with other partitions.
-            try:
-                if part.row_groups is None:
-                    return file.read(columns=columns, use_threads=False)
-                return file.read_row_groups(list(part.row_groups), columns=columns, use_threads=False)
-            except (OSError, pa.ArrowInvalid) as error:
-                raise ReadError(f"{part.path}: expected a whole Parquet file; got {error}") from error
+            return file.read_row_groups(list(groups), columns=columns, use_threads=False)
 
 
 class _Opened:
-    """A Parquet file for the time of a `with`, its errors naming it."""
+    """A Parquet file for the time of a `with`; what Arrow cannot read of it is damage, and named.
 
-    def __init__(self, path: str, options: StorageOptions | None) -> None:
-        self._path, self._options = path, options
+    Pages that carry a checksum are compared with it: a flipped bit would be another text otherwise.
+    """
+
+    def __init__(self, part: FileSlice, options: StorageOptions | None) -> None:
+        self._part, self._options = part, options
 
     def __enter__(self) -> "pq.ParquetFile":
         import pyarrow.parquet as pq
 
-        self._stream = open_stream(self._path, storage_options=self._options)
+        self._file = InputFile(self._part.path, planned=planned(self._part), storage_options=self._options)
+        self._stream: pa.NativeFile | None = None
         try:
-            return pq.ParquetFile(self._stream)
-        except (OSError, pa.ArrowInvalid) as error:
-            self._stream.close()
-            raise ReadError(f"{self._path}: expected a Parquet file; got {error}") from error
+            self._stream = self._file.native()
+            return pq.ParquetFile(self._stream, page_checksum_verification=True)
+        except BaseException as error:
+            self.__exit__(type(error), error)
+            raise
 
-    def __exit__(self, *exc: object) -> None:
-        self._stream.close()
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None = None, *_: object) -> None:
+        if self._stream is not None:
+            self._stream.close()
+        with self._file:
+            if isinstance(error, ReadError) or not isinstance(error, pa.ArrowException | OSError):
+                return
+            self._file.check_unchanged()  # a file that is being exchanged looks damaged
+            if isinstance(error, OSError) and error.errno is not None:  # the disk's; Arrow's own have no number
+                raise unreadable(self._part.path, error) from error
+            raise damaged(self._part, "a whole Parquet file", error) from error

@@ -3,12 +3,16 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from gristmill.errors import GristmillError
+from gristmill.errors import DamagedFile, GristmillError
 from gristmill.stages.base import ProcessingStage
+from gristmill.stages.context import Quarantined
 from gristmill.stages.file_partitioning import FilePartitioningStage
 from gristmill.stages.text.io.kwargs import storage_options
-from gristmill.storage.file_system import StorageOptions
-from gristmill.tasks import DocumentBatch, FileGroupTask
+from gristmill.storage.file_system import FileStatus, StorageOptions
+from gristmill.storage.sizes import parse_size
+from gristmill.tasks import DocumentBatch, FileGroupTask, FileSlice
+
+LARGEST_SHARE = 4  # one document may take the memory limit divided by this: it is copied once or twice on its way
 
 
 @dataclass(eq=False)
@@ -17,6 +21,8 @@ class _ReadingStage(ProcessingStage[FileGroupTask, DocumentBatch]):
 
     fields: list[str] | None = None
     read_kwargs: Mapping[str, object] | None = None
+
+    max_document_bytes: int | str | None = field(default=None, kw_only=True)
 
     _partitioning: FilePartitioningStage | None = field(default=None, init=False, repr=False)
 
@@ -34,5 +40,33 @@ class _ReadingStage(ProcessingStage[FileGroupTask, DocumentBatch]):
         except GristmillError:
             return None
 
+    def _most_bytes(self) -> int | None:
+        """What a document may have, or None if anything goes: nobody said, and nobody knows the limit of the memory."""
+        if self.max_document_bytes is not None:
+            return parse_size(self.max_document_bytes)
+        return self.context.memory_limit // LARGEST_SHARE or None
+
     def _columns_of(self, path: str, options: StorageOptions | None) -> list[str]:
         raise NotImplementedError
+
+
+def planned(part: FileSlice) -> FileStatus | None:
+    """What the file of a part was when it was listed; None for a part that somebody made by hand."""
+    if not part.version and not part.file_size:
+        return None
+    return FileStatus(part.path, part.file_size, part.version)
+
+
+def lost_part(error: DamagedFile, path: str) -> Quarantined:
+    """The record of the rest of a file that cannot be read: nobody knows how many documents it holds."""
+    return Quarantined(
+        error=str(error), kind="damaged", source=path, block_start=error.position, num_documents=0,
+        lost_bytes=error.lost_bytes,
+    )  # fmt: skip
+
+
+def too_large(path: str, place: str, num_bytes: int, most: int | None, *, num_documents: int = 1) -> Quarantined:
+    """The record of a document that would not fit into memory."""
+    limit = "" if most is None else f" of at most {most:,} bytes (max_document_bytes)"
+    error = f"{path}, {place}: expected a document{limit}; got {num_bytes:,} bytes"
+    return Quarantined(error=error, kind="too_large", source=path, num_documents=num_documents)

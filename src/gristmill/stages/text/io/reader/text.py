@@ -6,18 +6,20 @@ from typing import Literal
 
 import pyarrow as pa
 
-from gristmill.errors import ConfigError, nearest
+from gristmill.errors import ConfigError, DamagedFile, nearest
 from gristmill.stages.context import Quarantined
 from gristmill.stages.file_partitioning import FilePartitioningStage
 from gristmill.stages.text.io.kwargs import part_options
 from gristmill.stages.text.io.reader.file_reader import _FileReader
-from gristmill.stages.text.io.reader.line_blocks import BOM, read_owned_lines
-from gristmill.stages.text.io.reader.reading_stage import _ReadingStage
+from gristmill.stages.text.io.reader.line_blocks import BOM, Block, LongLine, read_owned_lines, stream_blocks
+from gristmill.stages.text.io.reader.reading_stage import _ReadingStage, lost_part, planned, too_large
 from gristmill.stages.text.io.reader.whole_files import project
 from gristmill.storage.file_system import StorageOptions
-from gristmill.storage.open_read import read_all
+from gristmill.storage.open_read import InputFile
 from gristmill.tasks import DocumentBatch, FileGroupTask, FileSlice
 
+_STREAM_BYTES = 1 << 22
+_MAX_KEPT_BYTES = 1_000_000  # of a document that is put on record
 DocumentPer = Literal["file", "line"]
 
 
@@ -73,27 +75,84 @@ class TextReaderStage(_ReadingStage):
         return DocumentBatch(task.dataset_name, project(table, self.fields))
 
     def _documents(self, part: FileSlice, options: StorageOptions | None) -> Iterator[str]:
-        if part.start is not None and part.end is not None:
-            content = bytes(memoryview(read_owned_lines(part.path, part.start, part.end, storage_options=options)))
-        else:
-            content = read_all(part.path, storage_options=options)
-        start = part.start or 0
-        content = content if start else content.removeprefix(BOM)
-        if self.document_per == "file":
-            yield from self._decoded(content, part.path, None, start)
+        with InputFile(part.path, planned=planned(part), storage_options=options) as file:
+            if self.document_per == "file":
+                yield from self._whole(file)
+            elif part.start is None or part.end is None:
+                yield from self._streamed(file)
+            else:
+                owned = read_owned_lines(file, part.start, part.end, self._most_bytes())
+                yield from self._lines(part.path, part.start, owned.position - part.start, owned.block)
+                if owned.long_line is not None:
+                    self._too_long(part.path, owned.long_line)
+
+    def _whole(self, file: InputFile) -> Iterator[str]:
+        """A file as one document; nothing of it where it is damaged, or where it would not fit into memory."""
+        most = self._most_bytes()
+        found: list[bytes] = []
+        size = 0
+        try:
+            for piece in file.pieces():
+                size += len(piece)
+                if most is None or size <= most:
+                    found.append(piece)
+                else:
+                    found.clear()
+        except DamagedFile as error:
+            record = lost_part(error, file.path)
+            if not error.is_complete:
+                shown = b"".join(found)[:_MAX_KEPT_BYTES].decode("utf-8", "replace")
+                self.context.quarantine(replace(record, document=shown, num_documents=1))
+                return
+            self.context.quarantine(record)
+        if most is not None and size > most:
+            self.context.quarantine(too_large(file.path, "the whole file", size, most))
             return
+        yield from self._decoded(b"".join(found).removeprefix(BOM), file.path, None, 0)
+
+    def _streamed(self, file: InputFile) -> Iterator[str]:
+        position = 0
+        try:
+            for block in stream_blocks(file.pieces(), _STREAM_BYTES, self._most_bytes()):
+                if isinstance(block, LongLine):
+                    self._too_long(file.path, block)
+                    position += block.num_bytes
+                else:
+                    yield from self._lines(file.path, position, 0, block)
+                    position += len(block)
+        except DamagedFile as error:
+            self.context.quarantine(lost_part(error, file.path))
+
+    def _lines(self, path: str, start: int, ahead: int, block: Block) -> Iterator[str]:
+        """The lines of a block that begins `ahead` bytes behind `start`."""
+        most = self._most_bytes()
+        content = bytes(memoryview(block))
+        content = content if start + ahead else content.removeprefix(BOM)
         lines = content.split(b"\n")
+        place = start + ahead
         for number, line in enumerate(lines, start=1):
-            if line.strip(b" \t\r"):
-                yield from self._decoded(line.removesuffix(b"\r"), part.path, number, start)
-        self.context.lines_read[part.path, start] = len(lines) - (not lines[-1])
+            if most is not None and len(line) > most:
+                self._too_long(path, LongLine(place, len(line), line[:1000]), number, start)
+            elif line.strip(b" \t\r"):
+                yield from self._decoded(line.removesuffix(b"\r"), path, number, start)
+            place += len(line) + 1
+        if content or not start:
+            self.context.lines_read[path, start] = len(lines) - (not lines[-1])
+
+    def _too_long(self, path: str, line: LongLine, number: int = 1, block_start: int | None = None) -> None:
+        record = too_large(path, f"line at byte {line.position:,}", line.num_bytes, self._most_bytes())
+        shown = line.beginning.decode("utf-8", "replace")
+        if block_start is None:
+            self.context.lines_read[path, line.position] = 1
+        start = line.position if block_start is None else block_start
+        self.context.quarantine(replace(record, document=shown, line=number, block_start=start))
 
     def _decoded(self, content: bytes, path: str, line: int | None, start: int) -> Iterator[str]:
         try:
             yield content.decode()
         except UnicodeDecodeError as error:
             message = f"expected UTF-8; got {error.reason} at byte {error.start}"
-            shown = content[:1_000_000].decode("utf-8", "replace")
+            shown = content[:_MAX_KEPT_BYTES].decode("utf-8", "replace")
             record = Quarantined(
                 error=message, kind="bad_utf8", document=shown, source=path, line=line, block_start=start
             )

@@ -16,7 +16,8 @@ class ParquetWriter(_FileWriter):
     """Write each batch as `<path>/<task id>.parquet`.
 
     `write_kwargs` takes `storage_options` and, with pyarrow's meanings, `compression`, `compression_level`,
-    `row_group_size`, `use_dictionary` and `write_statistics`. The same batch gives the same bytes.
+    `row_group_size`, `use_dictionary` and `write_statistics`. The same batch gives the same bytes. Pages carry
+    checksums, so whoever reads the file can tell a flipped bit from a text.
     """
 
     known_kwargs: ClassVar[frozenset[str]] = frozenset(
@@ -31,5 +32,5 @@ class ParquetWriter(_FileWriter):
 
         options = {key: value for key, value in self.write_kwargs.items() if key != "storage_options"}
         sink = pa.BufferOutputStream()
-        pq.write_table(batch.to_pyarrow(), sink, **options)
+        pq.write_table(batch.to_pyarrow(), sink, write_page_checksum=True, **options)
         yield memoryview(sink.getvalue())

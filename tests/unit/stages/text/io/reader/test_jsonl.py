@@ -153,7 +153,7 @@ def test_a_cut_gzip_file_gives_what_could_be_read_and_one_record_that_names_it(t
     (record,) = stage.context.quarantined
     assert len(found) > 10_000
     assert found == lines[: len(found)]
-    assert (record.kind, record.source) == ("damaged_file", str(path))
+    assert (record.kind, record.source, record.num_documents) == ("damaged", str(path), 0)
     assert "a.jsonl.gz" in record.error
 
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from gristmill.errors import ConfigError, ReadError
+from gristmill.errors import ConfigError
 from gristmill.stages.text.io import ArrowReader, ArrowWriter, CsvReader, ParquetReader, ParquetWriter, TextReader
 from gristmill.tasks import DocumentBatch
 
@@ -22,6 +22,11 @@ TABLE = pa.table(
         "nested": [[{"k": 1}], [], None],
     }
 ).replace_schema_metadata({"made": "by hand"})
+
+
+def write_arrow(table, path):
+    with pa.ipc.new_file(str(path), table.schema) as file:
+        file.write_table(table)
 
 
 def read(reader):
@@ -54,10 +59,16 @@ def test_row_groups_of_one_file_are_read_once_each(tmp_path):
 
 
 @pytest.mark.parametrize(("reader", "name"), [(ParquetReader, "a.parquet"), (ArrowReader, "a.arrow")])
-def test_a_damaged_file_is_named(tmp_path, reader, name):
+def test_a_damaged_file_is_named_as_lost_and_the_files_beside_it_are_read(tmp_path, reader, name):
+    write = {"a.parquet": pq.write_table, "a.arrow": write_arrow}[name]
+    write(TABLE, tmp_path / f"b{name[1:]}")
     (tmp_path / name).write_bytes(b"PAR1 this is not what it says")
-    with pytest.raises(ReadError, match=name):
-        read(reader(str(tmp_path)))
+    (batch,), stage = read(reader(str(tmp_path), files_per_partition=2))
+    assert batch.to_pyarrow().equals(TABLE)
+    (record,) = stage.context.quarantined
+    assert (record.kind, record.source) == ("damaged", str(tmp_path / name))
+    assert (record.num_documents, record.lost_bytes) == (0, 29)
+    assert name in record.error
     assert reader(str(tmp_path)).decompose()[1].columns() is None
 
 

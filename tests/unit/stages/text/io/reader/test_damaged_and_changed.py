@@ -1,0 +1,246 @@
+"""Every reader refuses a file that changed, keeps what is good of a damaged one, and passes over what is too large."""
+
+import gzip
+import json
+import os
+import random
+import shutil
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gristmill.errors import ConfigError, InputChanged
+from gristmill.stages.context import StageContext
+from gristmill.stages.text.io import ArrowReader, CsvReader, JsonlReader, ParquetReader, ParquetWriter, TextReader
+from gristmill.tasks import DocumentBatch
+
+TABLE = pa.table({"id": [str(i) for i in range(200)], "text": [f"text {i}" * 9 for i in range(200)]})
+LINES = [json.dumps(row).encode() + b"\n" for row in TABLE.to_pylist()]
+GZIPPED = gzip.compress(b"".join(LINES))
+CSV = b"id,text\n" + b"".join(f"{row['id']},{row['text']}\n".encode() for row in TABLE.to_pylist())
+
+
+def write_parquet(path):
+    pq.write_table(TABLE, path, row_group_size=20)
+
+
+def write_arrow(path):
+    with pa.ipc.new_file(str(path), TABLE.schema) as file:
+        file.write_table(TABLE)
+
+
+READERS = {
+    "jsonl in ranges": (lambda p: JsonlReader(p, blocksize=5000), "a.jsonl", b"".join(LINES)),
+    "jsonl at once": (JsonlReader, "a.jsonl", b"".join(LINES)),
+    "jsonl compressed": (JsonlReader, "a.jsonl.gz", GZIPPED),
+    "jsonl compressed, streamed": (lambda p: JsonlReader(p, blocksize=2000), "a.jsonl.gz", GZIPPED),
+    "csv": (CsvReader, "a.csv", CSV),
+    "csv compressed": (CsvReader, "a.csv.gz", gzip.compress(CSV)),
+    "text": (TextReader, "a.txt", b"some text\n" * 1000),
+    "lines of text": (lambda p: TextReader(p, document_per="line", blocksize=3000), "a.txt", b"some text\n" * 1000),
+    "lines of compressed text": (lambda p: TextReader(p, document_per="line"), "a.txt.gz", GZIPPED),
+    "parquet": (ParquetReader, "a.parquet", write_parquet),
+    "row groups of parquet": (lambda p: ParquetReader(p, blocksize=1000), "a.parquet", write_parquet),
+    "arrow": (ArrowReader, "a.arrow", write_arrow),
+}  # fmt: skip
+CHANGES = {
+    "cut": lambda path: os.truncate(path, path.stat().st_size // 2),
+    "appended": lambda path: path.write_bytes(path.read_bytes() + path.read_bytes()),
+    "replaced": lambda path: shutil.copy(path, path.with_name("b")) and path.with_name("b").rename(path),
+    "deleted": lambda path: path.unlink(),
+    "touched": lambda path: os.utime(path, ns=(1, 1)),
+}  # fmt: skip
+
+
+def prepared(tmp_path, kind):
+    make, name, content = READERS[kind]
+    path = tmp_path / name
+    if callable(content):
+        content(path)
+    else:
+        path.write_bytes(content)
+    os.utime(path, ns=(10**18, 10**18))
+    return path, *make(str(path)).decompose()
+
+
+def batches(stage, task):
+    made = stage.process(task)
+    return [made] if isinstance(made, DocumentBatch) else list(made)
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("kind", READERS)
+def test_a_file_that_changed_after_it_was_listed_is_refused_and_named(tmp_path, kind, change):
+    path, partitioning, stage = prepared(tmp_path, kind)
+    tasks = partitioning.partitions()
+    assert sum(batch.num_items for task in tasks for batch in batches(stage, task)) > 0
+    CHANGES[change](path)
+    for task in tasks:
+        with pytest.raises(InputChanged, match=path.name):
+            batches(stage, task)
+    assert stage.context.quarantined == []
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_file_that_changes_between_two_batches_of_a_stream_is_refused(tmp_path, change):
+    path, partitioning, stage = prepared(tmp_path, "jsonl compressed, streamed")
+    (task,) = partitioning.partitions()
+    stream = stage.process(task)
+    next(stream)
+    CHANGES[change](path)
+    with pytest.raises(InputChanged, match=path.name):
+        list(stream)
+
+
+# Damage
+
+
+def found(reader):
+    """The documents of all partitions as rows, and what was reported."""
+    partitioning, stage = reader.decompose()
+    stage.context = StageContext()
+    made = [batch for task in partitioning.partitions() for batch in batches(stage, task)]
+    return [row for batch in made for row in batch.to_pyarrow().to_pylist()], stage.context.quarantined
+
+
+def test_the_lines_before_the_cut_of_a_compressed_file_are_kept(tmp_path):
+    chance = random.Random(3)
+    rows = [{"id": str(i), "text": f"{chance.getrandbits(200):x}"} for i in range(2000)]
+    content = {
+        "a.jsonl.gz": b"".join(json.dumps(row).encode() + b"\n" for row in rows),
+        "a.csv.gz": b"id,text\n" + b"".join(f"{row['id']},{row['text']}\n".encode() for row in rows),
+        "a.txt.gz": b"".join(row["text"].encode() + b"\n" for row in rows),
+    }
+    for name, plain in content.items():
+        whole = gzip.compress(plain)
+        (tmp_path / name).write_bytes(whole[: len(whole) // 2])
+    for reader, name, column in [
+        (JsonlReader(str(tmp_path / "a.jsonl.gz")), "a.jsonl.gz", "id"),
+        (CsvReader(str(tmp_path / "a.csv.gz")), "a.csv.gz", "id"),
+        (TextReader(str(tmp_path / "a.txt.gz"), document_per="line"), "a.txt.gz", "text"),
+    ]:
+        kept, (record,) = found(reader)
+        assert 800 < len(kept) < 1200
+        assert [row[column] for row in kept] == [row[column] for row in rows[: len(kept)]]
+        assert (record.kind, record.num_documents, record.source) == ("damaged", 0, str(tmp_path / name))
+
+
+def test_a_cut_text_file_is_one_document_that_is_quarantined_with_what_is_left_of_it(tmp_path):
+    (tmp_path / "a.txt.gz").write_bytes(gzip.compress(b"some text")[:-9])
+    kept, (record,) = found(TextReader(str(tmp_path)))
+    assert (kept, record.kind, record.num_documents) == ([], "damaged", 1)
+
+
+@pytest.mark.parametrize("behind", [bytes(1000), b"garbage"])
+def test_what_is_behind_the_end_costs_no_document_not_even_one_without_newline(tmp_path, behind):
+    (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(b"".join(LINES).rstrip()) + behind)
+    (tmp_path / "a.txt.gz").write_bytes(gzip.compress(b"some text") + behind)
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(CSV.rstrip()) + behind)
+    for reader, count in [(JsonlReader, 200), (CsvReader, 200), (TextReader, 1)]:
+        kept, records = found(reader(str(tmp_path)))
+        assert len(kept) == count
+        assert [(r.num_documents, r.lost_bytes) for r in records] == [(0, 7)] * (behind == b"garbage")
+
+
+def test_a_flipped_bit_in_a_page_is_a_lost_part_and_never_another_text(tmp_path):
+    ParquetWriter(str(tmp_path), write_kwargs={"compression": "none", "use_dictionary": False}).process(
+        DocumentBatch("d", TABLE)
+    )
+    (path,) = tmp_path.glob("*.parquet")
+    whole = path.read_bytes()
+    expected = TABLE.to_pylist()
+    assert found(ParquetReader(str(path))) == (expected, [])
+    chance = random.Random(1)
+    seen = {"lost": 0, "same": 0}
+    for _ in range(60):
+        damaged = bytearray(whole)
+        damaged[chance.randrange(4, len(whole))] ^= 1 << chance.randrange(8)
+        path.write_bytes(damaged)
+        kept, records = found(ParquetReader(str(path), fields=["id", "text"]))
+        if records:
+            assert (kept, [r.num_documents for r in records]) == ([], [0])
+            assert records[0].lost_bytes == len(whole)
+            seen["lost"] += 1
+        else:
+            # The footer has no checksum: it may name a column otherwise, or hold other statistics.
+            values = {tuple(row.values()) for row in kept}
+            assert values <= {tuple(row.values()) for row in expected} | {(row["id"], None) for row in expected} | {
+                (None, row["text"]) for row in expected
+            }
+            seen["same"] += 1
+    assert seen["lost"] > 30
+
+
+def test_a_parquet_file_whose_footer_is_damaged_is_lost_alone_even_where_files_are_split(tmp_path):
+    write_parquet(tmp_path / "a.parquet")
+    whole = (tmp_path / "a.parquet").read_bytes()
+    (tmp_path / "b.parquet").write_bytes(whole[:-200] + bytes(192) + whole[-8:])
+    kept, (record,) = found(ParquetReader(str(tmp_path), blocksize=1000))
+    assert kept == TABLE.to_pylist()
+    assert (record.source, record.num_documents) == (str(tmp_path / "b.parquet"), 0)
+
+
+# Lines that are too long
+
+lengths = st.lists(st.integers(0, 300), max_size=30)
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory):
+    return tmp_path_factory.mktemp("long")
+
+
+@given(lengths, st.integers(1, 200), st.integers(1, 250), st.booleans(), st.sampled_from(["a.jsonl", "a.jsonl.gz"]))
+def test_each_line_is_a_document_or_too_large_wherever_blocks_end(directory, lengths, block, most, ends, name):
+    lines = [b'{"t":"%b"}\n' % (b"x" * length) for length in lengths]
+    content = b"".join(lines) if ends else b"".join(lines)[:-1]
+    path = directory / name
+    path.write_bytes(gzip.compress(content) if name.endswith("gz") else content)
+    partitioning, stage = JsonlReader(str(path), blocksize=block, max_document_bytes=most).decompose()
+    kept = []
+    for task in partitioning.partitions():
+        for batch in batches(stage, task):
+            kept += batch.lines.values.to_pylist()
+    few = lines if ends else lines[:-1]  # whether a newline that is missing counts depends on how the file is read
+    assert kept[: len(kept) - (not ends and kept[-1:] == lines[-1:])] == [line for line in few if len(line) <= most]
+    assert len(kept) + len(stage.context.quarantined) == len(lines)
+    starts = stage.context.lines_read
+    assert sum(starts.values()) == len(lines)
+    for record in stage.context.quarantined:
+        number = record.line + sum(n for (_, start), n in starts.items() if start < record.block_start)
+        position = sum(map(len, lines[: number - 1]))
+        assert (record.kind, record.num_documents) == ("too_large", 1)
+        assert f"line at byte {position:,}:" in record.error
+        assert f"got {len(lines[number - 1]) - (not ends and number == len(lines)):,} bytes" in record.error or not ends
+
+
+def test_lines_of_text_that_are_too_long_are_on_record_with_their_place(tmp_path):
+    (tmp_path / "a.txt").write_bytes(b"one\n" + b"x" * 5000 + b"\nthree\n" + b"y" * 70_000 + b"\nfive\n")
+    for options in [{}, {"blocksize": 64}, {"blocksize": 10**6}]:
+        kept, records = found(TextReader(str(tmp_path), document_per="line", max_document_bytes="1kB", **options))
+        assert [row["text"] for row in kept] == ["one", "three", "five"]
+        assert [r.kind for r in records] == ["too_large"] * 2
+        assert ["byte 4:" in records[0].error, "byte 5,011:" in records[1].error] == [True, True]
+
+
+def test_a_text_file_that_is_too_large_is_on_record_and_not_read_into_memory(tmp_path):
+    (tmp_path / "a.txt.gz").write_bytes(gzip.compress(b"x" * 5_000_000))
+    (tmp_path / "b.txt").write_bytes(b"small")
+    kept, (record,) = found(TextReader(str(tmp_path), max_document_bytes="1MB"))
+    assert [row["text"] for row in kept] == ["small"]
+    assert (record.kind, record.num_documents) == ("too_large", 1)
+    assert "got 5,000,000 bytes" in record.error
+
+
+def test_a_document_may_take_a_quarter_of_the_memory_unless_told_otherwise(tmp_path):
+    (tmp_path / "a.jsonl").write_bytes(b'{"a":1}\n{"t":"%b"}\n' % (b"x" * 500))
+    _, stage = JsonlReader(str(tmp_path)).decompose()
+    for limit, count in [(0, 2), (2000, 1), (4000, 2)]:
+        stage.context = StageContext(memory_limit=limit)
+        (task,) = JsonlReader(str(tmp_path)).decompose()[0].partitions()
+        assert sum(batch.num_items for batch in batches(stage, task)) == count
+    with pytest.raises(ConfigError, match="max_document_bytes: expected a number of bytes"):
+        JsonlReader("in", max_document_bytes="much")
