@@ -25,9 +25,14 @@ import importlib
 from collections.abc import Iterable
 from types import ModuleType
 
+from gristmill.secrets import without_secrets
+
 
 class GristmillError(Exception):
-    """Base of all errors raised by gristmill."""
+    """Base of all errors raised by gristmill. No message repeats a password out of a URL."""
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(without_secrets(given) if isinstance(given, str) else given for given in args))
 
 
 class ConfigError(GristmillError, ValueError):

@@ -25,6 +25,7 @@ ROWS = (
     {"models"},
     {"kernels", "tasks", "storage", "metrics"},
     {"errors"},
+    {"secrets"},
 )
 LEVEL = {name: len(ROWS) - i for i, row in enumerate(ROWS) for name in row}
 UNREACHABLE = len(ROWS) + 1  # testing/ and whatever has no row: it may import anything and nobody may import it

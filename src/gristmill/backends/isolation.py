@@ -15,6 +15,7 @@ from gristmill.backends.side_files import SideFiles
 from gristmill.engine.commands import Care
 from gristmill.engine.events import Crumb
 from gristmill.engine.plan import AnyStage, AnyTask
+from gristmill.secrets import without_secrets
 from gristmill.stages.context import Quarantined, StageContext
 from gristmill.tasks import FileGroupTask
 from gristmill.tasks.document_check import is_document_batch
@@ -153,7 +154,7 @@ class Isolation:
 
 def describe(error: Exception) -> str:
     """An exception in one line, even one that cannot say what it is."""
-    return "".join(traceback.format_exception_only(error)).strip()
+    return without_secrets("".join(traceback.format_exception_only(error)).strip())
 
 
 def record_of(error: Exception, task: AnyTask, row: int | None) -> Quarantined:

@@ -12,6 +12,7 @@ from gristmill import __version__
 from gristmill.engine import ledger
 from gristmill.engine.plan import Plan
 from gristmill.errors import ResumeRefused
+from gristmill.secrets import without_secrets
 
 FORMAT = 2  # of header and ledger: lines have checksums
 SHOWN = 5  # differences named in a message
@@ -29,7 +30,7 @@ def header_of(plan: Plan, rejects_path: str | None) -> Header:
         "pipeline": plan.name,
         "fingerprint": plan.fingerprint,
         "stages": [list(stage) for stage in plan.stage_configs],
-        "inputs": [list(file) for file in plan.inputs],
+        "inputs": [[without_secrets(path), size, version] for path, size, version in plan.inputs],
         "partitions": len(plan.sources),
         "rejects_path": rejects_path,
     }

@@ -20,6 +20,7 @@ from gristmill.engine.joining import join_neighbours
 from gristmill.engine.plan import AnyStage, AnyTask, Group
 from gristmill.errors import StageError
 from gristmill.metrics.stage_counts import StageCounts
+from gristmill.secrets import remember_those_of, without_secrets
 from gristmill.stages.base import JoinedStages, ProcessingStage
 from gristmill.stages.context import StageContext
 from gristmill.stages.worker_info import WorkerMetadata
@@ -102,6 +103,8 @@ class GroupRunner:
         self._spare = StageContext(
             given.session, "none", given.rejects_path is not None, given.forces, given.memory_limit
         )
+        for stage in self.stages:
+            remember_those_of(stage)  # their errors may repeat what they were given
         self._joined = join_neighbours(self.stages)
         self._careful = Isolation(self.stages, self.settings.session, self._process, leave_crumb)
 
@@ -111,7 +114,7 @@ class GroupRunner:
             for stage in self.stages:
                 stage.setup(metadata)
         except Exception:
-            return traceback.format_exc()
+            return without_secrets(traceback.format_exc())
         return ""
 
     def teardown(self) -> None:
@@ -383,7 +386,8 @@ class GroupRunner:
             counts.quarantined += record.num_documents
             counts.lost_parts += not record.num_documents
             counts.lost_bytes += record.lost_bytes
-        result.lines_read += [(path, start, count) for (path, start), count in context.lines_read.items()]
+        for (path, start), count in context.lines_read.items():
+            result.lines_read.append((without_secrets(path), start, count))
         if context.rejects or context.quarantined:
             # Counted for the stage, not for the group: a name is the same however stages are grouped.
             number = result.notes.get((index, item.item_id), 0)
@@ -483,4 +487,4 @@ def load_stages(pickled: bytes) -> tuple[tuple[Group, ...] | None, str]:
                 stage.before_fork()
         return groups, ""
     except Exception:
-        return None, traceback.format_exc()
+        return None, without_secrets(traceback.format_exc())

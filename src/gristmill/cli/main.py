@@ -34,6 +34,7 @@ from gristmill.cli import (
 )
 from gristmill.cli.options import Debug
 from gristmill.errors import ConfigError, GristmillError, Interrupted, MissingDependency, TooManyQuarantined
+from gristmill.secrets import without_secrets
 
 FAILED = 1
 USER_MISTAKE = 2
@@ -106,16 +107,17 @@ def main() -> None:
         code = exit_code(error)
         # A script that asked for JSON gets an object in any case; a run that has a result has printed it already.
         if "--json" in arguments and not isinstance(error, TooManyQuarantined):
-            typer.echo(json.dumps({"error": str(error), "exit_code": code}))
+            typer.echo(json.dumps({"error": without_secrets(str(error)), "exit_code": code}))
         sys.exit(code)
 
 
 def _report(error: BaseException, *, debug: bool) -> None:
     if debug:
-        traceback.print_exception(error)
+        typer.echo(without_secrets("".join(traceback.format_exception(error))), err=True)
     elif isinstance(error, GristmillError):
         typer.echo(f"gristmill: {error}", err=True)
     elif isinstance(error, KeyboardInterrupt):
         typer.echo("gristmill: stopped", err=True)
     else:
-        typer.echo(f"gristmill: {type(error).__name__}: {error} (--debug shows where)", err=True)
+        said = without_secrets(f"{type(error).__name__}: {error}")
+        typer.echo(f"gristmill: {said} (--debug shows where)", err=True)

@@ -35,6 +35,7 @@ def plan(
     from gristmill.cli.recipe_values import recipe_values
     from gristmill.config.shipped import find_recipe
     from gristmill.engine.joining import join_neighbours
+    from gristmill.secrets import without_secrets
 
     found = find_recipe(recipe)
     values = recipe_values(inputs or [], output, settings or [])
@@ -56,7 +57,7 @@ def plan(
         ],
         "partitions": len(made.sources),
         "input_bytes": made.input_bytes,
-        "input_files": [path for path, _, _ in made.inputs],
+        "input_files": [without_secrets(path) for path, _, _ in made.inputs],
         "output_directories": list(made.output_directories),
         "fingerprint": made.fingerprint,
     }

@@ -22,6 +22,7 @@ from gristmill.config.type_hints import (
     wants_object,
 )
 from gristmill.errors import ConfigError, GristmillError, nearest
+from gristmill.secrets import redacted
 from gristmill.stages.base import CompositeStage, ProcessingStage
 from gristmill.stages.resources import Resources
 from gristmill.tasks import Task
@@ -102,13 +103,15 @@ def split_item(item: object, *, who: str) -> tuple[str, dict[str, object]]:
     if isinstance(item, Mapping) and isinstance(item.get(TARGET), str):
         return str(item[TARGET]), {str(key): value for key, value in item.items() if key != TARGET}
     if not isinstance(item, Mapping) or not item:
-        raise ConfigError(f"{who}: expected a stage name, or 'StageName: {{parameters}}'; got {item!r:.200}")
+        raise ConfigError(f"{who}: expected a stage name, or 'StageName: {{parameters}}'; got {redacted(item)!r:.200}")
     name, parameters = next(iter(item.items()))
     if len(item) > 1:
         hint = " (indent the parameters below the stage's name)" if parameters is None else ""
         raise ConfigError(f"{who}: expected one stage name; got the keys {list(item)!r:.200}{hint}")
     if parameters is not None and not isinstance(parameters, Mapping):
-        raise ConfigError(f"{who} {name}: expected its parameters as 'name: value' lines; got {parameters!r:.200}")
+        raise ConfigError(
+            f"{who} {name}: expected its parameters as 'name: value' lines; got {redacted(parameters)!r:.200}"
+        )
     return str(name), {str(key): value for key, value in (parameters or {}).items()}
 
 
@@ -171,7 +174,7 @@ def _prepared(value: object, hint: object, allow_modules: Sequence[str], *, who:
         return value
     if wants_object(hint) and isinstance(value, str | Mapping):
         return _prepared_object(value, hint, allow_modules, who)
-    raise ConfigError(f"{who}: expected {describe_hint(hint)}; got {value!r:.200}")
+    raise ConfigError(f"{who}: expected {describe_hint(hint)}; got {redacted(value)!r:.200}")
 
 
 def _prepared_object(value: object, hint: object, allow_modules: Sequence[str], who: str) -> object:
@@ -196,7 +199,7 @@ def _made(value: object) -> object:
 
 def _apply_with(stage: Stage, changes: object, *, who: str) -> Stage:
     if not isinstance(changes, Mapping):
-        raise ConfigError(f"{who}: expected 'name: value' lines; got {changes!r:.200}")
+        raise ConfigError(f"{who}: expected 'name: value' lines; got {redacted(changes)!r:.200}")
     if isinstance(stage, CompositeStage):
         inner = {str(name): _with_arguments(wanted, who=f"{who} {name}") for name, wanted in changes.items()}
         return stage.with_(inner)
@@ -205,7 +208,7 @@ def _apply_with(stage: Stage, changes: object, *, who: str) -> Stage:
 
 def _with_arguments(changes: object, *, who: str) -> dict[str, object]:
     if not isinstance(changes, Mapping):
-        raise ConfigError(f"{who}: expected 'name: value' lines; got {changes!r:.200}")
+        raise ConfigError(f"{who}: expected 'name: value' lines; got {redacted(changes)!r:.200}")
     for key in changes:
         if key == "runtime_env":
             raise ConfigError(

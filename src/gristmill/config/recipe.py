@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from gristmill.config.load_yaml import load_yaml
 from gristmill.config.variables import Substitution, names_in
 from gristmill.errors import ConfigError, nearest
+from gristmill.secrets import redacted
 
 if TYPE_CHECKING:
     from gristmill.pipeline import Pipeline
@@ -34,7 +35,7 @@ class Recipe:
         """Check the outer form of a recipe. Stages are looked up when the pipeline is built."""
         who = f"recipe {source}"
         if not isinstance(document, Mapping):
-            raise ConfigError(f"{who}: expected the keys {', '.join(KEYS)}; got {document!r:.200}")
+            raise ConfigError(f"{who}: expected the keys {', '.join(KEYS)}; got {redacted(document)!r:.200}")
         for key in document:
             if key not in KEYS:
                 raise ConfigError(
@@ -42,10 +43,12 @@ class Recipe:
                 )
         stages = document.get("stages")
         if not isinstance(stages, list) or not stages:
-            raise ConfigError(f"{who}: expected 'stages' to be a list of at least one stage; got {stages!r:.200}")
+            raise ConfigError(
+                f"{who}: expected 'stages' to be a list of at least one stage; got {redacted(stages)!r:.200}"
+            )
         variables = document.get("variables") or {}
         if not isinstance(variables, Mapping):
-            raise ConfigError(f"{who}: expected 'variables' as 'name: default' lines; got {variables!r:.200}")
+            raise ConfigError(f"{who}: expected 'variables' as 'name: default' lines; got {redacted(variables)!r:.200}")
         return cls(
             name=_text(document, "name", who) or source,
             stages=tuple(stages),
@@ -105,5 +108,5 @@ class Recipe:
 def _text(document: Mapping[object, object], key: str, who: str) -> str:
     value = document.get(key)
     if value is not None and not isinstance(value, str):
-        raise ConfigError(f"{who}: expected {key!r} to be text; got {value!r:.200}")
+        raise ConfigError(f"{who}: expected {key!r} to be text; got {redacted(value)!r:.200}")
     return value or ""

@@ -7,6 +7,7 @@ from gristmill.errors import ConfigError
 from gristmill.pipeline.columns import check_columns
 from gristmill.pipeline.fingerprint import fingerprint, stage_config
 from gristmill.pipeline.fusion import fuse
+from gristmill.secrets import has_secrets, remember_those_of, without_secrets
 from gristmill.stages.base import CompositeStage, ProcessingStage
 from gristmill.storage.file_system import absolute, is_hidden
 from gristmill.tasks import EmptyTask, FileGroupTask, Task
@@ -30,7 +31,7 @@ def compile_plan(name: str, stages: Sequence[AnyStage], initial_tasks: Sequence[
     _check_input_is_safe(inputs, outputs)
     _check_output_is_apart(flat[0].input_directories() if source_stage else [], outputs)
     partitions = [_source_name(i, task) for i, task in enumerate(sources)]
-    parts = [config for _, config in configs] + [f"{i}" for i in inputs] + partitions
+    parts = [config for _, config in configs] + [without_secrets(f"{i}") for i in inputs] + partitions
     return Plan(
         name=name,
         groups=fuse(copies, names, sources),
@@ -87,6 +88,7 @@ def check_is_stage(pipeline: str, given: object) -> None:
 def _check_stages(name: str, stages: Sequence[AnyStage]) -> None:
     for stage in stages:
         check_is_stage(name, stage)
+        remember_those_of(stage)
         if (stage.batch_size or 1) < 1:
             raise ConfigError(f"{stage.stage_name()}: expected batch_size ≥ 1; got {stage.batch_size!r}")
         workers = stage.num_workers()
@@ -148,12 +150,22 @@ def _check_output_is_apart(listed: Sequence[str], outputs: Sequence[str]) -> Non
                 )
 
 
+def check_no_secrets(path: str, *, who: str) -> None:
+    """Refuse a place to write to whose URL holds a password: the ledger names every file that is written."""
+    if has_secrets(path):
+        raise ConfigError(
+            f"{who}: expected a URL without a password or key in it, since the names of files are written down; "
+            f"got {path!r}. Give secrets in the environment, or as storage_options"
+        )
+
+
 def _output_directories(stages: Sequence[AnyStage]) -> tuple[str, ...]:
     owners: dict[str, str] = {}
     for stage in stages:
         directory = stage.output_directory()
         if directory is None:
             continue
+        check_no_secrets(directory, who=stage.stage_name())
         if directory.rstrip("/") in owners:
             raise ConfigError(
                 f"{stage.stage_name()}: expected an output directory of its own; "

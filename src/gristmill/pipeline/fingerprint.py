@@ -2,7 +2,8 @@
 
 Used to refuse resuming a run with a changed threshold or a changed function. Values become JSON; functions and classes
 of the user's become a hash of their compiled code, constants, defaults and closure, so moving a function to another
-line changes nothing and changing a number in it does. No address, hash order or file path may get into it.
+line changes nothing and changing a number in it does. No address, hash order or file path may get into it, and no
+secret, not even hashed: the configurations are written into the run directory, and a new token is still the same run.
 """
 
 import dataclasses
@@ -16,6 +17,7 @@ from pathlib import PurePath
 from typing import cast
 
 from gristmill.engine.plan import AnyStage
+from gristmill.secrets import is_secret, without_secrets
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 
@@ -34,7 +36,7 @@ def fingerprint(parts: list[str]) -> str:
 def stage_config(stage: AnyStage) -> str:
     """Return the canonical configuration of a stage, as JSON."""
     config = {k: v for k, v in stage.get_config().items() if k not in NOT_CONTENT}
-    described = {key: canonical(value) for key, value in sorted(config.items())}
+    described = _fields(config, -1)
     kind = type(stage)
     return json.dumps({"class": f"{kind.__module__}.{kind.__qualname__}", "code": _class_code(kind), **described})
 
@@ -45,14 +47,16 @@ def canonical(value: object, depth: int = 0) -> Json:  # noqa: C901, PLR0911  # 
         return f"<{type(value).__qualname__}>"
     if isinstance(value, enum.Enum):
         return f"{type(value).__qualname__}.{value.name}"
-    if value is None or isinstance(value, bool | int | float | str):
+    if isinstance(value, str):
+        return without_secrets(value)
+    if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, bytes | bytearray):
         return f"bytes:{hashlib.sha256(value).hexdigest()[:16]}"
     if isinstance(value, PurePath):
-        return str(value)
+        return without_secrets(str(value))
     if isinstance(value, Mapping):
-        return {str(key): canonical(item, depth + 1) for key, item in sorted(value.items(), key=lambda kv: str(kv[0]))}
+        return _fields(value, depth)
     if isinstance(value, list | tuple):
         return [canonical(item, depth + 1) for item in value]
     if isinstance(value, set | frozenset):
@@ -64,6 +68,11 @@ def canonical(value: object, depth: int = 0) -> Json:  # noqa: C901, PLR0911  # 
     return _object(value, depth)
 
 
+def _fields(values: Mapping[str, object], depth: int) -> dict[str, Json]:
+    named = sorted(((str(name), value) for name, value in values.items()), key=lambda pair: pair[0])
+    return {name: canonical(value, depth + 1) for name, value in named if not is_secret(name)}
+
+
 def _object(value: object, depth: int) -> Json:
     kind = f"{type(value).__module__}.{type(value).__qualname__}"
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -71,22 +80,25 @@ def _object(value: object, depth: int) -> Json:
     else:
         fields = {k: v for k, v in getattr(value, "__dict__", {}).items() if k != "_context"}
     described: dict[str, Json] = {"class": kind, "code": _class_code(type(value))}
-    return described | {k: canonical(v, depth + 1) for k, v in sorted(fields.items())}
+    return described | _fields(fields, depth)
 
 
 def _function(function: types.FunctionType | types.MethodType, depth: int) -> Json:
     bound = function.__self__ if isinstance(function, types.MethodType) else None
     plain = cast("types.FunctionType", function.__func__ if isinstance(function, types.MethodType) else function)
-    cells = []
-    for cell in plain.__closure__ or ():
+    code = plain.__code__
+    cells: list[Json] = []
+    for name, cell in zip(code.co_freevars, plain.__closure__ or (), strict=True):
         try:
-            cells.append(canonical(cell.cell_contents, depth + 1))
+            cells.append(None if is_secret(name) else canonical(cell.cell_contents, depth + 1))
         except ValueError:  # not filled yet: a function that refers to itself
             cells.append("<empty>")
+    given = plain.__defaults__ or ()
+    defaults = dict(zip(code.co_varnames[code.co_argcount - len(given) : code.co_argcount], given, strict=True))
     return {
         "function": f"{plain.__module__}.{plain.__qualname__}",
-        "code": _code(plain.__code__),
-        "defaults": canonical(plain.__defaults__, depth + 1),
+        "code": _code(code),
+        "defaults": _fields(defaults | (plain.__kwdefaults__ or {}), depth),
         "closure": cells,
         "self": canonical(bound, depth + 1),
     }

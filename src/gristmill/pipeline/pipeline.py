@@ -8,7 +8,7 @@ from gristmill.backends.default_executor import default_executor
 from gristmill.backends.run_result import RunResult
 from gristmill.engine.plan import AnyStage, AnyTask, Plan
 from gristmill.errors import ConfigError
-from gristmill.pipeline.compile import check_is_stage, decompose
+from gristmill.pipeline.compile import check_is_stage, check_no_secrets, decompose
 from gristmill.pipeline.segments import chain, compile_chain
 from gristmill.stages.base import CompositeStage, ProcessingStage
 
@@ -72,6 +72,8 @@ class Pipeline:
         `max_quarantined` failed documents (a number, or a share of those read) stop the run.
         """
         executor = executor or default_executor()
+        for name, path in (("checkpoint_path", checkpoint_path), ("rejects_path", rejects_path)):
+            check_no_secrets(str(path or ""), who=name)
         options = RunOptions(
             checkpoint_path=None if checkpoint_path is None else Path(checkpoint_path),
             rejects_path=None if rejects_path is None else str(rejects_path),

@@ -5,9 +5,11 @@ a test, in a notebook) has a context of its own that counts and keeps nothing el
 once.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
+
+from gristmill.secrets import without_secrets
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -104,7 +106,14 @@ class StageContext:
 
     def quarantine(self, record: Quarantined) -> None:
         """Record that a document could not be processed and leaves the stream."""
-        self.quarantined.append(record)
+        self.quarantined.append(
+            replace(
+                record,
+                error=without_secrets(record.error),
+                traceback=without_secrets(record.traceback),
+                source=without_secrets(record.source),
+            )
+        )
 
     def staging_path(self, directory: str, name: str) -> str | None:
         """Where to write `directory/name` for now, or None outside a run: write it in place, atomically."""

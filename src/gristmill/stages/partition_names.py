@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
+from gristmill.secrets import HIDDEN, without_secrets
 from gristmill.storage.paths import COMPRESSED
 
 _MAX_CHARS = 180  # 255 bytes is the usual limit; suffixes and non-ASCII characters need room
@@ -21,15 +22,23 @@ def partition_names(first_files: Sequence[str], all_files: Sequence[str], suffix
     >>> partition_names(["in/a/x.jsonl.gz", "in/b.jsonl"], ["in/a/x.jsonl.gz", "in/b.jsonl"], ["", ""])
     ['a__x', 'b']
     """
-    root = _common_directory(all_files)
-    short = {path: _short_name(path[len(root) :]) for path in dict.fromkeys(all_files)}
+    files = {path: _shown(path) for path in all_files}
+    root = _common_directory(list(files.values()))
+    short = {path: _short_name(shown[len(root) :]) for path, shown in files.items()}
     # Files that differ in extension or case only would write one output on some file system.
     taken = Counter(name.lower() for name in short.values())
+    times_shown = Counter(files.values())
     for path, name in short.items():
         if taken[name.lower()] > 1 or len(name) > _MAX_CHARS or not name:
-            digest = hashlib.blake2b(path[len(root) :].encode("utf-8", "surrogateescape"), digest_size=4).hexdigest()
+            told = files[path] if times_shown[files[path]] == 1 else path
+            digest = hashlib.blake2b(told[len(root) :].encode("utf-8", "surrogateescape"), digest_size=4).hexdigest()
             short[path] = f"{name[:_MAX_CHARS]}~{digest}"
     return [short[path] + suffix for path, suffix in zip(first_files, suffixes, strict=True)]
+
+
+def _shown(path: str) -> str:
+    """A path without what must not become the name of a file, nor change it tomorrow: passwords and signatures."""
+    return without_secrets(path).partition(f"?{HIDDEN}")[0] if "://" in path else path
 
 
 def _common_directory(paths: Sequence[str]) -> str:

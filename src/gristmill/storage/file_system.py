@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Protocol, cast
 
+from gristmill.secrets import remember
+
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")  # two letters at least: C:// is no scheme
 
 StorageOptions = Mapping[str, object]
@@ -123,6 +125,7 @@ class RemoteFileSystem:
     def __init__(self, url: str, options: StorageOptions) -> None:
         import fsspec
 
+        remember(options)
         self._scheme = url.partition("://")[0]
         self._fs = fsspec.core.url_to_fs(url, **options)[0]
 

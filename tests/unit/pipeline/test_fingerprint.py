@@ -1,5 +1,6 @@
 """A plan's fingerprint changes exactly when what the plan does changes."""
 
+import json
 import subprocess
 import sys
 
@@ -162,3 +163,30 @@ def test_a_value_that_holds_itself_ends_somewhere():
     endless.append(endless)
 
     assert "<list>" in repr(canonical(endless))
+
+
+def _with_secrets(api_key, endpoint):
+    def process(task, password="default-password", *, times=3):
+        return task, api_key, endpoint, password, times
+
+    return process
+
+
+def test_secrets_in_defaults_and_closures_are_left_out():
+    config = json.dumps(canonical(_with_secrets("key-of-closure", "https://me:pw@host")))
+
+    assert "key-of-closure" not in config
+    assert "default-password" not in config
+    assert "https://***@host" in config
+    assert config == json.dumps(canonical(_with_secrets("another", "https://you:word@host")))
+    assert config != json.dumps(canonical(_with_secrets("another", "https://you:word@elsewhere")))
+
+
+def test_a_keyword_default_is_part_of_what_a_function_does():
+    def make(number):
+        def scale(text, *, factor=number):
+            return len(text) * factor
+
+        return scale
+
+    assert canonical(make(2)) != canonical(make(3))

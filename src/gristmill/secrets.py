@@ -1,0 +1,118 @@
+"""What must not be written down: keys, tokens and passwords in options, URLs and the messages of libraries.
+
+A run's directory is published with its output and read by others, and error texts are pasted into issues. So secrets
+are taken out where texts and configurations are made, not where they are shown: there are few places of the first kind.
+Nothing that could be guessed from is kept either, no hash and no length.
+"""
+
+import re
+from collections.abc import Mapping
+from types import FunctionType, ModuleType
+
+HIDDEN = "***"
+DEEP, MANY = 4, 100  # levels of objects and things in one that are searched for secrets
+SHORTEST = 6  # characters of a secret that is looked for in texts: shorter ones would be found in ordinary words
+
+# As names of parameters and keys. `token` ends many names that are not secret (pad_token), so its company is listed.
+_SECRET_NAME = re.compile(
+    r"(?:^|_)(?:password|passwd|passphrase|secret|secrets|credential|credentials|authorization|connection_string|"
+    r"api_?key|access_?key|secret_?key|account_?key|private_?key|storage_options|"
+    r"(?:hf|api|auth|access|bearer|refresh|sas|security|session)_token)(?:$|_(?:id|value)$)|^token$",
+    re.IGNORECASE,
+)
+# Inside `storage_options` and in the query of a URL fewer names are innocent.
+_SECRET_OPTION = re.compile(r"key|secret|token|passw|pwd|credential|auth|signature|cookie|connection|^sas|^sig$", re.I)
+_SIGNED = re.compile(r"[?&](?:x-amz-|x-goog-)?(?:sig|signature)=", re.IGNORECASE)
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://[^\s'\"<>]+")
+# Up to the last @ of the host; or, as keys of S3 may contain a slash, up to the first behind "name:", if no port is.
+_USER = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]+://)([^/?#]*|[^/?#:@]+:(?!\d{1,5}/)[^?#]*?)@")
+_QUERY_VALUE = re.compile(r"([?&;])([^=&;#]+)=([^&;#]*)")
+_BEARER = re.compile(r"\b(Bearer|Basic)\s+[A-Za-z0-9._~+/=-]{8,}")
+
+# Values that were given as secrets to this process. A message of somebody's library may repeat one, and what cannot be
+# recognised by its form is recognised by having been seen.
+_seen: set[str] = set()
+
+
+def is_secret(name: str) -> bool:
+    """Whether a parameter or key of this name holds what must not be written down.
+
+    >>> is_secret("hf_token"), is_secret("max_tokens"), is_secret("storage_options")
+    (True, False, True)
+    """
+    return _SECRET_NAME.search(name) is not None
+
+
+def remember(options: Mapping[str, object]) -> None:
+    """Note the secrets among the options of a store, so that no text repeats them."""
+    for name, value in options.items():
+        if isinstance(value, Mapping):
+            remember({f"{name}.{key}" if _SECRET_OPTION.search(name) else str(key): v for key, v in value.items()})
+        elif _SECRET_OPTION.search(name):
+            _note(value)
+
+
+def remember_those_of(holder: object, depth: int = 0) -> None:
+    """Note the secrets among the attributes of an object, such as a stage, and of the objects it holds."""
+    named = holder if isinstance(holder, Mapping) else getattr(holder, "__dict__", {})
+    if isinstance(holder, list | tuple):
+        named = {str(number): item for number, item in enumerate(holder[:MANY])}
+    if isinstance(holder, type | ModuleType | FunctionType) or depth > DEEP or len(named) > MANY:
+        return
+    for name, value in named.items():
+        if not is_secret(str(name)):
+            remember_those_of(value, depth + 1)
+        elif isinstance(value, Mapping):
+            remember(value)
+        else:
+            _note(value)
+
+
+def _note(value: object) -> None:
+    if isinstance(value, str) and len(value) >= SHORTEST:
+        _seen.add(value)
+
+
+def redacted(value: object) -> object:
+    """Return a value as it may be shown: of mappings, what has the name of a secret is hidden."""
+    if isinstance(value, Mapping):
+        return {
+            key: HIDDEN if _SECRET_OPTION.search(str(key)) and not isinstance(inner, Mapping) else redacted(inner)
+            for key, inner in value.items()
+        }
+    return [redacted(inner) for inner in value] if isinstance(value, list) else value
+
+
+def without_secrets(text: str) -> str:
+    """Return a text without the passwords and signatures in its URLs, and without secrets that were seen.
+
+    >>> without_secrets("https://me:pw@host/a?x=1&token=abc")
+    'https://***@host/a?x=1&token=***'
+    """
+    if "://" in text:
+        text = _URL.sub(lambda match: _url_without_secrets(match[0]), text)
+    if "Bearer " in text or "Basic " in text:
+        text = _BEARER.sub(rf"\1 {HIDDEN}", text)
+    for secret in _seen:
+        text = text.replace(secret, HIDDEN)
+    return text
+
+
+def has_secrets(url: str) -> bool:
+    """Whether a URL contains a password, a key or a signature."""
+    return without_secrets(url) != url
+
+
+def _url_without_secrets(url: str) -> str:
+    user = _USER.match(url)
+    # The name alone is part of the address for some (abfs://container@account), and a token for others.
+    if user is not None and (":" in user[2] or user[1].lower() in ("http://", "https://")):
+        url = f"{user[1]}{HIDDEN}@{url[user.end() :]}"
+    if _SIGNED.search(url):  # what is signed is signed as a whole, and all of it is new tomorrow
+        return f"{url.partition('?')[0]}?{HIDDEN}"
+    return _QUERY_VALUE.sub(_hide_value, url) if "?" in url else url
+
+
+def _hide_value(match: "re.Match[str]") -> str:
+    separator, name, value = match.groups()
+    return f"{separator}{name}={HIDDEN if value and _SECRET_OPTION.search(name) else value}"
