@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from gristmill.backends.local import LocalExecutor
+from gristmill.errors import StageBroken
 from gristmill.pipeline import Pipeline
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.text.filters import ScoreFilter
@@ -84,29 +85,28 @@ def test_a_header_that_names_a_column_twice_is_refused_with_its_name(tmp_path, w
     (tmp_path / "in.csv").write_text("id,id\n1,2\n3,4\n")
     pipeline = Pipeline("twice", stages=[CsvReader(str(tmp_path / "in.csv")), JsonlWriter(str(tmp_path / "out"))])
 
-    result = pipeline.run(LocalExecutor(num_workers=workers))
+    with pytest.raises(StageBroken, match=r"csv_reader: no document has passed it; 1 part of files failed") as stopped:
+        pipeline.run(LocalExecutor(num_workers=workers))
 
-    assert (result.read, result.written, result.quarantined) == (1, 0, 1)
-    assert "expected column names to differ; got 'id' 2 times" in records(result)[0]["error"]
+    assert "expected column names to differ; got 'id' 2 times" in str(stopped.value)
 
 
-def test_documents_that_all_fail_are_one_record_each(tmp_path):
+def test_documents_that_all_fail_stop_the_run_and_are_not_committed(tmp_path):
     (tmp_path / "in.csv").write_text("n\n5\n5\n5\n")
     stages = [CsvReader(str(tmp_path / "in.csv")), Fails(), JsonlWriter(str(tmp_path / "out"))]
 
-    result = Pipeline("all", stages=stages).run(LocalExecutor(num_workers=0))
+    with pytest.raises(StageBroken, match=r"fails: no document has passed it; 3 documents failed\n  3 × ValueError"):
+        Pipeline("all", stages=stages).run(LocalExecutor(num_workers=0))
 
-    assert [record["num_documents"] for record in records(result)] == [1, 1, 1]
+    assert not (tmp_path / "out/.gristmill/ledger.jsonl").read_text()
 
 
 def test_a_stage_that_ends_its_process_on_everything_costs_every_document_and_no_more(tmp_path):
     (tmp_path / "in.csv").write_text("n\n1\n2\n")
     stages = [CsvReader(str(tmp_path / "in.csv")), Ends(), JsonlWriter(str(tmp_path / "out"))]
 
-    result = Pipeline("ends", stages=stages).run(LocalExecutor(num_workers=1))
-
-    assert (result.read, result.quarantined) == (2, 2)
-    assert [record["document"] for record in records(result)] == ['{"n":"1"}', '{"n":"2"}']
+    with pytest.raises(StageBroken, match="ends: no document has passed it; 2 documents failed\n  2 × WorkerLost"):
+        Pipeline("ends", stages=stages).run(LocalExecutor(num_workers=1))
 
 
 @pytest.mark.parametrize(("workers", "numbers"), [(0, [1, 5, 2, 5, 3]), (2, [1, 5, 2, 7, 3])])

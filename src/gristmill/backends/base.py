@@ -9,6 +9,7 @@ from typing import Self
 
 from gristmill.backends.run_result import RunResult
 from gristmill.engine.plan import Plan
+from gristmill.engine.policies.quarantine_limit import DEFAULT_LIMIT, QuarantineLimit
 from gristmill.metrics.snapshot import RunSnapshot
 from gristmill.stages.worker_info import NodeInfo, WorkerMetadata
 
@@ -23,7 +24,7 @@ class RunOptions:
 
     checkpoint_path: Path | None = None
     rejects_path: str | None = None
-    max_quarantined: int | float | None = None
+    limit: QuarantineLimit = DEFAULT_LIMIT  # of documents that may fail
     fresh: bool = False
     observer: Observer | None = None
     segment_of: Path | None = None  # the directory of the whole run, where this is one segment of it

@@ -73,6 +73,7 @@ class Driver:
             c.Commit: self._commit,
             c.Publish: lambda command: None,
             c.Warn: self._warn,
+            c.Tell: lambda command: self.messages.append(command.text),
             c.Finish: self._finish,
         }
 

@@ -11,12 +11,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from gristmill.backends.failing import account_of, count_errors
 from gristmill.backends.side_files import SideFiles
 from gristmill.engine.commands import Care
 from gristmill.engine.events import Crumb
+from gristmill.engine.faults import FAILED_DOCUMENTS, Fault, fault_of
 from gristmill.engine.plan import AnyStage, AnyTask
 from gristmill.secrets import without_secrets
 from gristmill.stages.context import Quarantined, StageContext
+from gristmill.storage.failures import explain
 from gristmill.tasks import FileGroupTask
 from gristmill.tasks.document_check import is_document_batch
 
@@ -24,6 +27,10 @@ LeaveCrumb = Callable[[int, int, int], None]  # stage, first row, end row
 Result = AnyTask | list[AnyTask] | Iterator[AnyTask] | None
 Process = Callable[[AnyStage, AnyTask, StageContext], Result]
 Bad = dict[int, Quarantined]  # by row
+
+BEYOND_LIMIT = 10  # bad documents of a batch beyond what the run may have: few more are cheap, and the batch counts
+MAX_ERROR_CHARS = 2_000  # of an error: some put the whole document into it
+MAX_TRACE_CHARS = 20_000
 
 
 class Job(NamedTuple):
@@ -38,26 +45,53 @@ class Job(NamedTuple):
 
 
 class StageRaised(Exception):  # carries a user's exception and which stage it was; never leaves a worker
-    """A stage raised."""
+    """A stage raised, or what it reported could not be written down."""
 
-    def __init__(self, stage: AnyStage, error: Exception) -> None:
-        super().__init__(str(error))
+    def __init__(self, stage: AnyStage, error: Exception, fault: Fault | None = None) -> None:
+        super().__init__(describe(error))
         self.stage = stage
         self.error = error
+        self._fault = fault
 
     @property
-    def is_transient(self) -> bool:
-        return isinstance(self.error, self.stage.transient_errors)
+    def fault(self) -> Fault:
+        """Whose fault it is."""
+        if self._fault is None:
+            writes = self.stage.output_directory() is not None
+            self._fault = fault_of(self.error, writes=writes, transient=self.stage.transient_errors)
+        return self._fault
+
+    def explained(self) -> str:
+        """The error in words. Of the machine's: the file, what is wrong with it, and how to go on."""
+        error = self.error
+        if self.fault in (Fault.MACHINE, Fault.MACHINE_FINAL) and isinstance(error, OSError):
+            path = error.filename if isinstance(error.filename, str) else self.stage.output_directory()
+            return _cut(explain(path or "a file this stage uses", error), MAX_ERROR_CHARS)
+        return str(error) if self.fault in (Fault.INPUT, Fault.PROGRAM, Fault.LIMIT) else describe(error)
+
+
+class GaveUp(Exception):  # becomes the words the user reads; never leaves a worker
+    """So many documents of a batch failed that it is not worth going on."""
 
 
 class Isolation:
     """Runs the stages of one group on tasks that failed before."""
 
-    def __init__(self, stages: Sequence[AnyStage], session: str, process: Process, leave_crumb: LeaveCrumb) -> None:
+    def __init__(
+        self,
+        stages: Sequence[AnyStage],
+        session: str,
+        process: Process,
+        leave_crumb: LeaveCrumb,
+        *,
+        most_bad: int | None = None,  # documents that may fail in the whole run
+    ) -> None:
         self._stages = stages
         self._session = session
         self._process = process
         self._leave_crumb = leave_crumb
+        self._most_bad = most_bad
+        self._passed = False  # whether any document of the task at hand has passed the stage at hand
 
     def process(self, index: int, task: AnyTask, job: Job, context: StageContext) -> Result:
         """Process a task, leaving out the documents that make the stage fail; they are quarantined."""
@@ -65,6 +99,7 @@ class Isolation:
             context.quarantine(_quarantined(task, None, _died(job.cause), "WorkerLost", ""))
             return None
         bad: Bad = {}
+        self._passed = False
         divisible = is_document_batch(task) and self._stages[index].rows_are_independent
         if divisible:
             for crumb in job.condemned:
@@ -90,7 +125,7 @@ class Isolation:
             try:
                 made = self._process(self._stages[index], good, trial)
             except StageRaised as raised:
-                if raised.is_transient:
+                if raised.fault is not Fault.DOCUMENT:
                     raise
                 error = raised.error
             else:
@@ -102,7 +137,7 @@ class Isolation:
             # Not in the handler above: an error raised there carries the one being handled, and a document's record
             # would tell whether it was found by halving or by stepping, which may be chance.
             if not divisible or not self._learn(index, task, job, bad, fails=True):  # no single document is to blame
-                if good.num_items or not bad:
+                if good.num_items or not good.counts_documents:  # nothing is lost with an empty batch
                     context.quarantine(record_of(error, good, None))
                 return None
 
@@ -144,22 +179,44 @@ class Isolation:
                 if isinstance(output, FileGroupTask):
                     SideFiles.discard(output.staged)
         except StageRaised as raised:
-            if raised.is_transient:
+            if raised.fault is not Fault.DOCUMENT:
                 raise
             if len(rows) == 1:
                 bad[rows[0]] = record_of(raised.error, piece, rows[0])
+                self._give_up_if_hopeless(index, job, bad)
             return False
+        self._passed = True
         return True
+
+    def _give_up_if_hopeless(self, index: int, job: Job, bad: Bad) -> None:
+        """Stop taking a batch apart that has shown enough: the run stops, if no document has passed elsewhere."""
+        stage = self._stages[index]
+        if self._most_bad is not None and len(bad) > self._most_bad + BEYOND_LIMIT:
+            raise StageRaised(stage, GaveUp(self._account(stage, bad, "of one batch failed")), Fault.LIMIT)
+        if job.care is Care.ISOLATE and not self._passed and len(bad) >= FAILED_DOCUMENTS:
+            raise StageRaised(stage, GaveUp(self._account(stage, bad, "failed and none has passed")), Fault.PROGRAM)
+
+    @staticmethod
+    def _account(stage: AnyStage, bad: Bad, what: str) -> str:
+        errors = count_errors(stage.stage_name(), [bad[row] for row in sorted(bad)])
+        return f"{len(bad)} document{'s' * (len(bad) != 1)} {what}\n{account_of(errors)}"
 
 
 def describe(error: Exception) -> str:
-    """An exception in one line, even one that cannot say what it is."""
-    return without_secrets("".join(traceback.format_exception_only(error)).strip())
+    """An exception in words, even one that cannot say what it is."""
+    return _cut(without_secrets("".join(traceback.format_exception_only(error)).strip()), MAX_ERROR_CHARS)
+
+
+def _cut(text: str, most: int) -> str:
+    """A text that may be long, without its middle: the beginning says what it is, the end of a traceback says where."""
+    if len(text) <= most:
+        return text
+    return f"{text[: most // 2]} … [{len(text) - most:,} characters left out] … {text[-(most // 2) :]}"
 
 
 def record_of(error: Exception, task: AnyTask, row: int | None) -> Quarantined:
     """The quarantine record of a task, or of the one document in it, that made a stage raise."""
-    trace = "".join(traceback.format_exception(error))
+    trace = _cut("".join(traceback.format_exception(error)), MAX_TRACE_CHARS)
     return _shown(task, row, describe(error), type(error).__name__, trace)
 
 
@@ -207,6 +264,7 @@ def _quarantined(task: AnyTask, row: int | None, error: str, kind: str, trace: s
         ", ".join(map(str, source)) if isinstance(source, list) else "",
         row=row,
         traceback=trace,
-        # A file that cannot be read is one loss: nobody knows how many documents it holds.
-        num_documents=task.num_items if task.counts_documents else 1,
+        # Nobody knows how many documents are in a file that cannot be read: what is known is its size.
+        num_documents=task.num_items if task.counts_documents else 0,
+        lost_bytes=0 if task.counts_documents else task.nbytes,
     )

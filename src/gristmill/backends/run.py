@@ -15,6 +15,7 @@ from pathlib import Path
 
 from gristmill.backends.base import RunOptions
 from gristmill.backends.books import Books
+from gristmill.backends.failing import account_of
 from gristmill.backends.measured import MeasuredRun
 from gristmill.backends.quarantine_errors import read_errors
 from gristmill.backends.run_directory import RunDirectory
@@ -25,10 +26,26 @@ from gristmill.backends.worker import RunSettings
 from gristmill.engine.account import Efficiency
 from gristmill.engine.commands import Finish
 from gristmill.engine.plan import Plan
-from gristmill.errors import ConfigError, EngineBug, Interrupted, RunFailed, TooManyQuarantined
+from gristmill.engine.policies.quarantine_limit import NO_LIMIT, Failed
+from gristmill.errors import (
+    ConfigError,
+    EngineBug,
+    GristmillError,
+    InputsChanged,
+    Interrupted,
+    MachineError,
+    MachineFailed,
+    RunFailed,
+    StageBroken,
+    TooManyQuarantined,
+)
 from gristmill.metrics.error_counts import ErrorCount
 from gristmill.storage.atomic_write import remove
-from gristmill.storage.file_system import is_url
+from gristmill.storage.failures import explain
+from gristmill.storage.file_system import file_system, is_url
+
+# What a run raises, by how it ended; the other endings have books to close.
+FAILURES: dict[str, type[RunFailed]] = {"failed": RunFailed, "broken": StageBroken, "machine": MachineFailed}
 
 
 def _nobody_listens(state: str) -> None:
@@ -53,7 +70,7 @@ class Run:
         self.plan = plan
         self.options = options
         self.forces = forces  # files to disk: a run on several machines goes on when one of them stops
-        self.max_quarantined = None if ignore_failures else options.max_quarantined
+        self.limit = NO_LIMIT if ignore_failures else options.limit
         self.keeps_directory = True
         self.memory_limit = 0  # for all processes together, where the executor knows one
         self.session = os.urandom(6).hex()
@@ -82,8 +99,14 @@ class Run:
     @property
     def settings(self) -> RunSettings:
         """What every worker of this run has to know."""
+        most = self.limit.most
         return RunSettings(
-            self.session, self.options.rejects_path, str(self.directory.quarantine), self.forces, self.memory_limit
+            self.session,
+            self.options.rejects_path,
+            str(self.directory.quarantine),
+            self.forces,
+            self.memory_limit,
+            most if isinstance(most, int) else None,
         )
 
     @property
@@ -135,6 +158,13 @@ class Run:
                 return self._execute(drive)
             except KeyboardInterrupt:
                 raise Interrupted(self._interrupted()) from None
+            except MachineError as error:
+                raise MachineFailed(f"{self.plan.name}: {error}") from error
+            except GristmillError:
+                raise
+            except OSError as error:  # of a file of the run: nothing else is opened here
+                path = error.filename if isinstance(error.filename, str) else str(self.directory.path)
+                raise MachineFailed(f"{self.plan.name}: {explain(path, error)}") from error
 
     def _execute(self, drive: Callable[["Run"], Ending]) -> RunResult:
         self.directory.acquire()
@@ -179,9 +209,9 @@ class Run:
 
     def _close_books(self, ending: Ending) -> RunResult:
         books, finish = self.books, ending.finish
-        if finish.outcome == "failed":
+        if finish.outcome in FAILURES:
             ending.tell("failed")
-            raise RunFailed(f"{self.plan.name}: {finish.error}")
+            raise FAILURES[finish.outcome](f"{self.plan.name}: {finish.error}{self._evidence(finish)}")
         if finish.outcome == "stopped":
             ending.tell("stopped")
             raise Interrupted(self._interrupted())
@@ -197,12 +227,29 @@ class Run:
         if finish.outcome == "finished" and len(books.records) != len(self.plan.sources):
             raise EngineBug(f"{self.plan.name}: {len(books.records)} of {len(self.plan.sources)} partitions committed")
         ending.tell("finished" if finish.outcome == "finished" else "stopped")
+        if finish.outcome == "inputs_changed":
+            left = len(self.plan.sources) - len(books.records)
+            changed = InputsChanged(
+                f"{self.plan.name}: {left} of {len(self.plan.sources)} source partitions are not done, because their "
+                f"input is not what was planned; everything else is committed:\n{finish.error}\n"
+                "Run it again with fresh=True (--fresh) to read the input as it is now."
+            )
+            changed.result = result
+            raise changed
         if self.keeps_directory:
             self.directory.write_report(result.to_json())
             if ending.measured is not None:
                 self.directory.write_measured(ending.measured)
-        self._check_quarantine_limit(result, stopped=finish.outcome == "quarantine_limit")
+        self._check_quarantine_limit(result, stopped=finish.outcome == "quarantine_limit", reason=finish.error)
         return result
+
+    def _evidence(self, finish: Finish) -> str:
+        """What went wrong with the documents a stage let down, from files that were never published."""
+        root = f"{self.directory.quarantine}/"
+        files = [file for file in finish.evidence if file.final.startswith(root)]
+        there = [file.temporary for file in files if file_system(file.temporary).status(file.temporary) is not None]
+        account = account_of(read_errors(there))
+        return f"\n{account}" if account else ""
 
     def _check_balance(self, result: RunResult) -> None:
         if not result.balanced:
@@ -214,14 +261,14 @@ class Run:
             return done + ". Pass checkpoint_path to be able to continue a run."
         return done + ". Run the same command again to continue."
 
-    def _check_quarantine_limit(self, result: RunResult, *, stopped: bool = False) -> None:
-        limit = self.max_quarantined
-        if limit is None:
-            return
-        allowed = limit * result.read if isinstance(limit, float) else limit
+    def _check_quarantine_limit(self, result: RunResult, *, stopped: bool = False, reason: str = "") -> None:
+        parts = sum(counts.lost_parts for counts in result.counts.values())
+        lost = sum(counts.lost_bytes for counts in result.counts.values())
+        failed = Failed(result.quarantined, result.read, parts, lost, self.plan.input_bytes)
         # What was under way when a share was exceeded may have brought it down again; the run is incomplete anyway.
-        if stopped or result.quarantined > allowed:
-            error = TooManyQuarantined(f"{self.plan.name}: {too_many_quarantined(result, limit)}")
+        if stopped or self.limit.is_exceeded(failed, at_end=True):
+            account = "" if self.limit.is_exceeded(failed, at_end=True) else f": {reason}"
+            error = TooManyQuarantined(f"{self.plan.name}: {too_many_quarantined(result, self.limit)}{account}")
             error.result = result
             raise error
 

@@ -14,6 +14,7 @@ from gristmill.backends.profiles import ProfileStore, priors, remember
 from gristmill.backends.run import Ending, Run
 from gristmill.engine.events import NodeJoined
 from gristmill.engine.scheduler import Scheduler, SchedulerConfig
+from gristmill.metrics.stage_counts import StageCounts
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,13 @@ class Shell:
 def drive(run: Run, shell: Shell) -> Ending:
     """Drive a run to its end. The pool is open, and is closed at the end; if this raises, the caller closes it."""
     gpus = tuple(memory_gb for node in shell.nodes for memory_gb in node.gpu_memory_gb)
-    config = replace(shell.config, priors=priors(run.plan, gpus, shell.profiles))
+    config = replace(
+        shell.config,
+        priors=priors(run.plan, gpus, shell.profiles),
+        limit=run.limit,
+        input_bytes=run.plan.input_bytes,
+        passed_before=tuple(_has_passed(run.books.totals[name]) for name in run.plan.stage_names),
+    )
     driver = Driver(
         run.plan,
         Scheduler(run.plan.groups, config),
@@ -66,6 +73,10 @@ def drive(run: Run, shell: Shell) -> Ending:
         measured=measured,
         tell=driver.tell_end,
     )
+
+
+def _has_passed(counts: StageCounts) -> bool:
+    return bool(counts.documents_out or counts.written or counts.dropped)
 
 
 @contextlib.contextmanager

@@ -8,8 +8,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from gristmill.engine.plan import Group
+from gristmill.errors import MachineError
 from gristmill.stages.context import Quarantined, Rejected, StageContext
 from gristmill.storage.atomic_write import force_file, remove, stage_file
+from gristmill.storage.failures import machine_error
 from gristmill.tasks import StagedFile
 
 if TYPE_CHECKING:
@@ -40,6 +42,10 @@ class SideFiles:
             chunks = [_quarantine_line(stage, item_id, record) for record in context.quarantined]
             staged.append(_stage(self._quarantine_path, file, chunks, len(chunks), context))
         return staged
+
+    def unwritable(self, error: OSError) -> MachineError:
+        """What to raise when they cannot be written."""
+        return machine_error(str(error.filename or self._quarantine_path or self._rejects_path), error)
 
     @staticmethod
     def discard(staged: Iterable[StagedFile]) -> None:

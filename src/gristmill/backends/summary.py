@@ -11,6 +11,7 @@ from gristmill.metrics.error_counts import ErrorCount
 
 if TYPE_CHECKING:
     from gristmill.backends.run_result import RunResult
+    from gristmill.engine.policies.quarantine_limit import QuarantineLimit
 
 NULL_TEXT = "null_text"  # what the filters of gristmill.stages.text call a document without text
 MOST_ERRORS = 5  # lines about errors; the report has all of them
@@ -63,14 +64,13 @@ def commonest(errors: Sequence[ErrorCount]) -> str:
     return f"most often in stage {most.stage}: {_cut(most.error)}{place}"
 
 
-def too_many_quarantined(result: "RunResult", limit: int | float) -> str:
+def too_many_quarantined(result: "RunResult", limit: "QuarantineLimit") -> str:
     """Why a run stopped at its limit, in the units the limit was given in."""
     got = f"{result.quarantined:,} of {result.read:,} read"
-    if isinstance(limit, float):
-        expected = f"at most {100 * limit:g} % of the documents read"
+    expected = f"at most {limit}"
+    if isinstance(limit.most, float):
+        expected += " of the documents read"
         got += f" ({share(result.quarantined, result.read)})"
-    else:
-        expected = f"at most {limit:,} document{'s' * (limit != 1)}"
     cause = commonest(result.errors)
     reason = f", {cause}" if cause else ""
     where = f"; see {_directories(result.quarantine_files)}" if result.quarantine_files else ""

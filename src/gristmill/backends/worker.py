@@ -9,13 +9,14 @@ import pickle
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
-from gristmill.backends.isolation import Isolation, Job, LeaveCrumb, Result, StageRaised, describe, record_of
+from gristmill.backends.isolation import Isolation, Job, LeaveCrumb, Result, StageRaised, record_of
 from gristmill.backends.side_files import SideFiles
 from gristmill.engine.commands import Care
+from gristmill.engine.faults import Fault
 from gristmill.engine.joining import join_neighbours
 from gristmill.engine.plan import AnyStage, AnyTask, Group
 from gristmill.errors import StageError
@@ -47,7 +48,8 @@ class JobFailure:
 
     stage: str
     error: str
-    transient: bool
+    fault: Fault
+    divisible: bool = False  # it holds documents, and will be taken apart
 
 
 class _Item(msgspec.Struct, eq=False):
@@ -71,6 +73,7 @@ class RunSettings:
     quarantine_path: str | None = None
     forces: bool = False  # files to disk before they are reported
     memory_limit: int = 0  # bytes for all processes together; 0 where nobody said
+    most_bad: int | None = None  # documents that may fail in the whole run, if that is a number
 
 
 def _no_crumb(stage: int, first_row: int, end_row: int) -> None:
@@ -106,7 +109,9 @@ class GroupRunner:
         for stage in self.stages:
             remember_those_of(stage)  # their errors may repeat what they were given
         self._joined = join_neighbours(self.stages)
-        self._careful = Isolation(self.stages, self.settings.session, self._process, leave_crumb)
+        self._careful = Isolation(
+            self.stages, self.settings.session, self._process, leave_crumb, most_bad=self.settings.most_bad
+        )
 
     def setup(self, metadata: WorkerMetadata) -> str:
         """Run `setup` of all stages, in order; return the traceback of the one that raised, or nothing."""
@@ -137,7 +142,7 @@ class GroupRunner:
             return list(self._run_together(jobs, count_and_emit))
         except StageRaised as raised:
             if len(jobs) == 1:
-                return [_failure(raised)]
+                return [self._failure(raised, jobs[0])]
         return [self._run_alone(job, number, sent[number], emit) for number, job in enumerate(jobs)]
 
     def _run_alone(
@@ -155,7 +160,14 @@ class GroupRunner:
         try:
             return self._run_together([job], emit_rest)[0]
         except StageRaised as raised:
-            return _failure(raised)
+            return self._failure(raised, job)
+
+    def _failure(self, raised: StageRaised, job: Job) -> JobFailure:
+        name = next(
+            (name for name, stage in zip(self.group.names, self.stages, strict=True) if stage is raised.stage),
+            raised.stage.stage_name(),
+        )
+        return JobFailure(name, raised.explained(), raised.fault, job.task.counts_documents)
 
     def _run_together(self, jobs: Sequence[Job], emit: Callable[[int, str, AnyTask], None]) -> list[JobResult]:
         started = time.perf_counter()
@@ -365,10 +377,13 @@ class GroupRunner:
             try:
                 task = next(made, None)
             except StageRaised as raised:
-                if job.care is Care.NORMAL:
+                if job.care is Care.NORMAL or raised.fault is not Fault.DOCUMENT:
                     raise
                 # What was streamed before is on its way already; the rest of this source is lost, and said so.
-                context.quarantine(record_of(raised.error, item.task, None))
+                record = record_of(raised.error, item.task, None)
+                left = item.documents - item.seen if item.task.counts_documents else 0
+                if left > 0 or not item.task.counts_documents:
+                    context.quarantine(replace(record, num_documents=max(0, left)))
                 task = None
             seconds = time.perf_counter() - started
             outputs = [] if task is None else [task]
@@ -384,7 +399,7 @@ class GroupRunner:
         counts = result.counts[index]
         for record in context.quarantined:
             counts.quarantined += record.num_documents
-            counts.lost_parts += not record.num_documents
+            counts.lost_parts += not (record.num_documents or item.task.counts_documents)
             counts.lost_bytes += record.lost_bytes
         for (path, start), count in context.lines_read.items():
             result.lines_read.append((without_secrets(path), start, count))
@@ -393,7 +408,10 @@ class GroupRunner:
             number = result.notes.get((index, item.item_id), 0)
             result.notes[index, item.item_id] = number + 1
             name = f"{item.item_id}-{number:04d}"
-            result.side_files += self._side.write(index, name, item.item_id, context)
+            try:
+                result.side_files += self._side.write(index, name, item.item_id, context)
+            except OSError as error:  # whatever it is, it is not the documents' fault
+                raise StageRaised(self.stages[index], self._side.unwritable(error)) from error
 
     def _account(
         self,
@@ -471,11 +489,6 @@ def _check_is_task(stage: AnyStage, given: object) -> None:
 
 def _item(job: int, item_id: str, task: AnyTask) -> _Item:
     return _Item(job, item_id, task, task.num_items, task.nbytes)
-
-
-def _failure(raised: StageRaised) -> JobFailure:
-    transient = isinstance(raised.error, raised.stage.transient_errors)
-    return JobFailure(raised.stage.stage_name(), describe(raised.error), transient)
 
 
 def load_stages(pickled: bytes) -> tuple[tuple[Group, ...] | None, str]:

@@ -29,6 +29,7 @@ from gristmill.errors import ConfigError, TooManyQuarantined
 if TYPE_CHECKING:
     from gristmill.backends.run_result import RunResult
     from gristmill.config.shard import Shard
+    from gristmill.engine.policies.quarantine_limit import QuarantineLimit
     from gristmill.pipeline import Pipeline
 
 
@@ -120,17 +121,19 @@ def default_run_dir(output: str | None) -> str | None:
     return None if output is None else f"{output.rstrip('/')}/.gristmill"
 
 
-def parse_limit(text: str | None) -> int | float | None:
-    """Return a number of documents, or a share of those read.
+def parse_limit(text: str | None) -> "QuarantineLimit":
+    """Return a limit on failed documents: a number, or a share of those read.
 
-    >>> parse_limit("100"), parse_limit("0.5"), parse_limit("1%")
-    (100, 0.5, 0.01)
+    >>> [str(parse_limit(text)) for text in ("100", "0.5", "1%")]
+    ['100 documents', '50 %', '1 %']
     """
+    from gristmill.engine.policies.quarantine_limit import DEFAULT_LIMIT, QuarantineLimit
+
     if text is None:
-        return None
+        return DEFAULT_LIMIT
     try:
         if text.isdecimal():
-            return int(text)
+            return QuarantineLimit(int(text))
         share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
     except ValueError:
         share = -1.0
@@ -138,7 +141,7 @@ def parse_limit(text: str | None) -> int | float | None:
         raise ConfigError(
             f"--max-quarantined: expected a number of documents (100) or a share (0.01 or 1%); got {text!r}"
         )
-    return share
+    return QuarantineLimit(share)
 
 
 def _tell(result: "RunResult", told: list[str], rejects: str | None, *, as_json: bool, quiet: bool) -> None:

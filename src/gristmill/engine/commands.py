@@ -16,9 +16,10 @@ class Care(Enum):
     """How carefully a worker handles a task, rising with every failure."""
 
     NORMAL = 0  # an exception is reported and the task comes back
-    ISOLATE = 1  # an exception is narrowed down to documents, which are quarantined
-    STEP = 2  # the task killed its workers: one document at a time, each announced before it is touched
-    CONDEMN = 3  # do not touch it: quarantine it whole
+    ISOLATE = 1  # an exception is narrowed down to documents, which are quarantined; given up where none passes
+    PATIENT = 2  # the same, however many fail: other documents have passed the stage
+    STEP = 3  # the task killed its workers: one document at a time, each announced before it is touched
+    CONDEMN = 4  # do not touch it: quarantine it whole
 
 
 class Assignment(NamedTuple):
@@ -123,11 +124,21 @@ class Warn(msgspec.Struct, frozen=True, array_like=True, tag=True):
     running_s: float
 
 
-class Finish(msgspec.Struct, frozen=True, array_like=True, tag=True):
-    """The run is over. `error` is empty when all is well."""
+class Tell(msgspec.Struct, frozen=True, array_like=True, tag=True):
+    """Say something to whoever watches the run."""
 
-    outcome: str  # finished | stopped | failed | quarantine_limit
+    text: str
+
+
+class Finish(msgspec.Struct, frozen=True, array_like=True, tag=True):
+    """The run is over. `error` is empty when all is well.
+
+    `evidence` are files, under their temporary names, with the documents that failed where a stage lets none pass.
+    """
+
+    outcome: str  # finished | stopped | failed | quarantine_limit | broken | machine | inputs_changed
     error: str = ""
+    evidence: tuple[StagedFile, ...] = ()
 
 
 Command = (
@@ -143,5 +154,6 @@ Command = (
     | Commit
     | Publish
     | Warn
+    | Tell
     | Finish
 )

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from gristmill.engine.faults import Fault
 from gristmill.metrics.stage_counts import StageCounts
 from gristmill.tasks import StagedFile
 
@@ -136,13 +137,17 @@ class TaskFinished(msgspec.Struct, frozen=True, array_like=True, tag=True):
 
 
 class TaskRaised(msgspec.Struct, frozen=True, array_like=True, tag=True):
-    """A task's stage raised. `transient` if the stage declares this kind of error as nobody's fault."""
+    """A task's stage raised, and whose fault that is.
+
+    `divisible`: it holds documents that will be taken apart, so what it has streamed so far will not come again.
+    """
 
     worker: int
     task: int
     stage: str
     error: str
-    transient: bool = False
+    fault: Fault = Fault.DOCUMENT
+    divisible: bool = False
 
 
 class Committed(msgspec.Struct, frozen=True, array_like=True, tag=True):

@@ -26,6 +26,7 @@ class Restarts:
     def __init__(self, scheduler: "Scheduler") -> None:
         self.scheduler = scheduler
         self.listed_again: set[int] = set()  # roots that are waited for
+        self.given_up: dict[str, str] = {}  # by the name of the partition: why it was given up
 
     def data_lost(self, node: int) -> None:
         """Everything on a machine is gone; what ran there has been taken back before."""
@@ -43,6 +44,16 @@ class Restarts:
             root.outputs = []
             s.roots[root.id] = root
             self.list_again(root)
+
+    def give_up(self, root: RootRecord, why: str) -> None:
+        """The input of a root is not what was planned: nothing of it counts, and it is not tried again."""
+        root.given_up = why
+        self.given_up[root.name] = why
+        self._start_over([root.id])
+
+    def start_over(self, root: RootRecord) -> None:
+        """What a root has streamed so far will not come again in the same way: nothing of it counts."""
+        self._start_over([root.id])
 
     def _start_over(self, roots: Iterable[int]) -> None:
         s = self.scheduler
@@ -71,8 +82,9 @@ class Restarts:
         for group, seconds in root.useful_s.items():
             s.groups[group].book.came_to_nothing(seconds)
         s.out.extend(c.Release(output.payload) for output in root.outputs)
-        if s.stop_reason:
+        if s.stop_reason or root.given_up:
             del s.roots[root.id]
+            s.fleet.rescale_now = True
             return
         root.begin_again(first_attempt=s.next_task)
         self.listed_again.add(root.id)

@@ -16,19 +16,23 @@ from typing import TYPE_CHECKING
 from gristmill.engine import commands as c
 from gristmill.engine import events as e
 from gristmill.engine.account import Account
+from gristmill.engine.breaker import Breaker
 from gristmill.engine.caretaker import Caretaker
 from gristmill.engine.copies import Copies
 from gristmill.engine.crew import WorkerRecord, WorkerState
 from gristmill.engine.dispatch import Dispatcher
+from gristmill.engine.faults import Fault
 from gristmill.engine.fleet import Fleet
 from gristmill.engine.plan import Group
 from gristmill.engine.policies import retry
 from gristmill.engine.policies.backpressure import MemoryBook
+from gristmill.engine.policies.quarantine_limit import NO_LIMIT, QuarantineLimit
 from gristmill.engine.policies.rates import Prior
 from gristmill.engine.restarts import Restarts
 from gristmill.engine.state import GroupRecord, RootRecord
 from gristmill.engine.task_state import Change, TaskRecord
 from gristmill.metrics.stage_counts import StageCounts
+from gristmill.tasks import StagedFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,7 +41,6 @@ _item_id, _final_name = operator.attrgetter("item_id"), operator.attrgetter("fin
 
 MAX_SETUP_FAILURES = 2
 WATCHDOG_S = 60.0
-SHARE_NEEDS = 1000  # documents read before a share of quarantined documents means anything
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,9 @@ class SchedulerConfig:
 
     num_sources: int
     barrier: bool = False  # stage after stage, for comparison
-    max_quarantined: int | float | None = None
+    limit: QuarantineLimit = NO_LIMIT
+    input_bytes: int = 0  # of all partitions, those of earlier sessions included
+    passed_before: tuple[bool, ...] = ()  # by stage: whether documents have passed it in an earlier session
     rescale_interval_s: float = 1.0
     worker_max_lifetime_s: float | None = None
     worker_restart_interval_s: float = 0.0
@@ -76,6 +81,7 @@ class Scheduler:
         self.caretaker = Caretaker(self)
         self.copies = Copies(self)
         self.restarts = Restarts(self)
+        self.breaker = Breaker(self)
         self.dispatcher = Dispatcher(self)
         self.account = Account()
         self.totals = [StageCounts() for _ in range(self.num_stages)]
@@ -202,20 +208,24 @@ class Scheduler:
         group = self.groups[worker.group]
         group.setup_failures += 1
         if group.setup_failures >= MAX_SETUP_FAILURES and not group.crew.num_ready:
-            self._abort("failed", f"{group.plan.name}: set-up failed {group.setup_failures} times: {event.error}")
+            self.abort("failed", f"{group.plan.name}: set-up failed {group.setup_failures} times: {event.error}")
 
     def _worker_lost(self, event: e.WorkerLost) -> None:
         worker = self.fleet.find(event.worker)
         if worker is None:
             return
         never_ready = worker.state is WorkerState.STARTING
+        if worker.assigned:
+            self.breaker.worker_died(worker, event)
+            if self.finished:
+                return
         self._take_back(worker, cause=event.cause, crumb=event.crumb)
         self.fleet.remove(worker)
         if never_ready:
             group = self.groups[worker.group]
             group.setup_failures += 1
             if group.setup_failures > MAX_SETUP_FAILURES and not group.crew.num_ready:
-                self._abort("failed", f"{group.plan.name}: its workers end during set-up: {event.cause}")
+                self.abort("failed", f"{group.plan.name}: its workers end during set-up: {event.cause}")
 
     def _worker_exited(self, event: e.WorkerExited) -> None:
         worker = self.fleet.find(event.worker)
@@ -272,6 +282,8 @@ class Scheduler:
         """Let a task wait for a group."""
         task = TaskRecord(self.next_task, root, group, item_id, item.num_bytes, item.payload, self.now, node=node)
         task.path_s = path_s
+        if self.roots[root].careful:
+            task.trial = self.roots[root].careful.get((group, item_id), task.trial)
         self.next_task += 1
         self.tasks[task.id] = task
         record = self.groups[group]
@@ -353,11 +365,11 @@ class Scheduler:
         worker.tasks_done += 1
         if self.config.worker_max_tasks is not None:
             self.caretaker.worker_was_used(worker)
+        if not self.restarts.is_void(task):
+            self.breaker.look(group, event)
         self.let_go(task)
         if group.live == 0 and self.source_exhausted:
             self.fleet.rescale_now = True
-        if self.config.max_quarantined is not None:
-            self._check_quarantine(self.config.max_quarantined)
 
     def _take_results(self, worker: WorkerRecord, task: TaskRecord, group: GroupRecord, event: e.TaskFinished) -> None:
         """Accept what a finished task has made, and learn from how it went."""
@@ -383,7 +395,7 @@ class Scheduler:
         root.live -= 1
         if root.live == 0 and root.starts_over:
             self.restarts.list_again(root)
-        elif root.live == 0:
+        elif root.live == 0 and not self.finished:
             self._commit(root)
 
     def _enter_times(
@@ -417,12 +429,26 @@ class Scheduler:
         if found is None:
             return
         worker, task = found
+        group, root = self.groups[task.group], self.roots[task.root]
         task.change(Change.RAISED)
-        self.groups[task.group].book.wasted_s += self.now - worker.running_since
-        task.trial = retry.after_exception(task.trial, event.error, transient=event.transient)
+        group.book.wasted_s += self.now - worker.running_since
         task.last_worker = worker.id
         self._hand_back(worker, task)
-        self._requeue(task)
+        trial = self.breaker.next_trial(task, group, event)
+        if trial is not None:
+            task.trial = trial
+        if self.finished or root.starts_over:
+            self._requeue(task)
+        elif trial is None:
+            self.memory.unsend(task.id)
+            self.restarts.give_up(root, event.error)
+        elif event.divisible and task.received and event.fault is Fault.DOCUMENT:
+            # What is on its way was made with documents that will be left out when the task is tried again.
+            root.careful[task.group, task.item_id] = trial
+            self.memory.unsend(task.id)
+            self.restarts.start_over(root)
+        else:
+            self._requeue(task)
 
     def _hand_back(self, worker: WorkerRecord, task: TaskRecord) -> None:
         """A worker is through with a task and goes on to its next."""
@@ -443,6 +469,12 @@ class Scheduler:
     # Commit
 
     def _commit(self, root: RootRecord) -> None:
+        if not self.stop_reason and self.breaker.holds(root):
+            return
+        self.commit_now(root)
+
+    def commit_now(self, root: RootRecord) -> None:
+        """Have a partition written down of which nothing is left to do."""
         self.committing[root.id] = root
         root.outputs.sort(key=_item_id)
         root.files.sort(key=_final_name)
@@ -458,18 +490,9 @@ class Scheduler:
             self.partitions_done += 1
             self.out.append(c.Publish(event.root))
 
-    def _check_quarantine(self, limit: int | float) -> None:
-        if self.stop_reason:
-            return
-        quarantined = sum(t.quarantined for t in self.totals)
-        read = sum(t.read for t in self.totals)
-        allowed = limit * read if isinstance(limit, float) else limit
-        if quarantined > allowed and (not isinstance(limit, float) or read >= SHARE_NEEDS):
-            self._stop_soon("quarantine_limit", f"{quarantined} documents quarantined of {read} read; limit {limit}")
-
     # Stopping
 
-    def _stop_soon(self, outcome: str, error: str) -> None:
+    def stop_soon(self, outcome: str, error: str) -> None:
         """Start nothing new; let what is under way be committed."""
         self.stop_reason = (outcome, error)
         self.source_exhausted = True
@@ -484,12 +507,12 @@ class Scheduler:
         first.queue = deque(begun)
         self.fleet.rescale_now = True
 
-    def _abort(self, outcome: str, error: str) -> None:
+    def abort(self, outcome: str, error: str, evidence: tuple[StagedFile, ...] = ()) -> None:
         """Stop now: kill the workers; what is not committed is as if it had never run."""
         for group in self.groups:
             self.out.extend(c.KillWorker(worker, error) for worker in group.workers)
         self.finished = True
-        self.out.append(c.Finish(outcome, error))
+        self.out.append(c.Finish(outcome, error, evidence))
 
     def _release_late(self, event: e.Event) -> None:
         """After the end nothing counts any more, but what arrives with a message is still to be let go."""
@@ -503,14 +526,18 @@ class Scheduler:
             self.out.append(c.Release(event.item.payload))
 
     def _cancelled(self, event: e.Cancelled) -> None:
-        self._abort("stopped", event.reason)
+        self.abort("stopped", event.reason)
 
     def _finish_if_done(self) -> None:
-        idle = self.source_exhausted and not self.roots and not self.committing
-        if self.finished or not idle or any(group.workers for group in self.groups):
+        idle = self.source_exhausted and not self.roots
+        if idle and self.breaker.held:
+            self.breaker.judge_at_the_end()
+        if self.finished or not idle or self.committing or any(group.workers for group in self.groups):
             return
         self.finished = True
         outcome, error = self.stop_reason or ("finished", "")
+        if outcome == "finished" and self.restarts.given_up:
+            outcome, error = "inputs_changed", "\n".join(self.restarts.given_up.values())
         self.out.append(c.Finish(outcome, error))
 
     def group_finished(self, index: int) -> bool:

@@ -15,6 +15,7 @@ from gristmill.engine.group_book import GroupBook
 from gristmill.engine.plan import Group
 from gristmill.engine.policies.placement import UNITS, share_of_gpu
 from gristmill.engine.policies.rates import Prior, Rate
+from gristmill.engine.policies.retry import Trial
 from gristmill.engine.policies.rooms import Room, cpu_units
 from gristmill.engine.task_state import TaskRecord
 from gristmill.metrics.stage_counts import StageCounts
@@ -34,6 +35,8 @@ class GroupRecord:
     rate: Rate = field(default_factory=Rate)
     mean_service_s: float | None = None
     setup_failures: int = 0
+    deaths: int = 0  # of workers at work since a task was last done without a failure
+    has_finished_some: bool = False  # tasks without a failure
     setup_s: float = 0.0
     book: GroupBook = field(default_factory=GroupBook)
 
@@ -75,6 +78,8 @@ class RootRecord(msgspec.Struct, eq=False):
     lines_read: list[tuple[str, int, int]] = []
     useful_s: dict[int, float] = {}  # by group
     starts_over: bool = False  # what comes of it does not count, until it is listed again
+    given_up: str = ""  # why it is not listed again: its input is not the one that was planned
+    careful: dict[tuple[int, str], Trial] = {}  # by group and item: how to handle tasks of it when they come again
     first_attempt: int = 0  # attempts of its tasks are counted from here
 
     def begin_again(self, *, first_attempt: int) -> None:

@@ -6,6 +6,7 @@ from gristmill.engine import commands as c
 from gristmill.engine import events as e
 from gristmill.engine.commands import Care, Command
 from gristmill.engine.events import Event
+from gristmill.engine.faults import Fault
 from gristmill.engine.replay import Step
 
 
@@ -46,7 +47,7 @@ class TaskStory:
                 yield f"a step further on worker {worker}"
             case e.TaskRaised(worker, task) if task in self._tasks:
                 self._worker = None
-                kind = "a transient error" if event.transient else "an error"
+                kind = "an error" if event.fault is Fault.DOCUMENT else f"an error ({event.fault.value})"
                 yield f"{kind} in stage {event.stage} on worker {worker}: {event.error}"
             case e.WorkerLost(worker, cause) if worker == self._worker:
                 self._worker = None

@@ -79,14 +79,14 @@ class ChainedRun:
         return result
 
     def _run_segment(self, number: int, plan: Plan, plans: list[Plan], before: list[RunResult]) -> RunResult:
-        limit = self.options.max_quarantined
-        if isinstance(limit, int):
-            limit = max(0, limit - sum(result.quarantined for result in before))
+        limit = self.options.limit
+        if isinstance(limit.most, int):
+            limit = replace(limit, most=max(0, limit.most - sum(result.quarantined for result in before)))
         observer = _JoinedProgress(self.directory, plans, before, self.options.observer, self.started)
         options = replace(
             self.options,
             checkpoint_path=self.path / f"segment-{number}",
-            max_quarantined=limit,
+            limit=limit,
             fresh=False,  # what an earlier run left is cleared already
             observer=observer,
             segment_of=self.path,

@@ -7,6 +7,7 @@ from gristmill.backends.base import BaseExecutor, Observer, RunOptions
 from gristmill.backends.default_executor import default_executor
 from gristmill.backends.run_result import RunResult
 from gristmill.engine.plan import AnyStage, AnyTask, Plan
+from gristmill.engine.policies.quarantine_limit import DEFAULT_LIMIT, QuarantineLimit
 from gristmill.errors import ConfigError
 from gristmill.pipeline.compile import check_is_stage, check_no_secrets, decompose
 from gristmill.pipeline.segments import chain, compile_chain
@@ -59,7 +60,7 @@ class Pipeline:
         checkpoint_path: str | Path | None = None,
         *,
         rejects_path: str | Path | None = None,
-        max_quarantined: int | float | None = None,
+        max_quarantined: int | float | QuarantineLimit | None = DEFAULT_LIMIT,
         fresh: bool = False,
         observer: Observer | None = None,
     ) -> RunResult:
@@ -69,7 +70,9 @@ class Pipeline:
 
         With `checkpoint_path` the same call continues a run that was stopped or killed; `fresh` starts over.
         `rejects_path` keeps the documents filters drop, with stage, reason, value and threshold. More than
-        `max_quarantined` failed documents (a number, or a share of those read) stop the run.
+        `max_quarantined` failed documents (a number, or a share of those read) stop the run. If nothing is said, that
+        is a tenth, once 1,000 documents were read; None lets any number fail. A stage that no document passes stops
+        the run in any case.
         """
         executor = executor or default_executor()
         for name, path in (("checkpoint_path", checkpoint_path), ("rejects_path", rejects_path)):
@@ -77,7 +80,7 @@ class Pipeline:
         options = RunOptions(
             checkpoint_path=None if checkpoint_path is None else Path(checkpoint_path),
             rejects_path=None if rejects_path is None else str(rejects_path),
-            max_quarantined=_checked_limit(max_quarantined),
+            limit=_limit(max_quarantined),
             fresh=fresh,
             observer=observer,
         )
@@ -109,7 +112,9 @@ class Pipeline:
         return f"Pipeline(name={self.name!r}, stages={[stage.stage_name() for stage in self.stages]})"
 
 
-def _checked_limit(limit: int | float | None) -> int | float | None:
-    if limit is None or (isinstance(limit, int) and limit >= 0) or (isinstance(limit, float) and 0 < limit <= 1):
-        return limit
-    raise ConfigError(f"max_quarantined: expected a number of documents ≥ 0 or a share in (0, 1]; got {limit!r}")
+def _limit(given: int | float | QuarantineLimit | None) -> QuarantineLimit:
+    if isinstance(given, QuarantineLimit):
+        return given
+    if given is None or (isinstance(given, int) and given >= 0) or (isinstance(given, float) and 0 < given <= 1):
+        return QuarantineLimit(given)
+    raise ConfigError(f"max_quarantined: expected a number of documents ≥ 0 or a share in (0, 1]; got {given!r}")

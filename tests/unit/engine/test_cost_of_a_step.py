@@ -6,6 +6,7 @@ import pytest
 
 from gristmill.engine import commands as c
 from gristmill.engine import events as e
+from gristmill.engine.policies.quarantine_limit import QuarantineLimit
 from gristmill.engine.scheduler import Scheduler, SchedulerConfig
 from gristmill.testing.virtual_run import group
 
@@ -67,7 +68,7 @@ class BusyCrew:
             self.finish(self.sent.pop(0))
 
 
-@pytest.mark.parametrize("config", [{}, {"worker_max_lifetime_s": 60.0}, {"max_quarantined": 5}], ids=str)
+@pytest.mark.parametrize("config", [{}, {"worker_max_lifetime_s": 60.0}, {"limit": QuarantineLimit(5)}], ids=str)
 def test_a_step_costs_no_more_on_many_workers(config):
     few, many = (lines_of(BusyCrew(workers, **config).work) for workers in (50, 1000))
 

@@ -15,7 +15,9 @@ from tests.strategies import letters
 from gristmill.engine import commands as c
 from gristmill.engine import event_log
 from gristmill.engine import events as e
+from gristmill.engine.faults import Fault
 from gristmill.engine.plan import Group
+from gristmill.engine.policies.quarantine_limit import QuarantineLimit
 from gristmill.engine.scheduler import SchedulerConfig
 from gristmill.errors import ConfigError, ReadError
 from gristmill.metrics.stage_counts import StageCounts
@@ -32,6 +34,7 @@ PLAIN = {
     object: int64,  # a payload, as the pools number them
     type(None): st.none(),
     c.Care: st.sampled_from(c.Care),
+    Fault: st.sampled_from(Fault),
     StageCounts: st.builds(
         StageCounts, int64, read=int64, process_s=st.floats(0, 9), dropped=st.dictionaries(letters, int64)
     ),
@@ -88,7 +91,7 @@ def test_the_order_of_commands_counts():
 
 
 def test_the_hash_is_pinned_because_it_is_stored():
-    assert f"{event_log.hash_commands([c.StartWorker(1, 0, 0, (2,)), c.Finish('finished')]):016x}" == "318289ea9f4045bf"
+    assert f"{event_log.hash_commands([c.StartWorker(1, 0, 0, (2,)), c.Finish('finished')]):016x}" == "1a8eab4723da110d"
 
 
 def test_infinities_and_not_a_number_survive():
@@ -128,7 +131,7 @@ def test_a_payload_that_is_no_plain_value_is_refused_by_name():
 
 def test_a_header_makes_the_same_scheduler():
     groups = (group(0, batch_size=4, num_workers=2), group(1, resources=Resources(gpus=0.5), deadline_s=9.0))
-    config = SchedulerConfig(num_sources=3, max_quarantined=0.25, worker_max_lifetime_s=60.0)
+    config = SchedulerConfig(num_sources=3, limit=QuarantineLimit(0.25), worker_max_lifetime_s=60.0)
     header = event_log.decode_header(event_log.encode_header(groups, config, version="1.2.3"))
     scheduler = header.scheduler()
 
@@ -155,14 +158,14 @@ def test_a_header_takes_numbers_of_numpy():
 
 @pytest.mark.parametrize("limit", [3, 3.0, None])
 def test_a_limit_stays_a_number_or_a_share(limit):
-    config = SchedulerConfig(num_sources=1, max_quarantined=limit)
-    found = event_log.decode_header(event_log.encode_header((), config, version="1")).config.max_quarantined
+    config = SchedulerConfig(num_sources=1, limit=QuarantineLimit(limit))
+    found = event_log.decode_header(event_log.encode_header((), config, version="1")).config.limit.most
 
     assert (found, type(found)) == (limit, type(limit))
 
 
 def test_a_log_of_another_format_is_refused():
-    with pytest.raises(ConfigError, match="expected format 1; got 99"):
+    with pytest.raises(ConfigError, match="expected format 2; got 99"):
         event_log.decode_header(msgspec.msgpack.encode({"format": 99}))
 
 

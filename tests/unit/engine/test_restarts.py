@@ -4,6 +4,7 @@ import pytest
 
 from gristmill.engine import commands as c
 from gristmill.engine import events as e
+from gristmill.engine.policies.quarantine_limit import QuarantineLimit
 from gristmill.engine.scheduler import SchedulerConfig
 from gristmill.stages.resources import Resources
 from gristmill.testing.virtual_run import Deed, VirtualRun, group
@@ -135,7 +136,7 @@ def test_a_run_that_is_to_stop_does_not_begin_a_lost_partition_again():
         fails = index == 0 and assignment.item_id == "p5"
         return Deed(sizes=(4, 4), service_s=50.0 if index else 0.01, failure="dies" if fails else "")
 
-    run = started(script, config=SchedulerConfig(num_sources=SOURCES, max_quarantined=0))
+    run = started(script, config=SchedulerConfig(num_sources=SOURCES, limit=QuarantineLimit(0)))
     until(run, lambda r: r.scheduler.stop_reason is not None)
     unfinished = set(run.scheduler.roots)
     for node in list(run.scheduler.fleet.nodes):

@@ -5,6 +5,8 @@ import pytest
 from gristmill.engine import commands as c
 from gristmill.engine import events as e
 from gristmill.engine import invariants
+from gristmill.engine.faults import Fault
+from gristmill.engine.policies.quarantine_limit import QuarantineLimit
 from gristmill.engine.policies.retry import Trial
 from gristmill.engine.scheduler import Scheduler, SchedulerConfig
 from gristmill.metrics.stage_counts import StageCounts
@@ -115,7 +117,9 @@ def test_a_task_that_raised_is_tried_again_with_care_under_a_new_number():
 
 def test_a_transient_error_waits_and_asks_to_be_woken():
     s, _ = begun("a")
-    assert tell(s, e.Ticked(1.0), e.TaskRaised(0, 0, "stage_0", "busy", transient=True)) == []
+    assert tell(s, e.Ticked(1.0), e.TaskRaised(0, 0, "stage_0", "busy", Fault.TRANSIENT)) == [
+        c.Tell("stage_0: busy; trying again in 0.5 s")
+    ]
     assert s.next_wakeup() == 1.5
 
     assert tell(s, e.Ticked(1.4)) == []
@@ -264,18 +268,18 @@ def test_after_the_end_results_are_released_and_nothing_else_happens():
 
 
 def test_at_the_quarantine_limit_nothing_new_begins_and_what_has_begun_is_committed():
-    s, _ = begun("a", "b", groups=(group(0, num_workers=1),), max_quarantined=0)
+    s, _ = begun("a", "b", groups=(group(0, num_workers=1),), limit=QuarantineLimit(0))
     commands = tell(s, e.TaskFinished(0, 0, (), 0.1, (StageCounts(read=1, quarantined=1),)))
     assert next(x for x in commands if isinstance(x, c.Commit)).root == 0
     assert c.Release("<b>") in commands
 
     tell(s, e.Committed(0))
-    error = "1 documents quarantined of 1 read; limit 0"
+    error = "more than 0 documents failed"
     assert tell(s, e.WorkerExited(0)) == [c.Finish("quarantine_limit", error)]
 
 
 def test_a_stream_that_has_begun_is_finished_even_at_the_quarantine_limit():
-    s, _ = begun("a", max_quarantined=0)
+    s, _ = begun("a", limit=QuarantineLimit(0))
     tell(s, e.TaskEmitted(0, 0, output("a.0")), e.WorkerLost(0, "killed"))
     tell(s, e.TaskFinished(1, 1, (), 0.1, (StageCounts(quarantined=1),)))
 
@@ -372,6 +376,6 @@ def test_the_scheduler_asks_to_be_woken_for_what_is_due_first():
     tell(s, NODE)
     tell(s, e.WorkerReady(0), e.WorkerReady(1), listed("a", "b"))
     tell(s, e.TaskFinished(0, 0, (output("a.0"),), 0.1, ()))
-    tell(s, e.TaskRaised(0, 1, "stage_0", "away", transient=True))
+    tell(s, e.TaskRaised(0, 1, "stage_0", "away", Fault.TRANSIENT))
 
     assert s.next_wakeup() == pytest.approx(0.05)

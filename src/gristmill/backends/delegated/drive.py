@@ -12,14 +12,16 @@ from gristmill.backends.base import RunOptions
 from gristmill.backends.commits import Commits
 from gristmill.backends.delegated.envelope import Envelope, pack
 from gristmill.backends.delegated.registrar_actor import RegistrarOffice, RemoteRegistrar
-from gristmill.backends.delegated.root_books import RootBooks
+from gristmill.backends.delegated.root_books import DoneRoot, RootBooks
 from gristmill.backends.delegated.view import View
 from gristmill.backends.run import Ending, Run
 from gristmill.backends.run_result import RunResult
 from gristmill.engine.commands import Finish
+from gristmill.engine.faults import FAILED_DOCUMENTS
 from gristmill.engine.plan import Plan
-from gristmill.engine.scheduler import SHARE_NEEDS
+from gristmill.engine.policies.quarantine_limit import Failed
 from gristmill.engine.uniting import unite_streaming
+from gristmill.tasks import StagedFile
 
 POLL_S = 0.1
 
@@ -68,6 +70,8 @@ class _Loop:
         self._commits = Commits(run.books, run.durable_directory)
         self.view = View(run, self._books, logging_interval)
         self._stopping = ""
+        self._outcome = "failed"
+        self._held: list[DoneRoot] = []  # documents of them failed in a stage that none has passed yet
 
     def follow(self, work: AsyncResult[None], errors: Sequence[BaseException]) -> Finish:
         """Until the engine is done. Whatever has stopped it is in `errors` by then."""
@@ -79,14 +83,32 @@ class _Loop:
             if not alive:
                 break
             self._stop_if_asked()
+            if not self._stopping and (failure := self._broken(at_least=FAILED_DOCUMENTS)):
+                self._outcome = "broken"
+                self._registrar.stop()
             work.wait(POLL_S)
         if failure:
-            return Finish("failed", failure)
+            return Finish(self._outcome, failure, self._evidence())
+        if errors and not self._stopping:
+            return Finish("failed", f"{type(errors[0]).__name__}: {errors[0]}")
+        return self._ended()
+
+    def _ended(self) -> Finish:
+        """How a run ends whose engine has nothing left to do."""
+        broken = "" if self._stopping else self._broken(at_least=1)
+        if broken:
+            return Finish("broken", broken, self._evidence())
+        if self._stopping == "stopped":
+            return Finish("stopped")
+        for done in self._held:
+            self._commit(done)
+        self._registrar.close(self._commits.force())
         if self._stopping:
             return Finish(self._stopping)
-        if errors:
-            return Finish("failed", f"{type(errors[0]).__name__}: {errors[0]}")
         missing = len(self._run.plan.sources) - len(self._run.books.records)
+        given_up = self._books.given_up
+        if missing and missing == len(given_up):
+            return Finish("inputs_changed", "\n".join(given_up.values()))
         if missing:
             return Finish("failed", f"the engine ended with {missing} source partitions undone; run again to continue")
         return Finish("finished")
@@ -100,12 +122,44 @@ class _Loop:
         for receipt in news.receipts:
             done = self._books.add(receipt)
             if done is not None:
-                self._commits.add(done.record)
-                if not self._run.plan.ends_in_writer:
-                    fetched = [self._registrar.fetch(reference) for _, reference in done.final]
-                    self._run.books.tasks[done.record.root] = fetched
+                self._held.append(done)
+        self.view.messages += news.messages
+        held, self._held = self._held, []
+        for done in held:
+            if self._is_suspect(done):
+                self._held.append(done)
+            else:
+                self._commit(done)
         self._registrar.close(self._commits.force())
+        self._outcome = news.outcome
         return news.failure
+
+    def _commit(self, done: DoneRoot) -> None:
+        self._commits.add(done.record)
+        if not self._run.plan.ends_in_writer:
+            fetched = [self._registrar.fetch(reference) for _, reference in done.final]
+            self._run.books.tasks[done.record.root] = fetched
+
+    def _is_suspect(self, done: DoneRoot) -> bool:
+        """Whether a partition waits, because documents of it failed in a stage that none has passed (`Breaker`)."""
+        passed = dict(zip(self._run.plan.stage_names, self._passed(), strict=True))
+        return any((own.quarantined or own.lost_parts) and not passed[name] for name, own in done.record.counts)
+
+    def _passed(self) -> list[bool]:
+        totals = self.view.counts()
+        return [bool(counts.documents_out or counts.written or counts.dropped) for counts in totals]
+
+    def _broken(self, *, at_least: int) -> str:
+        """Say which stage lets nothing pass, if so many documents have failed in one."""
+        counts = self.view.counts()
+        for name, failed, passed in zip(self._run.plan.stage_names, counts, self._passed(), strict=True):
+            number = failed.quarantined + failed.lost_parts
+            if not passed and number >= at_least and (failed.quarantined or not any(c.read for c in counts)):
+                return f"{name}: no document has passed it; {number:,} failed"
+        return ""
+
+    def _evidence(self) -> tuple[StagedFile, ...]:
+        return tuple(file for done in self._held for file in done.record.side_files)[:FAILED_DOCUMENTS]
 
     def _stop_if_asked(self) -> None:
         if self._stopping:
@@ -118,13 +172,15 @@ class _Loop:
             self._registrar.stop()
 
     def _too_many_quarantined(self) -> bool:
-        limit = self._run.max_quarantined
-        if limit is None:
-            return False
-        read, quarantined = self.view.read_and_quarantined()
-        if isinstance(limit, int):
-            return quarantined > limit
-        return quarantined > limit * read and read >= SHARE_NEEDS
+        counts = self.view.counts()
+        failed = Failed(
+            sum(c.quarantined for c in counts),
+            sum(c.read for c in counts),
+            sum(c.lost_parts for c in counts),
+            sum(c.lost_bytes for c in counts),
+            self._run.plan.input_bytes,
+        )
+        return self._run.limit.is_exceeded(failed)
 
     def tell_end(self, state: str) -> None:
         """Give whoever watches the last word."""

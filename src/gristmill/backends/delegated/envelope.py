@@ -43,6 +43,7 @@ class Ticket(NamedTuple):
     condemned: tuple[Crumb, ...] = ()
     cause: str = ""
     pause_s: float = 0.0
+    given_up: bool = False  # not to be tried again: its input has changed, or the run stops
 
 
 @dataclass(frozen=True)
@@ -57,4 +58,6 @@ class Receipt:
     files: tuple[StagedFile, ...]
     side_files: tuple[StagedFile, ...]
     lines_read: tuple[tuple[str, int, int], ...]
+    passed: tuple[str, ...] = ()  # stages that some document of it has passed
+    given_up: str = ""  # why nothing that comes of its partition counts: the input is not what was planned
     final: tuple[tuple[str, object], ...] = ()  # item and reference of tasks that leave the pipeline, if wanted

@@ -16,6 +16,7 @@ from gristmill.backends.isolation import Job
 from gristmill.backends.side_files import SideFiles
 from gristmill.backends.worker import GroupRunner, JobFailure, JobResult, RunSettings, load_stages
 from gristmill.engine.commands import Care
+from gristmill.engine.faults import Fault
 from gristmill.engine.plan import AnyTask, Group
 from gristmill.errors import RunFailed
 from gristmill.stages.worker_info import NodeInfo, WorkerMetadata
@@ -28,7 +29,7 @@ class Desk(Protocol):
 
     def begin(self, group: int, worker: str, items: Sequence[tuple[int, str]]) -> list[Ticket | None]: ...
     def leave_crumb(self, group: int, item_id: str, crumb: tuple[int, int, int]) -> None: ...
-    def raised(self, group: int, item_id: str, error: str, *, transient: bool) -> Ticket: ...
+    def raised(self, group: int, item_id: str, stage: str, error: str, fault: Fault) -> Ticket: ...
     def finish(self, receipts: Sequence[Receipt]) -> list[bool]: ...
     def keep(self, envelope: Envelope) -> object: ...
     def worker_ready(self, group: int) -> None: ...
@@ -118,7 +119,11 @@ class GroupWorker:
         again: list[tuple[Envelope, Ticket]] = []
         for (envelope, _), outcome, early in zip(call, outcomes, streamed, strict=True):
             if isinstance(outcome, JobFailure):
-                again.append((envelope, self._try_again(envelope, outcome)))
+                ticket = self._try_again(envelope, outcome)
+                if not ticket.given_up:
+                    again.append((envelope, ticket))
+                elif outcome.fault is Fault.INPUT:
+                    done.append((self._given_up(envelope, outcome.error), []))
             else:
                 done.append(self._made(envelope, outcome, early))
         counted = self._desk.finish([receipt for receipt, _ in done])
@@ -130,10 +135,13 @@ class GroupWorker:
             yield from self._run_call([one])
 
     def _try_again(self, envelope: Envelope, failure: JobFailure) -> Ticket:
-        ticket = self._desk.raised(self._work.index, envelope.item_id, failure.error, transient=failure.transient)
+        ticket = self._desk.raised(self._work.index, envelope.item_id, failure.stage, failure.error, failure.fault)
         if ticket.pause_s:
             time.sleep(ticket.pause_s)
         return ticket
+
+    def _given_up(self, envelope: Envelope, why: str) -> Receipt:
+        return Receipt(self._work.index, envelope.root, envelope.item_id, 0, (), (), (), (), given_up=why)
 
     def _made(
         self, envelope: Envelope, result: JobResult, early: list[tuple[str, AnyTask]]
@@ -151,7 +159,12 @@ class GroupWorker:
             tuple(result.files),
             tuple(result.side_files),
             tuple(result.lines_read),
-            tuple(final),
+            passed=tuple(
+                name
+                for name, counts in zip(self._group.names, result.counts, strict=True)
+                if counts.documents_out or counts.written or counts.dropped
+            ),
+            final=tuple(final),
         )
         return receipt, [] if self._last else packed
 

@@ -11,7 +11,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from gristmill.backends.delegated.envelope import Receipt, Ticket
+from gristmill.engine.breaker import DEATHS, DEATHS_IN_A_ROW
 from gristmill.engine.events import Crumb
+from gristmill.engine.faults import Fault
 from gristmill.engine.policies.retry import FRESH, Trial, after_death, after_exception
 
 Key = tuple[int, str]  # group, item
@@ -27,6 +29,8 @@ class News(NamedTuple):
     workers: dict[int, int]  # set up so far, by group
     busy: dict[int, int]  # tasks at work, by group
     failure: str
+    outcome: str = "failed"  # what kind of failure it is
+    messages: tuple[str, ...] = ()
 
 
 class Registrar:
@@ -44,6 +48,10 @@ class Registrar:
         self._nodes: dict[str, bool] = {}  # whether the node is set up, or just being set up
         self._repeats = 0
         self._failure = ""
+        self._outcome = "failed"
+        self._messages: list[str] = []
+        self._passed: set[tuple[int, str]] = set()  # group and stage that some document has passed
+        self._deaths: Counter[int] = Counter()  # by group, since a document last passed
         self._stopped = False
 
     # Asked by workers
@@ -63,6 +71,8 @@ class Registrar:
         if key in self._running:
             self._lost.append(key)
             trial = self._trials[key] = after_death(trial, LOST, self._crumbs.pop(key, None))
+            if self._is_broken(key[0]):
+                return None
         self._running[key] = worker
         return _ticket(trial)
 
@@ -70,11 +80,39 @@ class Registrar:
         """A worker is about to touch these rows of a task."""
         self._crumbs[group, item_id] = Crumb(*crumb)
 
-    def raised(self, group: int, item_id: str, error: str, *, transient: bool) -> Ticket:
+    def _is_broken(self, group: int) -> bool:
+        """Count a death; whether there have been so many without a document passing that the run stops."""
+        self._deaths[group] += 1
+        passed = any(passed_group == group for passed_group, _ in self._passed)
+        if self._deaths[group] < (DEATHS_IN_A_ROW if passed else DEATHS):
+            return False
+        self._stop("broken", f"its workers died {self._deaths[group]} times without any document passing")
+        return True
+
+    def raised(self, group: int, item_id: str, stage: str, error: str, fault: Fault) -> Ticket:
         """A stage raised on a task; how to try it again."""
-        trial = after_exception(self._trials.get((group, item_id), FRESH), error, transient=transient)
+        if fault is Fault.INPUT:
+            return Ticket(given_up=True)
+        some_passed = (group, stage) in self._passed
+        if fault is Fault.PROGRAM and not some_passed:
+            return self._stop("broken", f"{stage}: {error}")
+        if fault is Fault.LIMIT:
+            return self._stop("quarantine_limit", f"{stage}: {error}")
+        before = self._trials.get((group, item_id), FRESH)
+        trial = after_exception(before, error, fault, some_passed=some_passed)
+        if trial is None:
+            return self._stop("machine", f"{stage}: {error}")
+        if trial.pause_s:
+            self._messages.append(f"{stage}: {error}; trying again in {trial.pause_s:g} s")
         self._trials[group, item_id] = trial
         return _ticket(trial)
+
+    def _stop(self, outcome: str, failure: str) -> Ticket:
+        """The run cannot go on: nothing more is begun."""
+        if not self._failure:
+            self._failure, self._outcome = failure, outcome
+        self._stopped = True
+        return Ticket(given_up=True)
 
     def finish(self, receipts: Sequence[Receipt]) -> list[bool]:
         """Tasks are done. False for one that had been done before: what this attempt made is nobody's."""
@@ -88,6 +126,9 @@ class Registrar:
             return False
         self._done.setdefault(receipt.root, set()).add(key)
         self._receipts.append(receipt)
+        for stage in receipt.passed:
+            self._passed.add((receipt.group, stage))
+            self._deaths[receipt.group] = 0
         return True
 
     def worker_ready(self, group: int) -> None:
@@ -96,8 +137,7 @@ class Registrar:
 
     def set_up_failed(self, error: str) -> None:
         """A stage's set-up raised: the run cannot go on."""
-        self._failure = self._failure or error
-        self._stopped = True
+        self._stop("failed", error)
 
     def claim_node(self, node: str) -> str:
         """Say whether to "set up" a node, to "wait" for whoever does, or that it is "ready"."""
@@ -115,8 +155,9 @@ class Registrar:
     def take(self) -> News:
         """What is new since the last time."""
         busy = Counter(group for group, _ in self._running)
-        news = News(self._receipts, self._lost, dict(self._workers), dict(busy), self._failure)
-        self._receipts, self._lost = [], []
+        messages = tuple(self._messages)
+        news = News(self._receipts, self._lost, dict(self._workers), dict(busy), self._failure, self._outcome, messages)
+        self._receipts, self._lost, self._messages = [], [], []
         return news
 
     def closed(self) -> set[int]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from gristmill.backends.delegated.envelope import Envelope, Receipt, Ticket, unpack
 from gristmill.backends.delegated.registrar import News, Registrar
+from gristmill.engine.faults import Fault
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,8 +71,8 @@ class RemoteRegistrar:
     def leave_crumb(self, group: int, item_id: str, crumb: tuple[int, int, int]) -> None:
         self._ask("leave_crumb", group, item_id, crumb)
 
-    def raised(self, group: int, item_id: str, error: str, *, transient: bool) -> Ticket:
-        return Ticket(*self._ask("raised", group, item_id, error, transient=transient))
+    def raised(self, group: int, item_id: str, stage: str, error: str, fault: Fault) -> Ticket:
+        return Ticket(*self._ask("raised", group, item_id, stage, error, fault))
 
     def finish(self, receipts: Sequence[Receipt]) -> list[bool]:
         return list(self._ask("finish", receipts)) if receipts else []

@@ -39,6 +39,7 @@ class RootBooks:
         self._plan = plan
         self._roots: dict[int, _Root] = {}
         self.totals = [StageCounts() for _ in plan.stage_names]  # of everything reported, committed or not
+        self.given_up: dict[int, str] = {}  # partitions whose input has changed, and why nothing of them counts
 
     def add(self, receipt: Receipt) -> DoneRoot | None:
         """Enter a receipt; return its partition if nothing of it is left to do."""
@@ -47,6 +48,8 @@ class RootBooks:
             groups = len(self._plan.groups)
             counts = [StageCounts() for _ in self._plan.stage_names]
             root = self._roots[receipt.root] = _Root([1] + [0] * groups, [0] * groups, counts)
+        if receipt.given_up:
+            self.given_up.setdefault(receipt.root, receipt.given_up)
         root.done[receipt.group] += 1
         root.expected[receipt.group + 1] += receipt.outputs
         first = self._plan.groups[receipt.group].first_stage
@@ -60,6 +63,8 @@ class RootBooks:
         if root.done != root.expected[:-1]:
             return None
         del self._roots[receipt.root]
+        if receipt.root in self.given_up:
+            return None
         return DoneRoot(self._record(receipt.root, root), tuple(sorted(root.final, key=lambda entry: entry[0])))
 
     def queued(self, group: int) -> int:

@@ -8,6 +8,7 @@ from gristmill.backends.run import Run
 from gristmill.backends.snapshots import BookSnapshots
 from gristmill.backends.telling import Telling
 from gristmill.metrics.snapshot import RunSnapshot, StageSnapshot
+from gristmill.metrics.stage_counts import StageCounts
 
 
 class View:
@@ -22,10 +23,9 @@ class View:
         self._snapshots = BookSnapshots(run.plan, run.books)
         self._telling = Telling(run.durable_directory, run.options.observer, logging_interval)
 
-    def read_and_quarantined(self) -> tuple[int, int]:
-        """Documents so far."""
-        counts = self._snapshots.counts(self._books.totals)
-        return sum(c.read for c in counts), sum(c.quarantined for c in counts)
+    def counts(self) -> list[StageCounts]:
+        """What every stage has done so far, in all sessions."""
+        return self._snapshots.counts(self._books.totals)
 
     def tell(self, *, state: str = "running", at_once: bool = False) -> None:
         """Tell whoever watches."""

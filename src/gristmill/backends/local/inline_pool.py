@@ -115,7 +115,7 @@ class InlinePool:
 
     def _event(self, number: int, task: int, outcome: JobResult | JobFailure, first: int) -> e.Event:
         if isinstance(outcome, JobFailure):
-            return e.TaskRaised(number, task, outcome.stage, outcome.error, outcome.transient)
+            return e.TaskRaised(number, task, outcome.stage, outcome.error, outcome.fault, outcome.divisible)
         outputs = tuple(
             e.Output(first + n, item_id, made.nbytes, self.pack(made))
             for n, (item_id, made) in enumerate(outcome.outputs)

@@ -79,7 +79,6 @@ class LocalRun:
         return SchedulerConfig(
             num_sources=num_sources,
             barrier=self.executor.execution_mode == "batch",
-            max_quarantined=self.run.max_quarantined,
             rescale_interval_s=self.executor.autoscale_interval_s,
             worker_max_lifetime_s=None if lifetime is None else lifetime * 60,
             worker_restart_interval_s=self.executor.worker_restart_interval_m * 60,

@@ -23,6 +23,7 @@ from gristmill.backends.processes.wire import BlockLost, Blocks, Parcel, counts_
 from gristmill.backends.worker import GroupRunner, JobFailure, JobResult, RunSettings
 from gristmill.engine.commands import EMIT_CREDITS, Care
 from gristmill.engine.events import Crumb
+from gristmill.engine.faults import Fault
 from gristmill.engine.plan import AnyTask, Group
 from gristmill.stages.worker_info import WorkerMetadata
 
@@ -198,7 +199,7 @@ class WorkerProcess:
                 jobs.append(self._job(wire, parcel))
                 kept.append((wire, parcel))
             except BlockLost as lost:
-                self._results.append(("raised", wire[0], self.runner.group.name, str(lost), True))
+                self._results.append(("raised", wire[0], self.runner.group.name, str(lost), Fault.TRANSIENT))
         return kept, jobs
 
     def _job(self, wire: Message, parcel: Parcel) -> Job:
@@ -212,7 +213,7 @@ class WorkerProcess:
     def _outcome(self, wire: Message, outcome: JobResult | JobFailure, first_index: int) -> tuple[object, ...]:
         task = wire[0]
         if isinstance(outcome, JobFailure):
-            return ("raised", task, outcome.stage, outcome.error, outcome.transient)
+            return ("raised", task, outcome.stage, outcome.error, outcome.fault, outcome.divisible)
         numbered = list(enumerate(outcome.outputs, first_index))
         if len(numbered) > FAN_OUT:
             # Descriptors are few, in a message and in the driver: most of a large fan-out goes ahead as if streamed.

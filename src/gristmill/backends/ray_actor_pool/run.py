@@ -56,7 +56,6 @@ class RayRun:
         config = SchedulerConfig(
             num_sources=len(run.plan.sources) - len(run.books.records),
             barrier=self.config.execution_mode == "batch",
-            max_quarantined=run.max_quarantined,
             rescale_interval_s=self.config.autoscale_interval_s,
             worker_max_lifetime_s=None if lifetime is None else lifetime * 60,
             worker_restart_interval_s=self.config.worker_restart_interval_m * 60,

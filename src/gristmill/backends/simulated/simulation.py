@@ -19,6 +19,7 @@ from gristmill.backends.simulated.result import SimulationResult
 from gristmill.backends.simulated.spec import SimulationSpec, as_bytes
 from gristmill.engine import commands as c
 from gristmill.engine import events as e
+from gristmill.engine.faults import Fault
 from gristmill.engine.plan import AnyStage, Group
 from gristmill.engine.scheduler import Scheduler, SchedulerConfig
 from gristmill.errors import RunFailed
@@ -96,6 +97,7 @@ class Simulation:
             c.Commit: self._commit,
             c.Publish: lambda _: None,
             c.Warn: lambda _: None,
+            c.Tell: lambda _: None,
             c.Finish: self._end,
         }
 
@@ -227,7 +229,7 @@ class Simulation:
         """A worker looks for the input of a task and there is none."""
         name = self.spec.stages[worker.group].name
         raised = e.TaskRaised(
-            worker.number, assignment.task, name, "its input was on a node that is lost", transient=True
+            worker.number, assignment.task, name, "its input was on a node that is lost", Fault.TRANSIENT
         )
         self.at(0.0, lambda: raised)
 

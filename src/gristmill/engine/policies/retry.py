@@ -3,7 +3,10 @@
 | what happened            | blame            | next attempt                                                     |
 |--------------------------|------------------|------------------------------------------------------------------|
 | declared transient error | none             | the same, after a pause that doubles up to a minute              |
+| the machine's error      | the machine      | the same, after a pause that doubles, a few times; then the run  |
+|                          |                  | stops                                                            |
 | exception                | the running task | ISOLATE: once more, then halved until single documents are left  |
+|                          |                  | (PATIENT, once any document has passed the stage)                |
 | first death of a worker  | the running task | the same, elsewhere: most deaths are not the document's fault    |
 | second death             | the running task | STEP: one document at a time, each announced first               |
 | the same document twice  | that document    | STEP without it                                                  |
@@ -16,8 +19,12 @@ from dataclasses import dataclass, field, replace
 
 from gristmill.engine.commands import Care
 from gristmill.engine.events import Crumb
+from gristmill.engine.faults import Fault
 
 MAX_TRANSIENT = 10  # then it is an exception like any other
+MAX_MACHINE = (
+    5  # after pauses of 0.5 to 8 s, 15 in all: long enough for a log to be rotated, not to be taken for a hang
+)
 MAX_PAUSE_S = 60.0
 FATAL_HITS = 2
 MAX_IDLE_DEATHS = 3  # deaths in STEP that point at no single document
@@ -31,7 +38,7 @@ class Trial:
     attempts: int = 0
     deaths: int = 0
     idle_deaths: int = 0
-    transients: int = 0
+    transients: int = 0  # errors that may pass, declared so or the machine's
     hits: tuple[tuple[Crumb, int], ...] = ()
     condemned: tuple[Crumb, ...] = ()
     cause: str = ""
@@ -46,13 +53,22 @@ def without_blame(trial: Trial) -> Trial:
     return replace(trial, attempts=trial.attempts + 1, pause_s=0.0)
 
 
-def after_exception(trial: Trial, error: str, *, transient: bool) -> Trial:
-    """The next trial of a task whose stage raised."""
-    if transient and trial.transients < MAX_TRANSIENT:
+def after_exception(trial: Trial, error: str, fault: Fault, *, some_passed: bool = False) -> Trial | None:
+    """The next trial of a task whose stage raised; None if there is none, because the machine has failed for good.
+
+    `some_passed`: documents have passed the stage before, so those that fail now are to blame, however many they are.
+    """
+    most = {Fault.TRANSIENT: MAX_TRANSIENT, Fault.MACHINE: MAX_MACHINE}.get(fault, 0)
+    if trial.transients < most:
         pause = min(MAX_PAUSE_S, 0.5 * 2**trial.transients)
         return replace(trial, attempts=trial.attempts + 1, transients=trial.transients + 1, pause_s=pause)
-    # In ISOLATE and STEP a worker quarantines instead of raising; if it raises all the same, the task is beyond help.
-    care = Care.ISOLATE if trial.care is Care.NORMAL else Care.CONDEMN
+    if fault in (Fault.MACHINE, Fault.MACHINE_FINAL):
+        return None
+    care = Care.PATIENT if some_passed else Care.ISOLATE
+    # With more care a worker quarantines instead of raising. If it raises all the same, the task is beyond help, unless
+    # it was given up only because no document had passed then.
+    if trial.care is not Care.NORMAL and not (fault is Fault.PROGRAM and trial.care is Care.ISOLATE and some_passed):
+        care = Care.CONDEMN
     return replace(trial, care=care, attempts=trial.attempts + 1, cause=error, pause_s=0.0)
 
 

@@ -245,7 +245,7 @@ class ExecutorContract:
     ) -> None:
         stages = [JsonlReader(str(corpus)), _FailsOnPoison(str(tmp_path)), JsonlWriter(str(tmp_path / "out"))]
 
-        with pytest.raises(TooManyQuarantined, match="expected at most 1 quarantined documents"):
+        with pytest.raises(TooManyQuarantined, match="expected at most 1 document in quarantine"):
             Pipeline("limited", stages=stages).run(executor, max_quarantined=1)  # type: ignore[arg-type]
 
     def test_rows_meet_at_an_exchange(self, executor: BaseExecutor, corpus: Path, tmp_path: Path) -> None:

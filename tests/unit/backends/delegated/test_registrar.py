@@ -4,6 +4,7 @@ from gristmill.backends.delegated.envelope import Receipt, Ticket
 from gristmill.backends.delegated.registrar import FIRST_REPEAT, Registrar
 from gristmill.engine.commands import Care
 from gristmill.engine.events import Crumb
+from gristmill.engine.faults import Fault
 
 ITEM = [(0, "a")]
 
@@ -62,13 +63,13 @@ def test_a_task_whose_stage_raised_is_taken_apart_and_was_not_lost():
     registrar = Registrar()
     begin(registrar)
 
-    assert registrar.raised(0, "a", "ValueError: x", transient=False).care is Care.ISOLATE
+    assert registrar.raised(0, "a", "s", "ValueError: x", Fault.DOCUMENT).care is Care.ISOLATE
 
 
 def test_a_transient_error_is_waited_out():
     registrar = Registrar()
     begin(registrar)
-    ticket = registrar.raised(0, "a", "TimeoutError", transient=True)
+    ticket = registrar.raised(0, "a", "s", "TimeoutError", Fault.TRANSIENT)
 
     assert ticket.care is Care.NORMAL
     assert ticket.pause_s > 0

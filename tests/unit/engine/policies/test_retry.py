@@ -2,6 +2,7 @@
 
 from gristmill.engine.commands import Care
 from gristmill.engine.events import Crumb
+from gristmill.engine.faults import Fault
 from gristmill.engine.policies.retry import (
     FRESH,
     MAX_IDLE_DEATHS,
@@ -17,31 +18,31 @@ STEPPING = Trial(care=Care.STEP, attempts=2, deaths=2, cause="boom")
 
 
 def test_a_transient_error_blames_nobody_and_pauses_twice_as_long_each_time():
-    once = after_exception(FRESH, "busy", transient=True)
-    twice = after_exception(once, "busy", transient=True)
+    once = after_exception(FRESH, "busy", Fault.TRANSIENT)
+    twice = after_exception(once, "busy", Fault.TRANSIENT)
 
     assert once == Trial(attempts=1, transients=1)
     assert (once.pause_s, twice.pause_s) == (0.5, 1.0)
 
 
 def test_a_pause_is_at_most_a_minute():
-    assert after_exception(Trial(transients=9), "busy", transient=True).pause_s == MAX_PAUSE_S
+    assert after_exception(Trial(transients=9), "busy", Fault.TRANSIENT).pause_s == MAX_PAUSE_S
 
 
 def test_an_error_that_is_transient_too_often_is_one_like_any_other():
-    trial = after_exception(Trial(transients=MAX_TRANSIENT, pause_s=60.0), "busy", transient=True)
+    trial = after_exception(Trial(transients=MAX_TRANSIENT, pause_s=60.0), "busy", Fault.TRANSIENT)
 
     assert trial == Trial(care=Care.ISOLATE, attempts=1, transients=MAX_TRANSIENT, cause="busy")
     assert trial.pause_s == 0
 
 
 def test_an_exception_is_narrowed_down_next_time():
-    assert after_exception(FRESH, "no", transient=False) == Trial(care=Care.ISOLATE, attempts=1, cause="no")
+    assert after_exception(FRESH, "no", Fault.DOCUMENT) == Trial(care=Care.ISOLATE, attempts=1, cause="no")
 
 
 def test_an_exception_in_spite_of_care_condemns_the_task():
-    assert after_exception(Trial(care=Care.ISOLATE), "no", transient=False).care is Care.CONDEMN
-    assert after_exception(STEPPING, "no", transient=False).care is Care.CONDEMN
+    assert after_exception(Trial(care=Care.ISOLATE), "no", Fault.DOCUMENT).care is Care.CONDEMN
+    assert after_exception(STEPPING, "no", Fault.DOCUMENT).care is Care.CONDEMN
 
 
 def test_a_first_death_changes_nothing_but_the_count():

@@ -1,0 +1,180 @@
+"""Stops a run in which a stage lets nothing pass, or too much fails. Part of the scheduler.
+
+One bad document is quarantined and the run goes on. A stage that fails on everything is not a thousand bad documents:
+it is one broken program, a missing package, the wrong kind of file. It is recognised by what has passed: none, after
+100 documents or 10 dead workers, or the whole input where that is less. Until a first document has passed a stage,
+partitions with failures there are held and not committed. So a run that is stopped here has committed nothing that the
+repaired program would have to do again.
+"""
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from gristmill.engine import commands as c
+from gristmill.engine import events as e
+from gristmill.engine.crew import WorkerRecord
+from gristmill.engine.faults import FAILED_DOCUMENTS, Fault
+from gristmill.engine.policies import retry
+from gristmill.engine.policies.quarantine_limit import Failed
+from gristmill.engine.policies.retry import Trial
+from gristmill.engine.state import GroupRecord, RootRecord
+from gristmill.engine.task_state import TaskRecord
+from gristmill.metrics.stage_counts import StageCounts
+from gristmill.tasks import StagedFile
+
+if TYPE_CHECKING:  # parts of one object: the scheduler owns them all
+    from gristmill.engine.scheduler import Scheduler
+
+DEATHS = 10  # of workers of a group that has not done a single task
+DEATHS_IN_A_ROW = 100  # the same where tasks were done before: it is no longer worth the restarts
+
+
+class Breaker:
+    """Knows which stages some document has passed, and what waits for that."""
+
+    def __init__(self, scheduler: "Scheduler") -> None:
+        self.scheduler = scheduler
+        self.held: dict[int, RootRecord] = {}
+        self._passed = list(scheduler.config.passed_before) or [False] * scheduler.num_stages
+        self._has_failures = False
+        self._causes: Counter[str] = Counter()  # of deaths
+        self._told: dict[int, int] = {}  # by group: the longest series of pauses somebody was told of
+
+    # What fails
+
+    def next_trial(self, task: TaskRecord, group: GroupRecord, event: e.TaskRaised) -> Trial | None:
+        """How a task whose stage raised is tried again; None if nothing more is to come of it. May stop the run."""
+        s = self.scheduler
+        if event.fault is Fault.INPUT:
+            return None
+        stage = self._stage_number(group, event.stage)
+        if event.fault is Fault.PROGRAM and not self._passed[stage]:
+            s.abort("broken", f"{event.stage}: {event.error}", self._evidence())
+            return None
+        if event.fault is Fault.LIMIT:
+            if not s.stop_reason:
+                s.stop_soon("quarantine_limit", event.error)
+            return None
+        trial = retry.after_exception(task.trial, event.error, event.fault, some_passed=self._passed[stage])
+        if trial is None:
+            s.abort("machine", f"{event.stage}: {event.error}")
+        elif trial.pause_s and trial.transients > self._told.get(task.group, 0):
+            self._told[task.group] = trial.transients
+            s.out.append(c.Tell(f"{event.stage}: {event.error}; trying again in {trial.pause_s:g} s"))
+        return trial
+
+    def worker_died(self, worker: WorkerRecord, event: e.WorkerLost) -> None:
+        """A worker has died at work: once is chance, time after time without any document passing it is not."""
+        s, group = self.scheduler, self.scheduler.groups[worker.group]
+        task = next(iter(worker.assigned.values()))
+        offset = 0 if event.crumb is None else event.crumb.stage
+        stage = group.plan.first_stage + offset
+        if _has_passed_some(task.trial, event.crumb):
+            self._passed[stage] = group.has_finished_some = True
+            group.deaths = 0
+        group.deaths += 1
+        name = group.plan.names[offset]
+        self._causes[f"{name}: {event.cause}"] += 1
+        most = DEATHS_IN_A_ROW if group.has_finished_some else DEATHS
+        if group.deaths >= most:
+            row = "" if event.crumb is None else f", document {event.crumb.first_row}"
+            lines = [f"{number} × {cause}" for cause, number in self._causes.most_common(3)]
+            since = "since a task was last done" if group.has_finished_some else "and no document has passed it"
+            text = f"{name}: its workers died {group.deaths} times {since}; the last at {task.item_id}{row}\n  "
+            s.abort("broken", text + "\n  ".join(lines), self._evidence())
+
+    # What passes
+
+    def look(self, group: GroupRecord, event: e.TaskFinished) -> None:
+        """A task is done and in the books: has anything passed, has too much failed?"""
+        failed = False
+        for stage, counts in enumerate(event.counts, group.plan.first_stage):
+            if not self._passed[stage] and (counts.documents_out or counts.written or counts.dropped):
+                self._passed[stage] = True
+                self._release()
+            failed = failed or bool(counts.quarantined or counts.lost_parts)
+        if failed:
+            self._has_failures = True
+        else:
+            group.deaths, group.has_finished_some = 0, True
+        if self._has_failures and not self.scheduler.stop_reason:
+            self._stop_if_too_much()
+
+    def holds(self, root: RootRecord) -> bool:
+        """Whether a partition waits, because documents of it failed in a stage that none has passed yet."""
+        if not self._has_failures or not self._suspects(root):
+            return False
+        self.held[root.id] = root
+        del self.scheduler.roots[root.id]
+        return True
+
+    def judge_at_the_end(self) -> None:
+        """Everything is done but for what is held: stop the run for good, or let it pass."""
+        s = self.scheduler
+        nothing_read = not any(counts.read for counts in s.totals)
+        for group in s.groups:
+            for offset, name in enumerate(group.plan.names):
+                stage = group.plan.first_stage + offset
+                failed = s.totals[stage]
+                # Of a stage that takes files one may fail and others pass without a document being counted.
+                all_parts = failed.lost_parts and (nothing_read or failed.lost_parts >= group.book.tasks)
+                if not s.stop_reason and not self._passed[stage] and (failed.quarantined or all_parts):
+                    self._stop(name, failed)
+                    return
+        self._release(everything=True)
+
+    def _release(self, *, everything: bool = False) -> None:
+        for root in list(self.held.values()):
+            if everything or not self._suspects(root):
+                del self.held[root.id]
+                self.scheduler.commit_now(root)
+
+    def _suspects(self, root: RootRecord) -> bool:
+        return any(
+            (counts.quarantined or counts.lost_parts) and not self._passed[stage]
+            for stage, counts in enumerate(root.counts)
+        )
+
+    # Stopping
+
+    def _stop_if_too_much(self) -> None:
+        s = self.scheduler
+        for group in s.groups:
+            for offset, name in enumerate(group.plan.names):
+                stage = group.plan.first_stage + offset
+                failed = s.totals[stage]
+                if not self._passed[stage] and failed.quarantined + failed.lost_parts >= FAILED_DOCUMENTS:
+                    self._stop(name, failed)
+                    return
+        totals = s.totals
+        failed_now = Failed(
+            sum(counts.quarantined for counts in totals),
+            sum(counts.read for counts in totals),
+            sum(counts.lost_parts for counts in totals),
+            sum(counts.lost_bytes for counts in totals),
+            s.config.input_bytes,
+        )
+        if s.config.limit.is_exceeded(failed_now):
+            s.stop_soon("quarantine_limit", f"more than {s.config.limit} failed")
+
+    def _stop(self, name: str, failed: StageCounts) -> None:
+        documents = f"{failed.quarantined:,} document{'s' * (failed.quarantined != 1)}" if failed.quarantined else ""
+        parts = f"{failed.lost_parts:,} part{'s' * (failed.lost_parts != 1)} of files" if failed.lost_parts else ""
+        what = " and ".join(filter(None, (documents, parts)))
+        self.scheduler.abort("broken", f"{name}: no document has passed it; {what} failed", self._evidence())
+
+    def _evidence(self) -> tuple[StagedFile, ...]:
+        roots = (*self.held.values(), *self.scheduler.roots.values())
+        return tuple(file for root in roots for file in root.side_files)[:FAILED_DOCUMENTS]
+
+    def _stage_number(self, group: GroupRecord, name: str) -> int:
+        names = group.plan.names
+        return group.plan.first_stage + (names.index(name) if name in names else 0)
+
+
+def _has_passed_some(trial: Trial, crumb: e.Crumb | None) -> bool:
+    """Whether a task that goes one document at a time has come past one that is not known to be fatal."""
+    if crumb is None or trial.care is not c.Care.STEP or crumb.end_row - crumb.first_row != 1:
+        return False
+    fatal = {other.first_row for other in trial.condemned if other.stage == crumb.stage}
+    return any(row not in fatal for row in range(crumb.first_row))

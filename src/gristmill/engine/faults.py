@@ -1,0 +1,96 @@
+"""Whose fault is it? What a stage raises is sorted here, and nowhere else, before anybody acts on it.
+
+| fault         | for example                                          | what follows                                 |
+|---------------|------------------------------------------------------|----------------------------------------------|
+| DOCUMENT      | an exception some documents cause and others do not  | isolated, quarantined; the run goes on       |
+| TRANSIENT     | what a stage declares as such: a server that is away | tried again, with pauses; then as DOCUMENT   |
+| MACHINE       | disk full, input/output error, a store that is slow  | tried again, with pauses; then the run stops |
+| MACHINE_FINAL | disk read-only, directory gone, access refused       | the run stops                                |
+| INPUT         | a file that is not the one that was planned          | its partition is left out; the rest is done  |
+| PROGRAM       | a stage that lets no document of a batch pass        | the run stops, if none has passed elsewhere  |
+| LIMIT         | more of one batch fail than `max_quarantined` allows | the run stops                                |
+
+A machine's error never quarantines a document and never commits a partition: the next run does what this one could not.
+An OSError of a writer is the machine's whatever its number: no document decides whether a file can be written.
+"""
+
+import errno
+from collections.abc import Iterator
+from enum import Enum
+
+from gristmill.errors import InputChanged, MachineError
+
+
+class Fault(Enum):
+    """The kinds of failure, as they travel from a worker to the scheduler."""
+
+    DOCUMENT = "document"
+    TRANSIENT = "transient"
+    MACHINE = "machine"
+    MACHINE_FINAL = "machine_final"
+    INPUT = "input"
+    PROGRAM = "program"
+    LIMIT = "limit"
+
+
+# Numbers that say the same about the machine wherever they come from, a user's own stage included.
+_MACHINES = {
+    getattr(errno, name)
+    for name in (
+        "ENOSPC",
+        "EDQUOT",
+        "EROFS",
+        "EIO",
+        "EMFILE",
+        "ENFILE",
+        "ESTALE",
+        "EFBIG",
+        "ENXIO",
+        "ENODEV",
+        "EUCLEAN",
+    )
+    if hasattr(errno, name)
+}
+# Waiting does not help against these. Anything else may pass: room is made, a mount comes back, a store recovers.
+_FINAL = {
+    errno.EROFS,
+    errno.EFBIG,
+    errno.EACCES,
+    errno.EPERM,
+    errno.ENOENT,
+    errno.ENOTDIR,
+    errno.EISDIR,
+    errno.ELOOP,
+    errno.ENAMETOOLONG,
+}
+FAILED_DOCUMENTS = 100  # of a stage that none has passed: it is broken
+_DEPTH = 8  # causes followed: an error may have been wrapped by whoever knew the file
+
+
+def fault_of(error: BaseException, *, writes: bool, transient: tuple[type[BaseException], ...] = ()) -> Fault:
+    """Return whose fault an exception is. `writes`: it comes from a stage that writes the run's output."""
+    if isinstance(error, transient):
+        return Fault.TRANSIENT
+    for each in _causes(error):
+        if isinstance(each, InputChanged):
+            return Fault.INPUT
+        if isinstance(each, MachineError):
+            return _of_machine(each)
+        if isinstance(each, OSError) and (each.errno in _MACHINES or writes):
+            return _of_machine(each)
+    return Fault.DOCUMENT
+
+
+def _of_machine(error: OSError) -> Fault:
+    numbers = [each.errno for each in _causes(error) if isinstance(each, OSError) and each.errno is not None]
+    return Fault.MACHINE_FINAL if numbers and numbers[0] in _FINAL else Fault.MACHINE
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """An exception and what it was raised from. Not its context: that may be an error somebody dealt with."""
+    each: BaseException | None = error
+    for _ in range(_DEPTH):
+        if each is None:
+            return
+        yield each
+        each = each.__cause__
