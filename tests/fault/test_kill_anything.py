@@ -1,5 +1,6 @@
 """`kill -9` of anything, at any moment, then the same command again: the output is as if nothing had happened."""
 
+import contextlib
 import random
 import signal
 
@@ -13,6 +14,8 @@ from tests.fault.traces import contents, ledger, shared_memory, temporary_files
 pytestmark = [pytest.mark.fault, pytest.mark.slow]
 
 PARTITIONS = 204
+SMALL = 60  # partitions, where the number of processes matters and not that of documents
+LATEST = 30  # of them: commits come in lots, and the run must not have ended before it is seen to be held
 KILLS = 50
 SEED = 20
 WORK_MS = 8  # a partition
@@ -95,21 +98,79 @@ def test_fifty_kills_of_workers_and_drivers_change_nothing(scene, corpus, undist
     assert_nothing_is_left(scene, shared_before)
 
 
-def test_without_its_fork_server_a_run_fails_in_words_and_the_next_one_completes_it(scene, corpus, undisturbed):
+class ServerKiller:
+    """Lets a program come so far, and kills its fork server there."""
+
+    def __init__(self, scene, corpus, first):
+        self.scene = scene
+        self.limit = scene.work / "limit"
+        self._hold_at(first)
+        self.program = curate(scene, corpus, hold=(self.limit, scene.work / "run" / "ledger.jsonl"))
+        self.killed = set()
+
+    def _hold_at(self, lines):
+        new = self.limit.with_suffix(".new")
+        new.write_text(str(lines))
+        new.replace(self.limit)
+
+    def kill(self, due, *, pause_s, then):
+        """Kill the server when the ledger has `due` lines, and let the program go on until it has `then`."""
+        wait_until(lambda: lines(self.scene) >= due, what=f"{due} ledger lines", program=self.program)
+        server = wait_until(self._server, what="a fork server", program=self.program)
+        pause(pause_s)
+        server.kill()
+        self.killed.add(server.pid)
+        self._hold_at(then)
+
+    def _server(self):
+        with contextlib.suppress(psutil.Error):
+            for process in descendants(self.program)[0]:
+                if process.pid not in self.killed and "fork_server" in " ".join(process.cmdline()):
+                    return process
+        return None
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """A small corpus, and what comes of it if nobody disturbs the run."""
+    work = tmp_path_factory.mktemp("small")
+    make_corpus(work / "raw", SMALL)
+    run(work / "raw", work, work_ms=WORK_MS)
+    return work / "raw", contents(work)
+
+
+@pytest.mark.parametrize("seed", range(7))
+def test_a_run_whose_fork_server_is_killed_three_times_finishes_by_itself(scene, small, seed):
+    """Twenty-one moments in seven runs: as the server starts, as it loads, and between any two partitions."""
+    corpus, undisturbed = small
     shared_before = shared_memory()
-    program = curate(scene, corpus, hold=(20, scene.work / "run" / "ledger.jsonl"))
-    wait_until(lambda: lines(scene) >= 20, what="20 ledger lines", program=program)
-    [server] = descendants(program)[0]
-    server.kill()
-    _, errors = finish(program, expected=1)
+    moments = random.Random(seed)
+    due = [0, *sorted(moments.sample(range(1, LATEST), 2))]
+    killer = ServerKiller(scene, corpus, first=due[0])
+    for now, then in zip(due, [*due[1:], 10**9], strict=True):
+        killer.kill(now, pause_s=moments.uniform(0, 0.5 if now == 0 else 0.05), then=then)
+    finish(killer.program)
+
+    assert len(killer.killed) == 3
+    assert contents(scene.work) == undisturbed
+    assert sorted(line["root"] for line in ledger(scene.work)) == list(range(SMALL)), "finished work was redone"
+    assert_nothing_is_left(scene, shared_before)
+
+
+def test_a_run_whose_fork_server_is_killed_four_times_fails_in_words_and_the_next_completes_it(scene, small):
+    corpus, undisturbed = small
+    killer = ServerKiller(scene, corpus, first=5)
+    for _ in range(4):
+        killer.kill(5, pause_s=0.02, then=5)
+    _, errors = finish(killer.program, expected=1)
     committed = lines(scene)
     finish(curate(scene, corpus))
 
-    assert "the process that starts workers has ended unexpectedly; run again to resume" in errors
+    assert "the process that starts workers has ended 4 times (the last time: killed by SIGKILL)" in errors
+    assert "the same command continues the run" in errors
     assert contents(scene.work) == undisturbed
-    assert 20 <= committed < PARTITIONS
-    assert len(ledger(scene.work)) == PARTITIONS
-    assert_nothing_is_left(scene, shared_before)
+    assert 5 <= committed < SMALL
+    assert len(ledger(scene.work)) == SMALL
 
 
 def test_a_killed_driver_takes_every_process_and_temporary_directory_with_it(scene, corpus):

@@ -15,6 +15,7 @@ from gristmill.stages.worker_info import NodeInfo, WorkerMetadata
 
 __all__ = ["BaseExecutor", "NodeInfo", "RunOptions", "WorkerMetadata"]
 
+WATCHDOG_S = 60.0
 Observer = Callable[[RunSnapshot], None]
 
 
@@ -32,6 +33,8 @@ class RunOptions:
 
 class BaseExecutor:
     """Runs plans. One executor may run several, one after another."""
+
+    watchdog_s: float = WATCHDOG_S  # how long somebody may be at one thing before it is named
 
     @classmethod
     def options(cls) -> tuple[str, ...]:

@@ -176,9 +176,12 @@ class Driver:
         self._events += [e.Committed(root) for root in committed]
 
     def _warn(self, command: c.Warn) -> None:
+        busy = {"task": f"busy with {command.item_id}", "set-up": "setting up", "end": "ending"}[command.doing]
+        others = f", and so have {command.others} others of its stage" if command.others else ""
+        where = self.pool.where(command.worker)
         self.messages.append(
-            f"{self.pool.describe(command.worker)} has been busy with {command.item_id} for {command.running_s:.0f} s"
-            f"{self.pool.where(command.worker)}"
+            f"{self.pool.describe(command.worker)} has been {busy} for {command.running_s:.0f} s{others}"
+            + (f" ({where})" if where else "")
         )
 
     def _finish(self, command: c.Finish) -> None:

@@ -1,8 +1,10 @@
-"""Stages as bytes for another process, and back. `worker.load_stages` is the way back."""
+"""Stages as bytes for another process, and back."""
 
+import io
 import pickle
-
-import cloudpickle
+import sys
+from collections.abc import Callable
+from typing import Any
 
 from gristmill.engine.plan import Group
 from gristmill.errors import ConfigError
@@ -10,6 +12,8 @@ from gristmill.errors import ConfigError
 
 def pickled(groups: tuple[Group, ...]) -> bytes:
     """Pickle the groups of a plan, or say which stage cannot be."""
+    import cloudpickle  # the driver's; whoever loads stages need not have it
+
     for group in groups:
         for stage in group.stages:
             try:
@@ -21,3 +25,28 @@ def pickled(groups: tuple[Group, ...]) -> bytes:
                 ) from error
     dumped: bytes = cloudpickle.dumps(groups)
     return dumped
+
+
+def say_nothing(doing: str) -> None:
+    """For whoever is not watched."""
+
+
+def unpickled(pickled: bytes, note: Callable[[str], None] = say_nothing) -> tuple[Group, ...]:
+    """The way back. `note` is told what is about to be imported or made, for the time when that never ends."""
+    groups: tuple[Group, ...] = _TellingUnpickler(pickled, note).load()
+    return groups
+
+
+class _TellingUnpickler(pickle.Unpickler):
+    """Says what it imports, and what it is about to make."""
+
+    def __init__(self, data: bytes, note: Callable[[str], None]) -> None:
+        super().__init__(io.BytesIO(data))
+        self._note = note
+
+    def find_class(self, module: str, name: str) -> Any:
+        if module not in sys.modules:
+            self._note(f"importing {module}")
+        found = super().find_class(module, name)
+        self._note(f"loading the stages, at {module}.{name}")
+        return found

@@ -4,8 +4,9 @@ A stage that raises is the one thing in gristmill that is caught broadly: whatev
 How far a failure is followed up is said by `Care`: reported, or taken apart as `isolation.py` does.
 """
 
+import contextlib
 import copy
-import pickle
+import os
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -15,6 +16,7 @@ import msgspec
 
 from gristmill.backends.isolation import Isolation, Job, LeaveCrumb, Result, StageRaised, record_of
 from gristmill.backends.side_files import SideFiles
+from gristmill.backends.stage_pickle import say_nothing, unpickled
 from gristmill.engine.commands import Care
 from gristmill.engine.faults import Fault
 from gristmill.engine.joining import join_neighbours
@@ -80,6 +82,10 @@ def _no_crumb(stage: int, first_row: int, end_row: int) -> None:
     pass
 
 
+def _no_method(method: str, stage: int) -> None:
+    pass
+
+
 class GroupRunner:
     """The stages of one group in one worker."""
 
@@ -90,6 +96,7 @@ class GroupRunner:
         last: bool,
         settings: RunSettings | None = None,
         leave_crumb: LeaveCrumb = _no_crumb,
+        enter_method: Callable[[str, int], None] = _no_method,  # told before setup and teardown of every stage
         keeps_inputs: bool = True,  # False where a task that comes back is unpacked again
     ) -> None:
         self.group = group
@@ -98,6 +105,8 @@ class GroupRunner:
         self.last = last
         self.settings = settings or RunSettings()
         self.leave_crumb = leave_crumb
+        self.enter_method = enter_method
+        self._pid = os.getpid()
         self._side = SideFiles(group, self.settings.rejects_path, self.settings.quarantine_path)
         # A stage with its own process_batch may do better with several; the others need not pay for a list.
         self._own_batch = [type(s).process_batch is not ProcessingStage.process_batch for s in self.stages]
@@ -116,16 +125,36 @@ class GroupRunner:
     def setup(self, metadata: WorkerMetadata) -> str:
         """Run `setup` of all stages, in order; return the traceback of the one that raised, or nothing."""
         try:
-            for stage in self.stages:
-                stage.setup(metadata)
+            for index in range(len(self.stages)):
+                self._call_method(index, "setup", metadata)
         except Exception:
             return without_secrets(traceback.format_exc())
         return ""
 
     def teardown(self) -> None:
         """Run `teardown` of all stages, in order."""
-        for stage in self.stages:
-            stage.teardown()
+        for index in range(len(self.stages)):
+            self._call_method(index, "teardown")
+
+    def _call_method(self, index: int, method: str, *arguments: object) -> None:
+        stage = self.stages[index]
+        self.enter_method(method, index)
+        try:
+            getattr(stage, method)(*arguments)
+        finally:
+            self._end_if_forked(method, stage)
+
+    def _end_if_forked(self, method: str, stage: AnyStage | None = None) -> None:
+        """A process that a stage has forked must not come back from there: it would do the work of its parent again.
+
+        It holds copies of everything, the socket to the driver and the names of files to be written included.
+        """
+        if os.getpid() != self._pid:
+            name = self.group.name if stage is None else stage.stage_name()
+            words = f"{name}: a process it forked came back from {method}() and is ended; end it there with os._exit()"
+            with contextlib.suppress(OSError):
+                os.write(2, f"gristmill: {words}\n".encode())
+            os._exit(1)
 
     def run(self, jobs: Sequence[Job], emit: Callable[[int, str, AnyTask], None]) -> list[JobResult | JobFailure]:
         """Run jobs together; if one makes the call fail, each runs on its own so that only the culprit is blamed.
@@ -297,6 +326,8 @@ class GroupRunner:
             made = joined.process(item.task, contexts, enter)
         except Exception:
             return self._call_apart(index, length, item, job, result)
+        finally:
+            self._end_if_forked("process")
         entered.append((time.perf_counter(), made.num_items))
         for number, context in enumerate(contexts):
             (started, documents), (ended, left) = entered[number : number + 2]
@@ -325,6 +356,8 @@ class GroupRunner:
             made = [list(output) if isinstance(output, Iterator) else output for output in given]
         except Exception as error:
             raise StageRaised(stage, error) from error
+        finally:
+            self._end_if_forked("process_batch", stage)
         if len(made) != len(items):
             # Which output belongs to which input cannot be told; one at a time there is no question.
             self._one_at_a_time[index] = True
@@ -358,6 +391,8 @@ class GroupRunner:
                 result = list(made)  # type: ignore[arg-type]  # several outputs of one input, given flat
         except Exception as error:
             raise StageRaised(stage, error) from error
+        finally:
+            self._end_if_forked("process", stage)
         if isinstance(result, Iterator):
             return _drawn(stage, result)
         if result is not None:
@@ -385,6 +420,8 @@ class GroupRunner:
                 if left > 0 or not item.task.counts_documents:
                     context.quarantine(replace(record, num_documents=max(0, left)))
                 task = None
+            finally:
+                self._end_if_forked("process", stage)
             seconds = time.perf_counter() - started
             outputs = [] if task is None else [task]
             self._account(index, item, outputs, context, result, seconds, more_to_come=task is not None)
@@ -491,12 +528,13 @@ def _item(job: int, item_id: str, task: AnyTask) -> _Item:
     return _Item(job, item_id, task, task.num_items, task.nbytes)
 
 
-def load_stages(pickled: bytes) -> tuple[tuple[Group, ...] | None, str]:
+def load_stages(pickled: bytes, note: Callable[[str], None] = say_nothing) -> tuple[tuple[Group, ...] | None, str]:
     """Return the groups, ready to fork workers with, or the traceback of what a user's module threw on the way."""
     try:
-        groups: tuple[Group, ...] = pickle.loads(pickled)
+        groups = unpickled(pickled, note)
         for group in groups:
-            for stage in group.stages:
+            for name, stage in zip(group.names, group.stages, strict=True):
+                note(f"in before_fork of stage {name}")
                 stage.before_fork()
         return groups, ""
     except Exception:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # parts of one object: the scheduler owns them all
     from gristmill.engine.scheduler import Scheduler
 
 WATCHDOG_FACTOR = 20.0  # times the usual time of a task before the user is told
+AGAIN = 2.0  # times as long before the user is told again
 
 
 class Caretaker:
@@ -48,12 +49,32 @@ class Caretaker:
         """See to the workers of a group that are overdue; return when the next can be."""
         now, patience = self.scheduler.now, self._patience(group)
         deadline = math.inf if group.plan.deadline_s is None else group.plan.deadline_s
-        next_s = now + min(deadline, patience)
+        next_s = now + min(deadline, self.scheduler.config.watchdog_s)
         for worker in group.workers.values():
             if worker.assigned or worker.may_linger:
                 self._watch(worker, deadline, patience)
-                due = min(deadline, worker.warned_at + patience)
+                due = min(deadline, max(patience, AGAIN * worker.warned_at))
                 next_s = min(next_s, worker.running_since + due)
+        for state, doing in ((WorkerState.STARTING, "set-up"), (WorkerState.DRAINING, "end")):
+            concerned = [w for w in group.workers.values() if w.state is state and not w.assigned]
+            next_s = min(next_s, self._watch_idle(concerned, doing))
+        return next_s
+
+    def _watch_idle(self, workers: list[WorkerRecord], doing: str) -> float:
+        """Speak up about workers without a task that do not get ready, or do not end: one speaks for all of a group.
+
+        Return when the next of them can be overdue.
+        """
+        s, overdue, next_s = self.scheduler, [], math.inf
+        for worker in workers:
+            waited_s = s.now - max(worker.state_since, worker.idle_since)
+            if waited_s > max(s.config.watchdog_s, AGAIN * worker.warned_at):
+                worker.warned_at = waited_s
+                overdue.append(worker)
+            next_s = min(next_s, s.now - waited_s + max(s.config.watchdog_s, AGAIN * worker.warned_at))
+        if overdue:
+            first = overdue[0]
+            s.out.append(c.Warn(first.id, -1, "", first.warned_at, len(overdue) - 1, doing))
         return next_s
 
     def _patience(self, group: GroupRecord) -> float:
@@ -66,7 +87,7 @@ class Caretaker:
         if running_s > deadline:
             worker.running_since = s.now  # once is enough
             s.out.append(c.KillWorker(worker.id, f"no result within the deadline of {deadline:g} s"))
-        elif worker.assigned and running_s - worker.warned_at > patience:
+        elif worker.assigned and running_s > max(patience, AGAIN * worker.warned_at):
             worker.warned_at = running_s
             task = next(iter(worker.assigned.values()))
             s.out.append(c.Warn(worker.id, task.id, task.item_id, running_s))

@@ -116,12 +116,17 @@ class Publish(msgspec.Struct, frozen=True, array_like=True, tag=True):
 
 
 class Warn(msgspec.Struct, frozen=True, array_like=True, tag=True):
-    """Tell the user that a task has been running for suspiciously long."""
+    """Tell the user that a worker has been at one thing for suspiciously long: a task, its set-up or its end.
+
+    `task` is -1, and `item_id` empty, where it is not a task. `others` of its group have been at the same for as long.
+    """
 
     worker: int
     task: int
     item_id: str
     running_s: float
+    others: int = 0
+    doing: str = "task"  # or "set-up", "end"
 
 
 class Tell(msgspec.Struct, frozen=True, array_like=True, tag=True):

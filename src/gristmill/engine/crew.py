@@ -34,7 +34,8 @@ class WorkerRecord:
     ready_at: float = 0.0
     idle_since: float = 0.0
     running_since: float = 0.0
-    warned_at: float = 0.0
+    state_since: float = 0.0  # when it began to start, or to drain
+    warned_at: float = 0.0  # after so long at what it is doing now
     rss_bytes: int = 0
     tasks_done: int = 0
     replaces: int | None = None

@@ -100,7 +100,7 @@ class WorkerLost(msgspec.Struct, frozen=True, array_like=True, tag=True):
 
 
 class WorkerExited(msgspec.Struct, frozen=True, array_like=True, tag=True):
-    """A worker that was told to drain has done so."""
+    """A worker has ended through no fault of what it was doing: it was told to drain, or its server died."""
 
     worker: int
 

@@ -62,6 +62,7 @@ class Fleet:
             if gpus is None or any(node.gpu_free[gpu] < units for gpu, units in gpus):
                 continue
             worker = WorkerRecord(self._next_worker, group.plan.index, node.id, gpus, replaces=replaces)
+            worker.state_since = self.scheduler.now
             self._next_worker += 1
             node.cpus_used += resources.cpus
             for gpu, units in gpus:
@@ -79,6 +80,7 @@ class Fleet:
         """Give a worker nothing more; it ends when it has finished what it runs."""
         self.scheduler.dispatcher.recall(worker, all_of_it=True)
         self.scheduler.groups[worker.group].crew.drain(worker)
+        worker.state_since = self.scheduler.now
         self.scheduler.out.append(c.DrainWorker(worker.id))
 
     def remove(self, worker: WorkerRecord) -> None:

@@ -190,6 +190,7 @@ class Scheduler:
         if worker is None or worker.state is not WorkerState.STARTING:
             return
         worker.ready_at = worker.idle_since = self.now
+        worker.warned_at = 0.0
         group = self.groups[worker.group]
         group.crew.make_ready(worker)
         group.setup_failures = 0

@@ -2,6 +2,7 @@
 
 from gristmill.engine import commands as c
 from gristmill.engine import events as e
+from gristmill.engine.crew import WorkerState
 from gristmill.engine.scheduler import Scheduler, SchedulerConfig
 from gristmill.stages.resources import Resources
 from gristmill.testing.virtual_run import group
@@ -38,11 +39,41 @@ def test_only_the_worker_that_is_slow_is_mentioned():
     assert [warning.worker for warning in kind(s.handle(e.Ticked(10.5)), c.Warn)] == [1]
 
 
-def test_one_that_stays_slow_is_mentioned_again_after_as_long_again():
+def test_one_that_stays_slow_is_mentioned_again_after_twice_as_long():
     s = at_work(group(0, num_workers=1), num_workers=1, watchdog_s=10.0)
 
-    warned = [now for now in range(1, 40) if kind(s.handle(e.Ticked(float(now))), c.Warn)]
-    assert warned == [11, 22, 33]
+    warned = [now for now in range(1, 60) if kind(s.handle(e.Ticked(float(now))), c.Warn)]
+    assert warned == [11, 23, 47]
+
+
+def test_workers_that_do_not_get_ready_are_mentioned_one_for_all_of_their_group():
+    s = at_work(group(0, num_workers=3), group(1, num_workers=1), num_workers=1, watchdog_s=10.0)
+    s.handle(e.Ticked(5.0), e.TaskFinished(0, running(s, 0), (), 0.1, ()))
+
+    warned = [(now, kind(s.handle(e.Ticked(float(now))), c.Warn)) for now in range(6, 60)]
+    set_up = [(now, w.worker, w.others) for now, found in warned for w in found if w.doing == "set-up"]
+    assert set_up == [(11, 1, 1), (11, 3, 0), (23, 1, 1), (23, 3, 0), (47, 1, 1), (47, 3, 0)]
+
+
+def test_a_slow_first_task_is_mentioned_as_soon_as_any_other_after_a_slow_set_up():
+    s = at_work(group(0, num_workers=1), num_workers=0, watchdog_s=10.0)
+    assert kind(s.handle(e.Ticked(11.0)), c.Warn) == [c.Warn(0, -1, "", 11.0, 0, "set-up")]
+
+    s.handle(e.Ticked(12.0), e.WorkerReady(0, 12.0))
+    assert [w.doing for w in kind(s.handle(e.Ticked(23.0)), c.Warn)] == ["task"]
+
+
+def test_a_worker_that_does_not_end_is_mentioned():
+    s = at_work(group(0, num_workers=1), num_workers=1, watchdog_s=10.0)
+    s.handle(e.SourceExhausted())
+    while s.tasks:
+        s.handle(e.TaskFinished(0, running(s, 0), (), 0.1, ()))
+    assert s.fleet.find(0).state is WorkerState.DRAINING
+
+    assert kind(s.handle(e.Ticked(10.5)), c.Warn) == [c.Warn(0, -1, "", 10.5, 0, "end")]
+    assert kind(s.handle(e.Ticked(15.0)), c.Warn) == []
+    s.handle(e.Ticked(16.0), e.WorkerExited(0))
+    assert kind(s.handle(e.Ticked(90.0)), c.Warn) == []
 
 
 def test_workers_that_are_only_old_are_replaced_so_long_apart_even_if_the_old_one_has_to_go_first():

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from gristmill.backends.base import BaseExecutor, RunOptions
+from gristmill.backends.base import WATCHDOG_S, BaseExecutor, RunOptions
 from gristmill.backends.local.gpus import Gpu, find_gpus
 from gristmill.backends.processes.launch import Server, launch
 from gristmill.backends.run_result import RunResult
@@ -35,6 +35,7 @@ class LocalExecutor(BaseExecutor):
                      takes 45 bytes an event on disk
     `durable`        wait until a file is on disk before it counts. Without it, what a machine that stops has not
                      written is found and done again when the run is continued (docs/guide/runs-and-resume.md)
+    `watchdog_s`     seconds somebody may be at one thing (planning, a set-up, a task, an end) before it is named
     """
 
     num_workers: int | None = None
@@ -50,6 +51,7 @@ class LocalExecutor(BaseExecutor):
     worker_max_tasks: int | None = None
     event_log: bool = True
     durable: bool = False
+    watchdog_s: float = WATCHDOG_S
     _server: Server | None = field(default=None, init=False, repr=False, compare=False)  # of `kept_ready`
 
     def __post_init__(self) -> None:
@@ -62,7 +64,7 @@ class LocalExecutor(BaseExecutor):
             )
         if self.memory_limit is not None:
             parse_size(self.memory_limit, who="LocalExecutor: memory_limit")
-        for name in ("gpu_memory_gb", "worker_max_lifetime_m", "worker_max_tasks"):
+        for name in ("gpu_memory_gb", "worker_max_lifetime_m", "worker_max_tasks", "watchdog_s"):
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise ConfigError(f"LocalExecutor: expected {name} > 0; got {value!r}")

@@ -85,6 +85,7 @@ class LocalRun:
             max_queued=max(64, (allow_many_files() - SPARE_FILES) // len(self.run.plan.groups)),
             worker_memory_bytes=worker_memory,
             worker_max_tasks=self.executor.worker_max_tasks,
+            watchdog_s=self.executor.watchdog_s,
             # In this process one task runs at a time: those behind it are no stragglers.
             copies=self.server is not None,
         )

@@ -121,11 +121,11 @@ class BufferedChannel:
         sock.settimeout(0)
         self.sock = sock
         self._decoder = Decoder()
-        self._outgoing: deque[tuple[memoryview, list[int]]] = deque()
+        self._outgoing: deque[tuple[memoryview, list[int], bool]] = deque()
 
-    def send(self, message: Message, fds: Sequence[int] = ()) -> None:
-        """Queue a message. The descriptors stay open here and must until the message is out."""
-        self._outgoing.append((memoryview(encode(message, len(fds))), list(fds)))
+    def send(self, message: Message, fds: Sequence[int] = (), *, gives_away: bool = False) -> None:
+        """Queue a message. The descriptors stay open here and must until the message is out, or are closed then."""
+        self._outgoing.append((memoryview(encode(message, len(fds))), list(fds), gives_away))
 
     @property
     def wants_write(self) -> bool:
@@ -134,17 +134,19 @@ class BufferedChannel:
     def flush(self) -> None:
         """Send as much as the socket takes. Raises ChannelClosed if the other side is gone."""
         while self._outgoing:
-            frame, fds = self._outgoing[0]
+            frame, fds, gives_away = self._outgoing[0]
             try:
                 sent = send_with_fds(self.sock, frame, fds)
             except BlockingIOError:
                 return
             except (BrokenPipeError, ConnectionResetError):
                 raise ChannelClosed from None
+            if gives_away:
+                _close_all(fds)
             if sent == len(frame):
                 self._outgoing.popleft()
             else:
-                self._outgoing[0] = (frame[sent:], [])
+                self._outgoing[0] = (frame[sent:], [], False)
 
     def receive(self) -> tuple[list[tuple[Message, list[int]]], bool]:
         """Return (all messages that are there, whether the other side is gone)."""
@@ -159,6 +161,14 @@ class BufferedChannel:
         return list(self._decoder.messages()), closed
 
     def close(self) -> None:
+        for _, fds, gives_away in self._outgoing:
+            if gives_away:
+                _close_all(fds)
         self._outgoing.clear()
         self._decoder.close()
         self.sock.close()
+
+
+def _close_all(fds: Sequence[int]) -> None:
+    for fd in fds:
+        os.close(fd)

@@ -1,18 +1,26 @@
 """Starts the fork server. Small on purpose: it runs before the driver has imported the rest of itself."""
 
+import contextlib
+import mmap
 import os
+import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+from gristmill.backends.processes import shared_memory
+from gristmill.errors import MachineFailed
 from gristmill.tasks.document_check import DOCUMENT_MODULE
 
 # No garbage is collected in the server: imports make none, and looking for it takes a tenth of their time.
 SERVER_CODE = "import gc; gc.disable(); from gristmill.backends.processes.fork_server import main; main()"
 WORKER_MODULE = "gristmill.backends.processes.worker_process"
 END_S = 1.0
+NOTE_BYTES = 256  # what the server says it is doing, in UTF-8, filled up with zeros
+STARTING = "starting"
 
 
 @dataclass
@@ -21,34 +29,86 @@ class Server:
 
     process: subprocess.Popen[bytes]
     sock: socket.socket
+    note: mmap.mmap  # what it is doing, written by itself
+    imports: Sequence[str] = ()
     is_kept: bool = False  # for the next run; otherwise it ends with the one it was started for
     has_loaded: bool = False  # a plan, so that its size tells what it will be
 
     def close(self) -> None:
         """Let the server see that the driver is gone: it kills its workers and ends."""
         self.sock.close()
-        try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(END_S)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+        self.end()
+
+    def end(self) -> str:
+        """End it now, with all that came of it; return how it ended, which it may have done before."""
+        if self.process.returncode is None:
+            os.kill(self.process.pid, signal.SIGKILL)  # `Popen.kill` would wait for it if it has ended
+            self._leave_nobody()
+        code = self.process.wait()
+        return f"killed by {signal.Signals(-code).name}" if code < 0 else f"it ended with exit code {code}"
+
+    def start_again(self) -> None:
+        """Have a new process in place of one that has ended."""
+        self.sock.close()
+        fresh = launch(self.imports)
+        self.process, self.sock, self.note, self.has_loaded = fresh.process, fresh.sock, fresh.note, False
+
+    def doing(self) -> str:
+        """What it said last that it is doing."""
+        return self.note[:].rstrip(b"\0").decode(errors="replace")
+
+    def _leave_nobody(self) -> None:
+        """End what a killed server leaves: its workers die with it, but not the processes their stages have started.
+
+        The server leads a session, whose number stays taken until it is waited for, so nobody else can be meant.
+        """
+        for entry in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError, ValueError):
+                if entry.name != str(self.process.pid) and os.getsid(int(entry.name)) == self.process.pid:
+                    os.kill(int(entry.name), signal.SIGKILL)
 
 
 def launch(imports: Sequence[str] = ()) -> Server:
-    """Start a fork server; it imports while the driver goes on."""
+    """Start a fork server; it imports while the driver goes on. Raises MachineFailed if the system refuses."""
     ours, theirs = socket.socketpair()
+    block = shared_memory.create(NOTE_BYTES, lambda view: view.__setitem__(slice(0, len(STARTING)), STARTING.encode()))
+    try:
+        process = _popen([theirs.fileno(), block], imports)
+    except OSError as error:
+        ours.close()
+        os.close(block)
+        raise MachineFailed(
+            f"the process that starts workers cannot be started: {error}. Is there memory for another process, and are "
+            "more allowed (ulimit -u)? The same command continues the run"
+        ) from error
+    finally:
+        theirs.close()
+    return Server(process, ours, shared_memory.map_read_only(block, NOTE_BYTES), imports)
+
+
+def _popen(fds: list[int], imports: Sequence[str]) -> subprocess.Popen[bytes]:
     # Loaded here, it will be wanted there.
     modules = [WORKER_MODULE, *([DOCUMENT_MODULE] if DOCUMENT_MODULE in sys.modules else []), *imports]
     # numpy's BLAS starts a thread per core when imported, and a process with threads must not be forked.
     environment = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", **os.environ}
     # What this process can import, that one must be able to: an editable install, a path set by hand.
     environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
-    with theirs:
-        process = subprocess.Popen(
-            [sys.executable, "-c", SERVER_CODE, str(theirs.fileno()), *modules],
-            pass_fds=[theirs.fileno()],
-            stdin=subprocess.DEVNULL,
-            start_new_session=True,  # Ctrl-C in the terminal is the driver's to handle
-            env=environment,
-        )
-    return Server(process, ours)
+    return subprocess.Popen(
+        [sys.executable, "-c", SERVER_CODE, *map(str, fds), *modules],
+        pass_fds=fds,
+        stdin=subprocess.DEVNULL,
+        stdout=_where_prints_go(),
+        start_new_session=True,  # Ctrl-C in the terminal is the driver's to handle
+        env=environment,
+    )
+
+
+def _where_prints_go() -> int:
+    """Standard error: what stages print must not end up in what this program prints for another to read."""
+    try:
+        os.fstat(2)
+    except OSError:
+        return subprocess.DEVNULL
+    return 2

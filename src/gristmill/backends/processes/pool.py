@@ -10,25 +10,29 @@ import selectors
 import signal
 import socket
 import sys
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from gristmill.backends.processes import shared_memory
 from gristmill.backends.processes.channel import MAX_FDS, BufferedChannel, ChannelClosed
-from gristmill.backends.processes.crumbs import CRUMB, place_of, read_crumb
+from gristmill.backends.processes.crumbs import CRUMB, NO_CRUMB, place_of, read_crumb
 from gristmill.backends.processes.fork_server import ServerPlan
 from gristmill.backends.processes.hearing import Hearing
 from gristmill.backends.processes.launch import Server
 from gristmill.backends.processes.memory import oom_kills, resident_bytes
 from gristmill.backends.processes.parcel_shelf import ParcelShelf
 from gristmill.backends.processes.posting import Posting
+from gristmill.backends.processes.server_line import ServerLine, standstill
 from gristmill.backends.processes.wire import pack
 from gristmill.backends.stage_pickle import pickled
 from gristmill.backends.worker import RunSettings
 from gristmill.engine import events as e
 from gristmill.engine.plan import AnyTask, Group
-from gristmill.errors import ConfigError, RunFailed
+from gristmill.errors import ConfigError
+
+AWAIT_S = 10.0  # for workers that were killed to be gone, before the server is too
 
 
 @dataclass
@@ -63,7 +67,7 @@ class ProcessPool(Posting):
     _oom_kills: int = 0
 
     def __post_init__(self) -> None:
-        self._control = BufferedChannel(self.server.sock)
+        self._line = ServerLine(self.server, self._selector)
 
     def pack(self, task: AnyTask) -> int:
         return self._shelf.put(pack(task))
@@ -76,11 +80,8 @@ class ProcessPool(Posting):
     def open(self) -> None:
         """Tell the server what to load."""
         self._oom_kills = oom_kills()
-        self._selector.register(self.server.sock, selectors.EVENT_READ, None)
         settings = pickle.dumps(self.settings)
-        plan = ServerPlan(list(sys.path), str(Path.cwd()), pickled(self.groups), settings, self.scratch)
-        self._control.send(("plan", plan))
-        self._flush_control()
+        self._line.open(ServerPlan(list(sys.path), str(Path.cwd()), pickled(self.groups), settings, self.scratch))
 
     def close(self) -> None:
         """End every worker; none is left when this returns."""
@@ -97,27 +98,31 @@ class ProcessPool(Posting):
 
     def _await_ends(self) -> None:
         """Hear of the end of every worker now: the next run has others of the same numbers."""
-        # If the server is gone, so are its workers.
-        with contextlib.suppress(RunFailed, ConfigError), selectors.DefaultSelector() as said:
+        deadline = time.monotonic() + AWAIT_S
+        with selectors.DefaultSelector() as said:
             said.register(self.server.sock, selectors.EVENT_READ)
             while any(worker.status is None for worker in self._workers.values()):
-                said.select()
-                self._hear_server()
-                for number in list(self._workers):  # one that was only starting has a process now
-                    self.kill(number, "the run is over")
+                said.select(max(0.0, deadline - time.monotonic()))
+                messages, ended = self._line.receive()
+                for kind, number, what in (message for message in messages if message[0] != "loaded"):
+                    if kind == "started":  # it was only starting, and has a process now
+                        self._workers[number].pid = what
+                        self.kill(number, "the run is over")
+                    else:
+                        self._workers[number].status = what if kind == "exited" else 0
+                if ended or time.monotonic() > deadline:  # stopped, or busy with an import: the next run has another
+                    self.server.end()
+                    self.server.start_again()
+                    return
 
     def start(self, number: int, group: int, node: int, gpus: tuple[int, ...]) -> None:
         del node  # there is only this one
         ours, theirs = socket.socketpair()
-        crumb_fd = shared_memory.create(CRUMB.size, lambda view: CRUMB.pack_into(view, 0, -1, -1, 0, 0))
+        crumb_fd = shared_memory.create(CRUMB.size, lambda view: view.__setitem__(slice(None), NO_CRUMB))
         mapped = memoryview(shared_memory.map_read_only(os.dup(crumb_fd), CRUMB.size))
         self._workers[number] = _Worker(self.groups[group], BufferedChannel(ours), mapped, Hearing(number, self._shelf))
         self._selector.register(ours, selectors.EVENT_READ, number)
-        names = tuple(self.gpu_names[gpu] for gpu in gpus)
-        with theirs:
-            self._control.send(("start", number, group, names), [theirs.fileno(), crumb_fd])
-            self._flush_control(wait=True)
-        os.close(crumb_fd)
+        self._line.start(number, group, tuple(self.gpu_names[gpu] for gpu in gpus), [theirs.detach(), crumb_fd])
 
     def kill(self, number: int, reason: str) -> None:
         worker = self._workers.get(number)
@@ -162,18 +167,6 @@ class ProcessPool(Posting):
             if not full:
                 del self._dirty[number]
 
-    def _flush_control(self, *, wait: bool = False) -> None:
-        try:
-            self._control.flush()
-            while wait and self._control.wants_write:
-                # Descriptors about to be closed here must be out first.
-                with selectors.DefaultSelector() as writable:
-                    writable.register(self._control.sock, selectors.EVENT_WRITE)
-                    writable.select()
-                self._control.flush()
-        except ChannelClosed:
-            raise RunFailed("the process that starts workers has ended unexpectedly; run again to resume") from None
-
     # Receiving
 
     def poll(self, timeout: float) -> list[e.Event]:
@@ -181,6 +174,7 @@ class ProcessPool(Posting):
         events: list[e.Event] = []
         for key, mask in self._selector.select(timeout):
             if key.data is None:
+                self._line.flush()
                 events += self._hear_server()
             elif mask & selectors.EVENT_READ:
                 events += self._hear_worker(key.data)
@@ -189,7 +183,9 @@ class ProcessPool(Posting):
         return events
 
     def _hear_worker(self, number: int) -> list[e.Event]:
-        worker = self._workers[number]
+        worker = self._workers.get(number)
+        if worker is None or worker.closed:  # it has ended since the selector saw something
+            return []
         messages, closed = worker.channel.receive()
         events: list[e.Event] = []
         for batch, fds in messages:
@@ -197,41 +193,54 @@ class ProcessPool(Posting):
         if closed:
             worker.closed = True
             self._selector.unregister(worker.channel.sock)
-            events += self._ended(number)
         return events
 
     def _hear_server(self) -> list[e.Event]:
-        messages, closed = self._control.receive()
+        messages, ended = self._line.receive()
         events: list[e.Event] = []
-        for message, _ in messages:
-            kind, *rest = message
+        for kind, *rest in messages:
             if kind == "loaded" and rest[0]:
                 raise ConfigError(f"the pipeline's stages cannot be loaded in a new process:\n{rest[0]}")
             self.server.has_loaded = True
             if kind == "started":
                 self._workers[rest[0]].pid = rest[1]
             elif kind == "exited":
-                self._workers[rest[0]].status = rest[1]
-                events += self._ended(rest[0])
-        if closed:
-            raise RunFailed("the process that starts workers has ended unexpectedly; run again to resume")
+                events += self._ended(*rest)
+            elif kind == "refused":
+                self._let_go(rest[0])
+                events.append(e.WorkerSetupFailed(rest[0], f"a worker cannot be started: {rest[1]}"))
+        return events + self._start_server_again() if ended else events
+
+    def _start_server_again(self) -> list[e.Event]:
+        """Its workers have died with the server. None of them is to blame, nor what it was doing."""
+        events: list[e.Event] = []
+        self._messages.append(self._line.start_again())
+        for number in list(self._workers):
+            events += self._hear_worker(number)
+            self._let_go(number)
+            events.append(e.WorkerExited(number))
         return events
 
-    def _ended(self, number: int) -> list[e.Event]:
-        """A worker has ended once its socket is closed, so that nothing it said is lost, and its status is known."""
+    def _ended(self, number: int, status: int) -> list[e.Event]:
+        """A worker has ended. What it has said is all there; its socket need not be closed, as a child may hold it."""
         worker = self._workers[number]
-        if not worker.closed or worker.status is None:
-            return []
-        crumb = self._crumb(worker)
-        del self._workers[number]
-        worker.channel.close()
+        events = self._hear_worker(number)
+        worker.status = status
+        self._let_go(number)
         if worker.hearing.drained:
-            return [e.WorkerExited(number)]
+            return [*events, e.WorkerExited(number)]
         if worker.hearing.failed_setup:
-            return []
-        cause = self._cause(worker, worker.status)
-        self._messages.append(f"a worker of {worker.group.name} ended: {cause}{place_of(crumb, worker.group)}")
-        return [e.WorkerLost(number, cause, crumb)]
+            return events
+        cause = self._cause(worker, status)
+        place = place_of(worker.crumbs, worker.group)
+        self._messages.append(f"a worker of {worker.group.name} ended: {cause}" + (f" ({place})" if place else ""))
+        return [*events, e.WorkerLost(number, cause, read_crumb(worker.crumbs))]
+
+    def _let_go(self, number: int) -> None:
+        worker = self._workers.pop(number)
+        if not worker.closed:
+            self._selector.unregister(worker.channel.sock)
+        worker.channel.close()
 
     def _cause(self, worker: _Worker, status: int) -> str:
         if worker.kill_reason is not None:
@@ -246,19 +255,23 @@ class ProcessPool(Posting):
             return f"killed by {name}{hint}"
         return f"ended with exit code {os.WEXITSTATUS(status)}"
 
-    def _crumb(self, worker: _Worker) -> e.Crumb | None:
-        return read_crumb(worker.crumbs)
-
     # Words
 
     def describe(self, number: int) -> str:
         worker = self._workers[number]
-        return f"worker {number} (process {worker.pid}) of {worker.group.name}"
+        process = "" if worker.pid is None else f" (process {worker.pid})"
+        return f"worker {number}{process} of {worker.group.name}"
 
     def where(self, number: int) -> str:
-        """In which stage and document a worker is, or was, for a message."""
+        """In which stage and document a worker is, or what keeps it, for a message."""
         worker = self._workers[number]
-        return place_of(self._crumb(worker), worker.group)
+        if worker.pid is None:
+            return f"it has no process yet: {self._line.doing()}"
+        if worker.closed:
+            return f"it is gone, but not given up: {self._line.doing()}"
+        held = standstill(worker.pid)
+        words = (place_of(worker.crumbs, worker.group), f"its process is {held}" if held else "")
+        return "; ".join(word for word in words if word)
 
     def take_messages(self) -> list[str]:
         messages, self._messages = self._messages, []

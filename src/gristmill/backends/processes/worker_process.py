@@ -18,7 +18,7 @@ from typing import Protocol
 from gristmill.backends.isolation import Job
 from gristmill.backends.processes import shared_memory
 from gristmill.backends.processes.channel import MAX_FDS, Channel, ChannelClosed, Message
-from gristmill.backends.processes.crumbs import CRUMB
+from gristmill.backends.processes.crumbs import CRUMB, NO_CRUMB, method_crumb
 from gristmill.backends.processes.wire import BlockLost, Blocks, Parcel, counts_to_wire, pack, unpack
 from gristmill.backends.worker import GroupRunner, JobFailure, JobResult, RunSettings
 from gristmill.engine.commands import EMIT_CREDITS, Care
@@ -95,7 +95,12 @@ class WorkerProcess:
         self.blocks = blocks
         self.crumbs = crumbs
         self.runner = GroupRunner(
-            group, last=last, settings=settings, leave_crumb=self._leave_crumb, keeps_inputs=False
+            group,
+            last=last,
+            settings=settings,
+            leave_crumb=self._leave_crumb,
+            enter_method=self._enter_method,
+            keeps_inputs=False,
         )
         self.calls: deque[list[tuple[Message, Parcel]]] = deque()
         self.draining = False
@@ -113,6 +118,7 @@ class WorkerProcess:
     def set_up(self, metadata: WorkerMetadata) -> bool:
         started = time.perf_counter()
         error = self.runner.setup(metadata)
+        self.crumbs[:] = NO_CRUMB
         if error:
             self.channel.send([("setup_failed", error)])
             return False
@@ -164,8 +170,11 @@ class WorkerProcess:
                 calls.append(kept)
         self.calls = calls
 
+    def _enter_method(self, method: str, stage: int) -> None:
+        self.crumbs[:] = method_crumb(method, stage)
+
     def _leave_crumb(self, stage: int, first_row: int, end_row: int) -> None:
-        CRUMB.pack_into(self.crumbs, 0, self.running, stage, first_row, end_row)
+        CRUMB.pack_into(self.crumbs, 0, 0, stage, first_row, end_row)
         # A deadline is for one call; a task that is taken apart makes many, and says so.
         if self._taking_apart and time.perf_counter() - self._stepped_at > STEP_S:
             self._stepped_at = time.perf_counter()
@@ -175,7 +184,7 @@ class WorkerProcess:
 
     def _run_call(self, call: list[tuple[Message, Parcel]]) -> None:
         self.running = call[0][0][0]
-        CRUMB.pack_into(self.crumbs, 0, self.running, -1, 0, 0)
+        self.crumbs[:] = NO_CRUMB
         call, jobs = self._unpacked(call)
         if not jobs:
             return

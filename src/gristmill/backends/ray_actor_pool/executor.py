@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Literal, Self
 
-from gristmill.backends.base import BaseExecutor, RunOptions
+from gristmill.backends.base import WATCHDOG_S, BaseExecutor, RunOptions
 from gristmill.backends.options import check_options
 from gristmill.backends.ray_connection import connect
 from gristmill.backends.run_result import RunResult
@@ -25,7 +25,7 @@ class RayActorPoolConfig:
     `memory_limit`   bytes, or "4GB", for data on each node; 80 % of its object store if not given
     `gpu_memory_gb`  memory of a GPU, for stages that ask for a part of one in GB: Ray does not know it
     `execution_mode`, `autoscale_interval_s`, `logging_interval`, `ignore_failures`, `worker_max_lifetime_m`,
-    `worker_restart_interval_m`, `worker_max_tasks`, `event_log`   as for LocalExecutor
+    `worker_restart_interval_m`, `worker_max_tasks`, `event_log`, `watchdog_s`   as for LocalExecutor
     """
 
     memory_limit: int | str | None = None
@@ -38,6 +38,7 @@ class RayActorPoolConfig:
     worker_restart_interval_m: float = 1.0
     worker_max_tasks: int | None = None
     event_log: bool = True
+    watchdog_s: float = WATCHDOG_S
 
     def __post_init__(self) -> None:
         who = "RayActorPoolExecutor"
@@ -45,7 +46,7 @@ class RayActorPoolConfig:
             raise ConfigError(f'{who}: expected execution_mode "streaming" or "batch"; got {self.execution_mode!r}')
         if self.memory_limit is not None:
             parse_size(self.memory_limit, who=f"{who}: memory_limit")
-        for name in ("gpu_memory_gb", "worker_max_lifetime_m", "worker_max_tasks"):
+        for name in ("gpu_memory_gb", "worker_max_lifetime_m", "worker_max_tasks", "watchdog_s"):
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise ConfigError(f"{who}: expected {name} > 0; got {value!r}")
@@ -68,6 +69,7 @@ class RayActorPoolExecutor(BaseExecutor):
     ) -> None:
         check_options(type(self), config or {})
         self.config = RayActorPoolConfig(**(config or {}))  # type: ignore[arg-type]  # names are checked
+        self.watchdog_s = self.config.watchdog_s
         self.ignore_head_node = ignore_head_node
         self.show_progress = show_progress
         self.progress_interval = progress_interval

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from gristmill.backends.processes.channel import Message
-from gristmill.backends.processes.crumbs import CRUMB, place_of, read_crumb
+from gristmill.backends.processes.crumbs import CRUMB, NO_CRUMB, place_of, read_crumb
 from gristmill.backends.processes.hearing import Hearing
 from gristmill.backends.processes.memory import resident_bytes
 from gristmill.backends.processes.parcel_shelf import ParcelShelf
@@ -39,6 +39,7 @@ from gristmill.errors import RunFailed
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
+CRUMB_S = 2.0  # for a machine to say where a worker is
 LOOK_S = 1.0  # between two looks at the nodes; Ray answers in under a millisecond
 PATIENCE_S = 60.0  # for an actor to start: a second where its CPUs are free, and longer on a busy machine
 
@@ -56,6 +57,7 @@ class _Worker:
     may_be_kept: bool
     started_at: float
     has_begun: bool = False
+    pid: int = 0
     waited_for_s: float = PATIENCE_S  # until its start is worth a word
     kill_reason: str | None = None
     posted: list[tuple[str, object]] = field(default_factory=list)  # goes out as one message
@@ -158,7 +160,7 @@ class RayPool(Posting):
 
     def _begin(self, number: int, worker: _Worker, pid: int) -> list[e.Event]:
         """The process of a worker is there."""
-        del pid
+        worker.pid = pid
         worker.has_begun = True
         worker.waited_for_s = math.inf
         duty = Duty(number, worker.group.index, tuple(sys.path), self.settings)
@@ -293,11 +295,11 @@ class RayPool(Posting):
         if future.exception() is not None:
             return self._lose(worker.machine)
         left = future.result()
-        crumb = read_crumb(left) if len(left) == CRUMB.size else None
-        cause = worker.kill_reason or _cause(error)
-        self._messages.append(f"a worker of {worker.group.name} ended: {cause}{place_of(crumb, worker.group)}")
+        crumb = left if len(left) == CRUMB.size else NO_CRUMB
+        cause, place = worker.kill_reason or _cause(error), place_of(crumb, worker.group)
+        self._messages.append(f"a worker of {worker.group.name} ended: {cause}" + (f" ({place})" if place else ""))
         self._remove(number)
-        return [e.WorkerLost(number, cause, crumb)]
+        return [e.WorkerLost(number, cause, read_crumb(crumb))]
 
     def _lose(self, machine: Machine) -> list[e.Event]:
         """A machine is gone, with its workers and the data on it."""
@@ -348,11 +350,19 @@ class RayPool(Posting):
 
     def describe(self, number: int) -> str:
         worker = self._workers[number]
-        return f"worker {number} of {worker.group.name} on node {worker.machine.address}"
+        process = f" (process {worker.pid})" if worker.pid else ""
+        return f"worker {number}{process} of {worker.group.name} on node {worker.machine.address}"
 
     def where(self, number: int) -> str:
-        del number  # its crumbs are on its machine; they are fetched when it has ended
-        return ""
+        """In which stage and document a worker is, as far as its machine answers at once."""
+        worker = self._workers[number]
+        if not worker.pid:
+            return "Ray has not started its process yet"
+        try:
+            left = self._ray.get(worker.machine.keeper.read_crumb.remote(worker.crumbs), timeout=CRUMB_S)
+        except self._ray.exceptions.RayError:
+            return "its machine does not answer"
+        return place_of(left, worker.group) if len(left) == CRUMB.size else ""
 
     def take_messages(self) -> list[str]:
         messages, self._messages = self._messages, []

@@ -61,6 +61,7 @@ class RayRun:
             worker_restart_interval_s=self.config.worker_restart_interval_m * 60,
             worker_max_tasks=self.config.worker_max_tasks,
             max_queued=MAX_QUEUED,
+            watchdog_s=self.config.watchdog_s,
         )
         shell = Shell(
             pool=self.pool,
