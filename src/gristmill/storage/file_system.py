@@ -18,6 +18,8 @@ from gristmill.secrets import remember
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")  # two letters at least: C:// is no scheme
 
+_OF_THIS_MACHINE = ("file://", "local://")  # the two names fsspec has for it
+
 StorageOptions = Mapping[str, object]
 
 
@@ -52,7 +54,7 @@ class FileSystem(Protocol):
 
 def is_url(path: str) -> bool:
     """Whether the path needs fsspec."""
-    return _SCHEME.match(path) is not None and not path.startswith("file://")
+    return _SCHEME.match(path) is not None and not path.startswith(_OF_THIS_MACHINE)
 
 
 def file_system(path: str, options: StorageOptions | None = None) -> FileSystem:
@@ -208,7 +210,7 @@ def is_hidden(name: str) -> bool:
 
 def plain(path: str) -> str:
     """A local path without `file://` and with `~` filled in."""
-    return os.path.expanduser(path.removeprefix("file://"))  # noqa: PTH111  # Path would drop a trailing slash
+    return os.path.expanduser(path.removeprefix("file://").removeprefix("local://"))  # noqa: PTH111  # Path would drop a trailing slash
 
 
 def absolute(path: str) -> str:
