@@ -4,11 +4,14 @@ import os
 
 import pytest
 from tests.fault.corpus import make_corpus
-from tests.fault.curate import run
+from tests.fault.curate import build, run
 from tests.fault.processes import finish, wait_until
 from tests.fault.traces import contents, ledger, modification_times
 
+from gristmill.backends.local import LocalExecutor
 from gristmill.errors import ConfigError, ResumeRefused
+from gristmill.pipeline import Pipeline
+from gristmill.stages.text.io import JsonlWriter
 
 pytestmark = [pytest.mark.fault, pytest.mark.slow]
 
@@ -137,3 +140,25 @@ def test_two_runs_at_once_in_one_directory_are_refused(corpus, scene):
     finish(scene.start(*command))
 
     assert sorted(line["root"] for line in ledger(scene.work)) == list(range(PARTITIONS))
+
+
+def test_two_runs_into_one_output_are_refused_whatever_their_run_directories(corpus, scene, finished):
+    """The second would remove the first one's temporary files, and the first those of the second when it ends."""
+    command = ("-m", "tests.fault.curate", corpus, scene.work)
+    first = scene.start(*command, hold=(1, scene.work / "run" / "ledger.jsonl"))
+    wait_until(lambda: ledger(scene.work), what="a ledger line", program=first)
+    for out, rejects in (("out", "elsewhere"), ("elsewhere", "rejects")):
+        stages = build(corpus, scene.work).stages
+        stages[-1] = JsonlWriter(str(scene.work / out))
+        with pytest.raises(ConfigError, match=rf"process {first.pid} is writing to it"):
+            Pipeline("other", stages=stages).run(
+                LocalExecutor(num_workers=0),
+                checkpoint_path=scene.work / "other",
+                rejects_path=scene.work / rejects,
+            )
+    assert first.poll() is None
+    first.kill()
+    first.communicate()
+    finish(scene.start(*command))
+
+    assert contents(scene.work) == contents(finished)

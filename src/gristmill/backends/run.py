@@ -168,6 +168,8 @@ class Run:
 
     def _execute(self, drive: Callable[["Run"], Ending]) -> RunResult:
         self.directory.acquire()
+        if self.options.segment_of is None:  # else whoever runs the segments holds their outputs
+            self.directory.hold_outputs(self._sinks())
         committed = {}
         if self.resumable:
             committed = self.directory.resume(self.plan, rejects_path=self.options.rejects_path)

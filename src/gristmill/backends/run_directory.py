@@ -20,7 +20,6 @@ after a restart looks at every committed file and does again what is not as it w
 
 import contextlib
 import dataclasses
-import fcntl
 import json
 import os
 import shutil
@@ -30,6 +29,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from gristmill.backends.line_numbers import BlockLines, block_lines, with_line_numbers
+from gristmill.backends.lock_file import NO_LOCKS, Held, LockFile
 from gristmill.backends.machine_start import machine_start
 from gristmill.backends.measured import MeasuredRun
 from gristmill.backends.run_header import HOW_TO_GO_ON, Header, as_text, header_of, parse, refusal
@@ -40,9 +40,10 @@ from gristmill.errors import ConfigError, ResumeRefused
 from gristmill.metrics.snapshot import RunSnapshot
 from gristmill.stages.context import STAGING_DIR
 from gristmill.storage.atomic_write import checksum_of, force_file, publish, remove, stage_file, whole_file
-from gristmill.storage.file_system import file_system, is_url
+from gristmill.storage.file_system import file_system, is_url, plain
 from gristmill.tasks import StagedFile
 
+HIDDEN = ".gristmill"  # in a directory a run publishes files in: its lock, its temporary files, often the run directory
 ON_DISK = "on disk"  # instead of a start: every file was forced
 LOOKERS = 8  # files looked at at a time
 LEFT_BY_A_RUN = (
@@ -72,13 +73,15 @@ class RunDirectory:
 
     def __init__(self, path: Path, *, session: str, forces: bool = False, root: Path | None = None) -> None:
         self.path = path
-        self.root = root or path  # of the whole run, if this is a segment of it: what lies below is the run's own
+        self.root = root or path  # of the whole run, if this is a segment of it
         self.session = session
         self.messages: list[str] = []  # what was found when the run was continued
         self._forces = forces
         self._has_begun = False  # its first line is in the ledger
         self.quarantine = path / "quarantine"
-        self._lock_fd = -1
+        self._lock: LockFile | None = None
+        self._outputs: list[tuple[LockFile, list[Path]]] = []  # with the directories that were made for them
+        self._unlocked: set[str] = set()
         self._ledger_fd = -1
         self._staging: list[str] = []
 
@@ -88,18 +91,38 @@ class RunDirectory:
         """Make the directory and take its lock, or say who holds it."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            fd = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+            self._lock = LockFile(self.path / "lock")
+        except Held as held:
+            raise ConfigError(f"{self.path}: expected no other run here; {held} is running in it") from None
         except OSError as error:
             raise ConfigError(f"{self.path}: expected a directory that can be written to; {error}") from error
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            holder = os.pread(fd, 100, 0).decode(errors="replace").strip()
-            os.close(fd)
-            raise ConfigError(f"{self.path}: expected no other run here; process {holder} is running in it") from None
-        os.ftruncate(fd, 0)
-        os.pwrite(fd, str(os.getpid()).encode(), 0)
-        self._lock_fd = fd
+
+    def hold_outputs(self, directories: Iterable[str]) -> None:
+        """Keep every other run out of these directories while this one lives, whatever run directory it has.
+
+        Two runs would remove each other's temporary files, and replace each other's outputs. Directories of the run
+        itself are kept by its own lock; a store is not locked here.
+        """
+        for directory in {os.path.realpath(plain(path)): path for path in directories if not is_url(path)}.values():
+            if self._is_own(directory):
+                continue
+            home = Path(plain(directory)) / HIDDEN
+            made = [path for path in (home.parent, home) if not path.exists()]
+            try:
+                home.mkdir(parents=True, exist_ok=True)
+                self._outputs.append((LockFile(home / "output.lock"), made))
+            except Held as held:
+                raise ConfigError(
+                    f"{directory}: expected no other run into this directory; {held} is writing to it. "
+                    "Wait until it has ended, or choose another directory"
+                ) from None
+            except OSError as error:
+                if error.errno not in NO_LOCKS:
+                    raise ConfigError(f"{directory}: expected a directory that can be written to; {error}") from error
+                self._unlocked.add(directory)
+                self.messages.append(
+                    f"{directory}: its file system has no locks, so nothing keeps another run out of it"
+                )
 
     def clear(self) -> list[str]:
         """Forget an earlier run: its ledger, header, status and quarantine. Return its outputs and rejects."""
@@ -147,15 +170,19 @@ class RunDirectory:
 
     def claim_staging(self, directories: Iterable[str]) -> None:
         """Delete the temporary directories of earlier sessions below these; `close` deletes this session's."""
+        directories = list(directories)
         self._staging = [f"{directory.rstrip('/')}/{STAGING_DIR}" for directory in dict.fromkeys(directories)]
-        for root in self._staging:
-            if not is_url(root):
+        for directory, root in zip(dict.fromkeys(directories), self._staging, strict=True):
+            # Whoever has the lock knows that all of these are dead.
+            if not is_url(root) and directory not in self._unlocked:
                 shutil.rmtree(root, ignore_errors=True)
 
     def make_staging(self) -> None:
         """Make the temporary directories of this session."""
         for root in self._staging:
             file_system(root).make_directory(f"{root}/{self.session}")
+        for _, made in self._outputs:
+            made.clear()  # from here on they are the run's output, with files or without
 
     def finish_publication(self, records: dict[int, CommitRecord]) -> dict[int, CommitRecord]:
         """Do the renames a crash has prevented. Return the records whose files are there, as they were written.
@@ -192,11 +219,15 @@ class RunDirectory:
             (record.root, file)
             for record in records
             for file in (*record.files, *record.side_files)
-            if everything or file.final.startswith(f"{self.root}/")
+            if everything or self._is_own(file.final)
         ]
         with ThreadPoolExecutor(LOOKERS) as looking:
             found = looking.map(_is_as_written, (file for _, file in files))
             return {root for (root, _), is_sound in zip(files, found, strict=True) if not is_sound}
+
+    def _is_own(self, path: str) -> bool:
+        """Whether a directory or file is the run's own: nobody else writes there, and nobody else reads it."""
+        return f"{path}/".startswith((f"{self.quarantine}/", f"{self.root}/exchange-"))
 
     def number_lines(self, plan: Plan, committed: dict[int, CommitRecord]) -> None:
         """Turn the line numbers in quarantine files from a block's into the file's, now that all blocks are done.
@@ -293,16 +324,22 @@ class RunDirectory:
 
     def close(self) -> None:
         """Remove what is temporary and let the directory go."""
-        for root in self._staging:
-            if is_url(root):
-                continue
-            shutil.rmtree(root, ignore_errors=True)
-            with contextlib.suppress(OSError):  # the parent may hold the run directory itself
-                os.rmdir(os.path.dirname(root))  # noqa: PTH106, PTH120
-        for fd in (self._ledger_fd, self._lock_fd):
-            if fd >= 0:
-                os.close(fd)
-        self._ledger_fd = self._lock_fd = -1
+        for root in map(Path, (root for root in self._staging if not is_url(root))):
+            shutil.rmtree(root / self.session, ignore_errors=True)
+            with contextlib.suppress(OSError):
+                root.rmdir()
+                root.parent.rmdir()
+        for lock, made in self._outputs:
+            lock.release(remove=True)
+            for directory in dict.fromkeys([*reversed(made), lock.path.parent]):
+                with contextlib.suppress(OSError):  # it may hold the run directory itself
+                    directory.rmdir()
+        if self._lock is not None:
+            self._lock.release()
+        if self._ledger_fd >= 0:
+            os.close(self._ledger_fd)
+        self._ledger_fd, self._lock = -1, None
+        self._outputs.clear()
 
 
 def _is_as_written(file: StagedFile) -> bool:

@@ -62,6 +62,8 @@ class ChainedRun:
         """Run every segment, or find that all is done."""
         plans = chain(plan)
         self.directory.acquire()
+        rejects = [self.options.rejects_path] if self.options.rejects_path else []
+        self.directory.hold_outputs([*(path for each in plans for path in each.output_directories), *rejects])
         if self.options.checkpoint_path is None or self.options.fresh:
             self._start_over(len(plans))
         elif (found := self._finished_before(plans)) is not None:

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 
 import pyarrow as pa
 import pytest
@@ -379,6 +380,57 @@ def test_staging_of_dead_sessions_is_removed_and_ones_own_at_the_end(opened, tmp
     directory.close()
 
     assert not (tmp_path / "out" / ".gristmill").exists()
+
+
+def test_two_runs_into_one_output_are_refused_whatever_their_run_directories(opened, tmp_path):
+    directory, _ = opened()
+    directory.hold_outputs([str(tmp_path / "out"), str(tmp_path / "rejects")])
+    (tmp_path / "link").symlink_to(tmp_path / "out")
+    for name in ("out", "rejects", "link"):
+        other = RunDirectory(tmp_path / "another run", session="two")
+        other.acquire()
+        with pytest.raises(
+            ConfigError, match=rf"{name}: expected no other run into this directory; process {os.getpid()} "
+        ):
+            other.hold_outputs([str(tmp_path / name)])
+        other.close()
+    directory.close()
+    other.acquire()
+    other.hold_outputs([str(tmp_path / "out")])
+    other.close()
+
+
+def test_an_output_may_be_named_twice_by_one_run(opened, tmp_path):
+    directory, _ = opened()
+    directory.hold_outputs([str(tmp_path / "out"), str(tmp_path / "out/"), str(tmp_path / "in" / ".." / "out")])
+
+
+def test_a_run_that_is_refused_leaves_no_directory_behind(opened, tmp_path):
+    directory, _ = opened()
+    (tmp_path / "used").mkdir()
+    directory.hold_outputs([str(tmp_path / "out"), str(tmp_path / "used")])
+    directory.close()
+
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run", "used"]
+    assert list((tmp_path / "used").iterdir()) == []
+
+
+def test_the_output_directory_of_a_run_that_wrote_nothing_stays(opened, tmp_path):
+    directory, _ = opened()
+    directory.hold_outputs([str(tmp_path / "out")])
+    directory.claim_staging([str(tmp_path / "out")])
+    directory.make_staging()
+    directory.close()
+
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_an_output_that_cannot_be_written_to_is_refused_in_words(opened, tmp_path):
+    (tmp_path / "out").write_text("a file")
+    directory, _ = opened()
+
+    with pytest.raises(ConfigError, match="out: expected a directory that can be written to; "):
+        directory.hold_outputs([str(tmp_path / "out")])
 
 
 def test_the_header_says_what_the_run_is(opened, tmp_path):
