@@ -12,6 +12,7 @@ from gristmill.engine.plan import Plan
 from gristmill.engine.policies.quarantine_limit import DEFAULT_LIMIT, QuarantineLimit
 from gristmill.metrics.snapshot import RunSnapshot
 from gristmill.stages.worker_info import NodeInfo, WorkerMetadata
+from gristmill.storage.file_system import absolute
 
 __all__ = ["BaseExecutor", "NodeInfo", "RunOptions", "WorkerMetadata"]
 
@@ -29,6 +30,17 @@ class RunOptions:
     fresh: bool = False
     observer: Observer | None = None
     segment_of: Path | None = None  # the directory of the whole run, where this is one segment of it
+
+    def __post_init__(self) -> None:
+        # A stage may change the working directory, and the next call may come from another one.
+        if self.rejects_path is not None:
+            object.__setattr__(self, "rejects_path", absolute(self.rejects_path))
+        if self.checkpoint_path is not None:
+            object.__setattr__(self, "checkpoint_path", _absolute_path(self.checkpoint_path))
+
+
+def _absolute_path(path: Path) -> Path:
+    return Path(absolute(str(path)))
 
 
 class BaseExecutor:

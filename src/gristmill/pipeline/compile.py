@@ -23,8 +23,10 @@ def compile_plan(name: str, stages: Sequence[AnyStage], initial_tasks: Sequence[
     if not rest:
         raise ConfigError(f"pipeline {name!r}: expected a stage behind {source_stage!r}; it only lists what to read")
     check_columns(rest)
-    outputs = _output_directories(rest)
     copies = [stage.with_() for stage in rest]
+    for stage in copies:
+        stage.make_paths_absolute()
+    outputs = _output_directories(copies)
     names = unique_names(name, copies)
     configs = tuple((stage_name, stage_config(stage)) for stage_name, stage in zip(names, copies, strict=True))
     inputs = _inputs(sources)

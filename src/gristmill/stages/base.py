@@ -141,6 +141,12 @@ class ProcessingStage(Generic[X, Y]):
         """Return all columns the stage's output has, where it can know them without work (a reader); else None."""
         return None
 
+    def make_paths_absolute(self) -> None:
+        """Turn paths the stage will use into absolute ones, in the copy a plan is made of.
+
+        Then a stage that changes the working directory does no harm, and a run can be continued from another one.
+        """
+
     def input_directories(self) -> list[str]:
         """Return the directories the stage reads everything in, if it lists any."""
         return []

@@ -4,6 +4,7 @@ A plain path never imports fsspec (0.15 s); `file://` counts as a plain path. Er
 here: whoever knows what the file was for says so.
 """
 
+import contextlib
 import datetime
 import errno
 import os
@@ -21,20 +22,22 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")  # two letters at least: C:/
 _OF_THIS_MACHINE = ("file://", "local://")  # the two names fsspec has for it
 
 StorageOptions = Mapping[str, object]
+_Identity = tuple[int, int] | None  # device and inode, where there are such things
+_Below = tuple[str, tuple[_Identity, ...]]  # a directory, and those it lies in
 
 
 @dataclass(frozen=True)
 class FileStatus:
     """A file as its directory lists it. `version` changes when the content does.
 
-    `kind` is "file", or what it is instead that cannot be read as one: "named pipe", "broken link" and so on.
+    `kind` is "file", or what it is instead that cannot be read as one: "named pipe", "link to nothing" and so on.
     """
 
     path: str
     size: int
     version: str
     kind: str = "file"
-    identity: tuple[int, int] | None = None  # device and inode, where there are such things
+    identity: _Identity = None
 
 
 class FileSystem(Protocol):
@@ -67,7 +70,7 @@ class LocalFileSystem:
 
     def full(self, path: str) -> str:
         """The path as listings spell it."""
-        return plain(path)
+        return absolute(path)
 
     def status(self, path: str, *, fresh: bool = False) -> FileStatus | None:
         try:
@@ -79,18 +82,26 @@ class LocalFileSystem:
         return Path(plain(path)).is_dir()
 
     def walk(self, directory: str) -> Iterator[FileStatus]:
-        """All files below, in no order; hidden ones (. or _ in front) and what is below hidden directories left out."""
-        pending = [plain(directory)]
+        """All files below, in no order; hidden ones (. or _ in front) and what is below hidden directories left out.
+
+        Links are followed, but not back to a directory above: everything there is found anyway. What is not a file and
+        what a link does not lead to is listed too, with its `kind`.
+        """
+        root = plain(directory)
+        pending: list[_Below] = [(root, (_identity(os.stat(root)),))]  # noqa: PTH116
         while pending:
-            with os.scandir(pending.pop()) as entries:
+            path, above = pending.pop()
+            with os.scandir(path) as entries:
                 for entry in entries:
                     if is_hidden(entry.name):
                         continue
-                    if entry.is_dir():
-                        pending.append(entry.path)
-                    elif entry.is_file():
-                        found = entry.stat()
-                        yield FileStatus(entry.path, found.st_size, str(found.st_mtime_ns))
+                    status = _entry_status(entry)
+                    if status is None or (status.kind == "directory" and status.identity in above):
+                        continue
+                    if status.kind == "directory":
+                        pending.append((entry.path, (*above, status.identity)))
+                    else:
+                        yield status
 
     def list_names(self, directory: str) -> list[str]:
         try:
@@ -193,7 +204,7 @@ class RemoteFileSystem:
 
 _KINDS = {
     stat.S_IFREG: "file", stat.S_IFDIR: "directory", stat.S_IFIFO: "named pipe", stat.S_IFSOCK: "socket",
-    stat.S_IFCHR: "device", stat.S_IFBLK: "device", stat.S_IFLNK: "broken link",
+    stat.S_IFCHR: "device", stat.S_IFBLK: "device",
 }  # fmt: skip
 
 
@@ -201,6 +212,20 @@ def status_of(path: str, found: os.stat_result) -> FileStatus:
     """What the system says about a local file."""
     kind = _KINDS.get(stat.S_IFMT(found.st_mode), "device")
     return FileStatus(path, found.st_size, str(found.st_mtime_ns), kind, (found.st_dev, found.st_ino))
+
+
+def _entry_status(entry: "os.DirEntry[str]") -> FileStatus | None:
+    """What a directory lists; None if it is gone already."""
+    try:
+        return status_of(entry.path, entry.stat())
+    except OSError:
+        if not entry.is_symlink():
+            return None
+        return FileStatus(entry.path, 0, "", "link to nothing")
+
+
+def _identity(found: os.stat_result) -> _Identity:
+    return found.st_dev, found.st_ino
 
 
 def is_hidden(name: str) -> bool:
@@ -214,5 +239,26 @@ def plain(path: str) -> str:
 
 
 def absolute(path: str) -> str:
-    """A path that can be compared with others: a URL as it is, a local path in full."""
-    return path if is_url(path) else os.path.abspath(plain(path))  # noqa: PTH100  # resolve() asks the disk, for each
+    """A path that means the same whatever the working directory, and is spelt in one way only; a URL as it is.
+
+    Links are left alone: on another machine of a cluster they may lead elsewhere.
+    """
+    if is_url(path):
+        return path
+    full = plain(path)
+    if ".." in full.split("/"):
+        # What `link/..` names depends on where the link leads, so as much as that is asked of the disk.
+        head, _, rest = full.rpartition("..")
+        full = os.path.realpath(f"{head}..") + rest
+    if not full.startswith("/"):
+        full = f"{_working_directory()}/{full}"
+    return "/" + os.path.normpath(full).lstrip("/")
+
+
+def _working_directory() -> str:
+    """The working directory as the shell spells it: a link on the way to it stays a link, as in an absolute path."""
+    spelt = os.environ.get("PWD", "")
+    with contextlib.suppress(OSError):
+        if spelt.startswith("/") and Path(spelt).samefile("."):
+            return spelt
+    return str(Path.cwd())

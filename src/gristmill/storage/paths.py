@@ -1,14 +1,17 @@
 """Find input files: directories (always recursive), globs, lists of both, local or by URL.
 
-The result is sorted, so the same files give the same partitions on every machine. Nothing found is an error that says
-what is there instead.
+The result is sorted, so the same files give the same partitions on every machine, and does not depend on how a path was
+spelt: local paths are absolute, and a file reached in two ways is listed once. Nothing found is an error that says what
+is there instead; what cannot be read as a file (a named pipe, a link to nothing) is an error too, never left out.
 """
 
+import os
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
-from gristmill.errors import NoInputError, nearest
-from gristmill.storage.file_system import FileStatus, FileSystem, StorageOptions, file_system, is_hidden
+from gristmill.errors import ConfigError, NoInputError, nearest
+from gristmill.storage.file_system import FileStatus, FileSystem, StorageOptions, file_system, is_hidden, is_url, plain
 
 COMPRESSED = (".gz", ".zst", ".bz2")
 _MAGIC = re.compile(r"[*?\[]")
@@ -26,13 +29,53 @@ def list_files(
     found: dict[str, FileStatus] = {}
     for path in [paths] if isinstance(paths, str) else map(str, paths):
         fs = file_system(path, storage_options)
-        matched, others = _matching(fs, path, wanted)
+        try:
+            matched, others = _matching(fs, path, wanted)
+        except (OSError, ValueError) as error:  # a link to itself, a directory that may not be read, a zero byte
+            if is_url(path):
+                raise
+            raise ConfigError(f"{who}: expected files at {path!r}; got {error}") from error
         if not matched:
             raise NoInputError(_nothing_found(fs, path, wanted, others, who))
         found.update((status.path, status) for status in matched)
     if not found:
         raise NoInputError(f"{who}: expected at least one path; got {paths!r}")
-    return [found[path] for path in sorted(found)]
+    files = [found[path] for path in sorted(found)]
+    for status in files:
+        _check_readable(status, who)
+    return _each_once(files)
+
+
+def _check_readable(status: FileStatus, who: str) -> None:
+    if status.kind != "file":
+        remedy = "Remove it, or name the files themselves"
+        raise ConfigError(f"{who}: expected a file at {status.path!a}; got a {status.kind}. {remedy}")
+    if not status.path.isascii():
+        try:
+            status.path.encode()
+        except UnicodeEncodeError:
+            raw = os.fsencode(status.path)
+            raise ConfigError(f"{who}: expected a file name in UTF-8; got {raw!r}. Rename the file") from None
+
+
+def _each_once(files: list[FileStatus]) -> list[FileStatus]:
+    """Leave out links to files that are listed themselves, or by another link. Hard links are files of their own."""
+    identities = [status.identity for status in files if status.identity is not None]
+    if len(set(identities)) == len(identities):
+        return files
+    ways: dict[tuple[int, int], list[FileStatus]] = {}
+    for status in files:
+        if status.identity is not None:
+            ways.setdefault(status.identity, []).append(status)
+    doubled = set()
+    for several in ways.values():
+        if len(several) > 1:
+            real = {status.path: os.path.realpath(status.path) for status in several}
+            first: dict[str, str] = {}
+            for path in sorted(real, key=lambda path: (path != real[path], path)):
+                if first.setdefault(real[path], path) != path:
+                    doubled.add(path)
+    return [status for status in files if status.path not in doubled]
 
 
 def has_extension(path: str, extensions: Sequence[str]) -> bool:
@@ -53,17 +96,22 @@ def _matching(fs: FileSystem, path: str, wanted: tuple[str, ...] | None) -> tupl
     """Files that match, and files that were there and have another extension."""
     status = fs.status(path)
     if status is not None and not fs.is_directory(path):
-        return [status], []
+        return [status if is_url(path) else replace(status, path=fs.full(path))], []
     if fs.is_directory(path):
-        there = list(fs.walk(path))
+        there = list(fs.walk(fs.full(path)))
     elif _MAGIC.search(path):
         there = list(_glob(fs, path))
     else:
         return [], []
     if wanted is None:
         return there, []
-    matched = [s for s in there if has_extension(s.path, wanted)]
+    matched = [s for s in there if has_extension(s.path, wanted) or _may_be_directory(s)]
     return matched, [] if matched else there
+
+
+def _may_be_directory(status: FileStatus) -> bool:
+    """Whether this is a link to nothing whose name says nothing: behind it may be a disk that is not mounted."""
+    return status.kind == "link to nothing" and "." not in status.path.rpartition("/")[2]
 
 
 def _glob(fs: FileSystem, pattern: str) -> Iterator[FileStatus]:
@@ -74,7 +122,7 @@ def _glob(fs: FileSystem, pattern: str) -> Iterator[FileStatus]:
         return
     matches = re.compile(_translate(pattern[len(root + slash) :])).match
     prefix = fs.full(base).rstrip("/") + "/"
-    for status in fs.walk(base):
+    for status in fs.walk(fs.full(base)):
         if matches(status.path.removeprefix(prefix)):
             yield status
 
@@ -104,11 +152,13 @@ def _nothing_found(
     if others:
         some = ", ".join(sorted(s.path.rpartition("/")[2] for s in others)[:3])
         return f"{message}, but {len(others)} file{'s' * (len(others) > 1)} of other kinds ({some})"
+    if not is_url(path) and os.path.islink(plain(path)):  # noqa: PTH114
+        return f"{message}: it is a link to {os.readlink(plain(path))!r}, where there is nothing"  # noqa: PTH115
     if fs.is_directory(path):
         hidden = sum(is_hidden(name) for name in fs.list_names(path))
         return f"{message}: the directory has no files" + (f" but hidden ones ({hidden})" if hidden else "")
-    plain = _MAGIC.split(path, maxsplit=1)[0] if _MAGIC.search(path) else path.rstrip("/")
-    parent = plain.rpartition("/")[0]
+    named = _MAGIC.split(path, maxsplit=1)[0] if _MAGIC.search(path) else path.rstrip("/")
+    parent = named.rpartition("/")[0]
     name = path.rstrip("/")[len(parent) :].lstrip("/")
     names = [n for n in fs.list_names(parent or ".") if not is_hidden(n)]
     if not names:

@@ -1,12 +1,14 @@
 """Input files are found wherever they are, in the same order everywhere, and never skipped without a word."""
 
 import os
+import socket
 from pathlib import Path
 
 import fsspec
 import pytest
 
-from gristmill.errors import NoInputError
+from gristmill.errors import ConfigError, NoInputError
+from gristmill.storage.file_system import absolute
 from gristmill.storage.paths import list_files
 
 JSONL = [".jsonl", ".json"]
@@ -100,3 +102,121 @@ def test_urls_are_searched_like_directories():
     assert [f.path for f in list_files("memory://found/*.jsonl", extensions=JSONL)] == ["memory:///found/a.jsonl"]
     with pytest.raises(NoInputError, match="memory://nowhere"):
         list_files("memory://nowhere")
+
+
+# One file, many spellings
+
+
+def test_a_file_is_read_once_however_it_is_spelt(tree):
+    ways = ["in", "./in", "in/", "in//", str(tree / "in"), f"file://{tree}/in", "in/a/../../in", "in/*", "in/./b.jsonl"]
+    assert found(ways) == ALL
+    assert len(list_files(ways, extensions=JSONL)) == len(ALL)
+
+
+def test_what_is_listed_does_not_depend_on_spelling_or_on_the_working_directory(tree, monkeypatch):
+    listed = list_files("in", extensions=JSONL)
+    assert list_files("./in/", extensions=JSONL) == list_files(str(tree / "in"), extensions=JSONL) == listed
+    monkeypatch.chdir(tree / "in" / "a")
+    assert list_files("..", extensions=JSONL) == list_files("../../in", extensions=JSONL) == listed
+    monkeypatch.chdir("/")
+    assert list_files(str(tree / "in")[1:], extensions=JSONL) == listed
+
+
+def test_a_link_to_a_file_that_is_listed_is_not_a_second_file_but_a_hard_link_is(tree):
+    Path("in/c.jsonl").symlink_to("b.jsonl")
+    Path("in/0.jsonl").symlink_to(tree / "in" / "b.jsonl")
+    Path("linked").symlink_to("in")
+    assert found(["in", "linked"]) == ALL
+    assert found("in/0.jsonl") == ["0.jsonl"]
+    os.link("in/b.jsonl", "in/hard.jsonl")
+    assert found("in") == [*ALL, "hard.jsonl"]
+
+
+def test_a_link_back_to_a_directory_above_ends_where_it_began(tree):
+    Path("in/a/back").symlink_to("..")
+    Path("in/self").symlink_to(".")
+    assert found("in") == ALL
+
+
+def test_dots_behind_a_link_mean_what_the_system_takes_them_for(tree):
+    Path("elsewhere/below").mkdir(parents=True)
+    Path("elsewhere/w.jsonl").write_bytes(b"x")
+    Path("w.jsonl").write_bytes(b"other")
+    Path("link").symlink_to("elsewhere/below")
+    assert [f.path for f in list_files("link/../w.jsonl")] == [str(tree / "elsewhere" / "w.jsonl")]
+
+
+def test_an_absolute_path_keeps_the_link_the_shell_came_by(tree, monkeypatch):
+    Path("linked").symlink_to("in")
+    monkeypatch.chdir("linked")
+    assert absolute("b.jsonl") == str(tree / "in" / "b.jsonl")
+    monkeypatch.setenv("PWD", str(tree / "linked"))
+    assert absolute("./b.jsonl") == str(tree / "linked" / "b.jsonl")
+    monkeypatch.setenv("PWD", str(tree))
+    assert absolute("b.jsonl") == str(tree / "in" / "b.jsonl")
+    assert (absolute("//x//y/"), absolute("s3://b//x")) == ("/x/y", "s3://b//x")
+
+
+# What cannot be read as a file
+
+
+def bind(path):
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind(path)
+
+
+ODD = {
+    "named pipe": os.mkfifo,
+    "socket": bind,
+    "link to nothing": lambda path: Path(path).symlink_to("nowhere"),
+    "device": lambda path: Path(path).symlink_to("/dev/zero"),
+}
+
+
+@pytest.mark.parametrize("kind", ODD)
+@pytest.mark.parametrize("way", ["in", "in/*.jsonl", "in/odd.jsonl"])
+def test_what_is_not_a_file_is_refused_in_words(tree, kind, way):
+    ODD[kind]("in/odd.jsonl")
+    with pytest.raises(ConfigError, match=r"^reader: .*odd\.jsonl.* (got a|where there is) (" + kind + "|nothing)"):
+        list_files(way, extensions=JSONL, who="reader")
+    Path("in/odd.jsonl").unlink()
+    ODD[kind]("in/odd.lock")  # nobody would have read it
+    assert found("in") == ALL
+
+
+@pytest.mark.parametrize("path", ["/dev/zero", "/dev/null"])
+def test_a_device_is_refused(path):
+    with pytest.raises(ConfigError, match=rf"expected a file at '{path}'; got a device"):
+        list_files(path)
+
+
+def test_a_link_to_itself_is_refused_in_words(tree):
+    Path("in/round.jsonl").symlink_to("round.jsonl")
+    for way in ["in", "in/*.jsonl"]:
+        with pytest.raises(ConfigError, match=r"round\.jsonl'; got a link to nothing"):
+            list_files(way, extensions=JSONL)
+    with pytest.raises(ConfigError, match="Too many levels of symbolic links"):
+        list_files("in/round.jsonl")
+
+
+def test_a_link_to_a_directory_that_is_not_there_is_refused_for_what_may_be_behind_it(tree):
+    Path("in/2024").symlink_to("/mnt/not-mounted")
+    with pytest.raises(ConfigError, match=r"in/2024'; got a link to nothing\. Remove it"):
+        list_files("in", extensions=JSONL)
+
+
+@pytest.mark.parametrize("name", [b"caf\xe9.jsonl", b"caf\xe9/a.jsonl"])
+def test_a_name_that_is_not_utf8_is_refused_in_words(tree, name):
+    path = Path("in") / os.fsdecode(name)
+    path.parent.mkdir(exist_ok=True)
+    path.touch()
+    with pytest.raises(ConfigError, match=r"expected a file name in UTF-8; got b'.*caf\\xe9") as caught:
+        list_files("in", extensions=JSONL)
+    str(caught.value).encode()
+    with pytest.raises(ConfigError, match="UTF-8"):
+        list_files(str(path))
+
+
+def test_a_path_with_a_zero_byte_is_refused_in_words():
+    with pytest.raises(ConfigError, match="expected files at"):
+        list_files("in\0.jsonl")

@@ -17,7 +17,7 @@ from gristmill.stages.base import ProcessingStage
 from gristmill.stages.staged_output import write_output
 from gristmill.stages.text.io.kwargs import check_kwargs, storage_options
 from gristmill.storage.atomic_write import Chunk, make_directory, remove
-from gristmill.storage.file_system import file_system, is_url, plain
+from gristmill.storage.file_system import absolute, file_system, is_url, plain
 from gristmill.tasks import DocumentBatch, FileGroupTask
 
 Mode = Literal["ignore", "overwrite", "append", "error"]
@@ -76,6 +76,9 @@ class _FileWriter(ProcessingStage[DocumentBatch, FileGroupTask]):
         codec = _CODECS.get(self.file_extension.rpartition(".")[2])
         return chunks if codec is None else _compress(chunks, codec)
 
+    def make_paths_absolute(self) -> None:
+        self.path = absolute(self.path)
+
     def output_directory(self) -> str:
         return self.path
 
@@ -85,7 +88,7 @@ class _FileWriter(ProcessingStage[DocumentBatch, FileGroupTask]):
         fs = file_system(self.path, options)
         there: Iterator[str] = iter(())
         if self.mode != "ignore" and not resuming and fs.is_directory(self.path):
-            there = (status.path for status in fs.walk(self.path))
+            there = (status.path for status in fs.walk(self.path) if status.kind == "file")
         if self.mode == "error":
             found = next(there, None)
             if found is not None:
