@@ -50,6 +50,8 @@ def _check_readable(status: FileStatus, who: str) -> None:
     if status.kind != "file":
         remedy = "Remove it, or name the files themselves"
         raise ConfigError(f"{who}: expected a file at {status.path!a}; got a {status.kind}. {remedy}")
+    if status.identity is not None and not os.access(status.path, os.R_OK):
+        raise ConfigError(f"{who}: expected a file that may be read at {status.path!a}; got one that may not")
     if not status.path.isascii():
         try:
             status.path.encode()
