@@ -130,8 +130,9 @@ def test_the_number_of_workers_may_change_between_sessions(finished, corpus):
 
 def test_two_runs_at_once_in_one_directory_are_refused(corpus, scene):
     command = ("-m", "tests.fault.curate", corpus, scene.work)
-    first = scene.start(*command, hold=(1, scene.work / "run" / "ledger.jsonl"))
-    wait_until(lambda: ledger(scene.work), what="a ledger line", program=first)
+    path = scene.work / "run" / "ledger.jsonl"
+    first = scene.start(*command, hold=(0, path))
+    wait_until(path.exists, what="the ledger", program=first)
     with pytest.raises(ConfigError, match=rf"process {first.pid} is running in it"):
         run(corpus, scene.work)
     assert first.poll() is None
@@ -145,8 +146,9 @@ def test_two_runs_at_once_in_one_directory_are_refused(corpus, scene):
 def test_two_runs_into_one_output_are_refused_whatever_their_run_directories(corpus, scene, finished):
     """The second would remove the first one's temporary files, and the first those of the second when it ends."""
     command = ("-m", "tests.fault.curate", corpus, scene.work)
-    first = scene.start(*command, hold=(1, scene.work / "run" / "ledger.jsonl"))
-    wait_until(lambda: ledger(scene.work), what="a ledger line", program=first)
+    path = scene.work / "run" / "ledger.jsonl"
+    first = scene.start(*command, hold=(0, path))
+    wait_until(path.exists, what="the ledger", program=first)
     for out, rejects in (("out", "elsewhere"), ("elsewhere", "rejects")):
         stages = build(corpus, scene.work).stages
         stages[-1] = JsonlWriter(str(scene.work / out))
