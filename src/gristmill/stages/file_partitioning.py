@@ -12,7 +12,7 @@ from typing import Literal
 from gristmill.errors import ConfigError
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.partition_names import partition_names
-from gristmill.storage.file_system import FileStatus, file_system
+from gristmill.storage.file_system import FileStatus, file_system, is_url
 from gristmill.storage.open_read import open_stream
 from gristmill.storage.paths import is_compressed, list_files
 from gristmill.storage.sizes import parse_size
@@ -23,6 +23,7 @@ DEFAULT_BLOCK_BYTES = 32 * 1024**2
 
 COMPRESSION_RATIO = 4  # what gzip and zstd typically make of text; for scheduling only
 
+_SOME_FILES = 8
 Split = Literal["none", "lines", "row_groups"]
 
 
@@ -78,14 +79,20 @@ class FilePartitioningStage(ProcessingStage[EmptyTask, FileGroupTask]):
 
     def first_file(self) -> str:
         """The file a reader may look at to say which columns there are."""
-        first = self.__dict__.get("_first_file")
-        return self._files()[0].path if first is None else str(first)
+        return self.some_files()[0]
+
+    def some_files(self) -> list[str]:
+        """Files to look into before a run, spread over all; of a store only the first: each look costs a request."""
+        if "_some_files" not in self.__dict__:
+            self._files()
+        return list(self.__dict__["_some_files"])
 
     def _files(self) -> list[FileStatus]:
         paths = self.file_paths if isinstance(self.file_paths, str) else [str(path) for path in self.file_paths]
         options = self.storage_options
         files = list_files(paths, extensions=self.file_extensions, storage_options=options, who=self.name)
-        self.__dict__["_first_file"] = files[0].path
+        step = len(files) if is_url(files[0].path) else -(-len(files) // _SOME_FILES)
+        self.__dict__["_some_files"] = [status.path for status in files[::step]]
         return files
 
     def _task(self, slices: tuple[FileSlice, ...], name: str) -> FileGroupTask:

@@ -1,6 +1,7 @@
 """`ArrowReader`: Arrow IPC files and streams."""
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import pyarrow as pa
 
@@ -8,6 +9,7 @@ from gristmill.stages.text.io.kwargs import part_options
 from gristmill.stages.text.io.reader.file_reader import _FileReader
 from gristmill.stages.text.io.reader.reading_stage import _ReadingStage, planned
 from gristmill.stages.text.io.reader.whole_files import damaged, read_tables
+from gristmill.stages.text.io.reader.wrong_format import Wrong, wrong_for_arrow
 from gristmill.storage.file_system import StorageOptions
 from gristmill.storage.open_read import read_all
 from gristmill.tasks import DocumentBatch, FileGroupTask, FileSlice
@@ -31,6 +33,11 @@ class ArrowReaderStage(_ReadingStage):
     """Read whole Arrow files."""
 
     name: str = field(default="arrow_reader", kw_only=True)
+
+    _format: ClassVar[str] = "Arrow"
+
+    def _wrong_format(self, sample: bytes, *, is_whole: bool) -> Wrong:
+        return wrong_for_arrow(sample, is_whole=is_whole)
 
     def _columns_of(self, path: str, options: StorageOptions | None) -> list[str]:
         return list(_read(FileSlice(path), options).column_names)

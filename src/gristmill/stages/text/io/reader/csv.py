@@ -16,6 +16,7 @@ from gristmill.stages.text.io.reader.file_reader import _FileReader
 from gristmill.stages.text.io.reader.line_blocks import BOM
 from gristmill.stages.text.io.reader.reading_stage import _ReadingStage, lost_part, planned
 from gristmill.stages.text.io.reader.whole_files import damaged, read_tables
+from gristmill.stages.text.io.reader.wrong_format import Wrong, wrong_for_csv
 from gristmill.storage.file_system import StorageOptions
 from gristmill.storage.open_read import read_start, read_undamaged
 from gristmill.tasks import DocumentBatch, FileGroupTask, FileSlice
@@ -52,6 +53,11 @@ class CsvReaderStage(_ReadingStage):
     """Read whole CSV files."""
 
     name: str = field(default="csv_reader", kw_only=True)
+
+    _format: ClassVar[str] = "CSV"
+
+    def _wrong_format(self, sample: bytes, *, is_whole: bool) -> Wrong:
+        return wrong_for_csv(sample, is_whole=is_whole)
 
     def _columns_of(self, path: str, options: StorageOptions | None) -> list[str]:
         return self._header(read_start(path, _SAMPLE_BYTES, storage_options=options), path)

@@ -30,6 +30,7 @@ from gristmill.stages.text.io.reader.line_blocks import (
 )
 from gristmill.stages.text.io.reader.line_scan import scan_lines
 from gristmill.stages.text.io.reader.reading_stage import _ReadingStage, lost_part, planned, too_large
+from gristmill.stages.text.io.reader.wrong_format import Wrong, wrong_for_json_lines
 from gristmill.storage.file_system import StorageOptions
 from gristmill.storage.open_read import InputFile, file_size, read_start
 from gristmill.storage.paths import is_compressed
@@ -70,6 +71,11 @@ class JsonlReaderStage(_ReadingStage):
     block_bytes: int = field(default=DEFAULT_BLOCK_BYTES, kw_only=True)
     find: list[str] | None = field(default=None, kw_only=True)
     name: str = field(default="jsonl_reader", kw_only=True)
+
+    _format: ClassVar[str] = "one JSON object a line"
+
+    def _wrong_format(self, sample: bytes, *, is_whole: bool) -> Wrong:
+        return wrong_for_json_lines(sample, is_whole=is_whole)
 
     def before_fork(self) -> None:
         if self.find is not None:

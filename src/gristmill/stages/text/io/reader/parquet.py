@@ -11,6 +11,7 @@ from gristmill.stages.text.io.kwargs import part_options
 from gristmill.stages.text.io.reader.file_reader import _FileReader
 from gristmill.stages.text.io.reader.reading_stage import _ReadingStage, planned
 from gristmill.stages.text.io.reader.whole_files import damaged, read_tables
+from gristmill.stages.text.io.reader.wrong_format import Wrong, wrong_for_parquet
 from gristmill.storage.file_system import StorageOptions
 from gristmill.storage.open_read import InputFile, unreadable
 from gristmill.tasks import DocumentBatch, FileGroupTask, FileSlice
@@ -41,6 +42,11 @@ class ParquetReaderStage(_ReadingStage):
     """Read files, or row groups of files."""
 
     name: str = field(default="parquet_reader", kw_only=True)
+
+    _format: ClassVar[str] = "Parquet"
+
+    def _wrong_format(self, sample: bytes, *, is_whole: bool) -> Wrong:
+        return wrong_for_parquet(sample, is_whole=is_whole)
 
     def _columns_of(self, path: str, options: StorageOptions | None) -> list[str]:
         with _Opened(FileSlice(path), options) as file:

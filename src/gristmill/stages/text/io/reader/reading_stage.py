@@ -2,16 +2,20 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
-from gristmill.errors import DamagedFile, GristmillError
+from gristmill.errors import ConfigError, DamagedFile, GristmillError
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.context import Quarantined
 from gristmill.stages.file_partitioning import FilePartitioningStage
 from gristmill.stages.text.io.kwargs import storage_options
+from gristmill.stages.text.io.reader.wrong_format import Wrong
 from gristmill.storage.file_system import FileStatus, StorageOptions
+from gristmill.storage.open_read import read_start
 from gristmill.storage.sizes import parse_size
 from gristmill.tasks import DocumentBatch, FileGroupTask, FileSlice
 
+_SAMPLE_BYTES = 1 << 16
 LARGEST_SHARE = 4  # one document may take the memory limit divided by this: it is copied once or twice on its way
 
 
@@ -31,6 +35,7 @@ class _ReadingStage(ProcessingStage[FileGroupTask, DocumentBatch]):
 
     def columns(self) -> list[str] | None:
         """The fields asked for, or the columns of the first file; None where that cannot be told."""
+        self._check_format()
         if self.fields is not None:
             return list(self.fields)
         if self._partitioning is None:
@@ -39,6 +44,30 @@ class _ReadingStage(ProcessingStage[FileGroupTask, DocumentBatch]):
             return self._columns_of(self._partitioning.first_file(), storage_options(self.read_kwargs)) or None
         except GristmillError:
             return None
+
+    def _check_format(self) -> None:
+        """Refuse files that are in another format: a mistake of the user's that would quarantine everything."""
+        if self._partitioning is None:
+            return
+        options = storage_options(self.read_kwargs)
+        try:
+            paths = self._partitioning.some_files()
+        except GristmillError:
+            return  # listing them says it better
+        for path in paths:
+            try:
+                sample = read_start(path, _SAMPLE_BYTES, storage_options=options)
+            except GristmillError:
+                continue  # damaged: the run puts it on record
+            wrong = self._wrong_format(sample, is_whole=len(sample) < _SAMPLE_BYTES)
+            if wrong is not None:
+                looks, remedy = wrong
+                raise ConfigError(f"{self.stage_name()}: expected {self._format} in {path!r}; got {looks}: {remedy}")
+
+    _format: ClassVar[str] = "documents"
+
+    def _wrong_format(self, sample: bytes, *, is_whole: bool) -> Wrong:
+        return None
 
     def _most_bytes(self) -> int | None:
         """What a document may have, or None if anything goes: nobody said, and nobody knows the limit of the memory."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import ClassVar, Literal
 
 import pyarrow as pa
 
@@ -14,6 +14,7 @@ from gristmill.stages.text.io.reader.file_reader import _FileReader
 from gristmill.stages.text.io.reader.line_blocks import BOM, Block, LongLine, read_owned_lines, stream_blocks
 from gristmill.stages.text.io.reader.reading_stage import _ReadingStage, lost_part, planned, too_large
 from gristmill.stages.text.io.reader.whole_files import project
+from gristmill.stages.text.io.reader.wrong_format import Wrong, wrong_for_text
 from gristmill.storage.file_system import StorageOptions
 from gristmill.storage.open_read import InputFile
 from gristmill.tasks import DocumentBatch, FileGroupTask, FileSlice
@@ -58,10 +59,19 @@ class TextReaderStage(_ReadingStage):
     document_per: DocumentPer = field(default="file", kw_only=True)
     name: str = field(default="text_reader", kw_only=True)
 
+    _format: ClassVar[str] = "plain text"
+
+    def _wrong_format(self, sample: bytes, *, is_whole: bool) -> Wrong:
+        return wrong_for_text(sample, is_whole=is_whole)
+
     def outputs(self) -> tuple[list[str], list[str]]:
-        return ["data"], self.columns()
+        return ["data"], self._columns()
 
     def columns(self) -> list[str]:
+        self._check_format()
+        return self._columns()
+
+    def _columns(self) -> list[str]:
         return ["text", "file_name"] if self.fields is None else list(self.fields)
 
     def process(self, task: FileGroupTask) -> DocumentBatch:

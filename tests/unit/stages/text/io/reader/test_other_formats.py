@@ -62,7 +62,7 @@ def test_row_groups_of_one_file_are_read_once_each(tmp_path):
 def test_a_damaged_file_is_named_as_lost_and_the_files_beside_it_are_read(tmp_path, reader, name):
     write = {"a.parquet": pq.write_table, "a.arrow": write_arrow}[name]
     write(TABLE, tmp_path / f"b{name[1:]}")
-    (tmp_path / name).write_bytes(b"PAR1 this is not what it says")
+    (tmp_path / name).write_bytes(name[2:6].upper().encode() + b" this is not what it says")
     (batch,), stage = read(reader(str(tmp_path), files_per_partition=2))
     assert batch.to_pyarrow().equals(TABLE)
     (record,) = stage.context.quarantined
