@@ -122,3 +122,16 @@ def test_urls_are_written_like_files():
     assert JsonlWriter("memory://written", mode="overwrite").prepare_output(resuming=False) == [
         "memory:///written/part-0.jsonl"
     ]
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.binary(), pa.large_binary()])
+def test_an_arrow_file_has_nothing_of_what_lies_behind_its_texts_in_memory(kind):
+    width = "int64" if "large" in str(kind) else "int32"
+    offsets = pa.array([0, 1, 3], width).buffers()[1]
+    texts = pa.Array.from_buffers(kind, 2, [None, offsets, pa.py_buffer(b"abcOF SOMEBODY ELSE")])
+    numbers = pa.array([1, 2])
+    for table in (pa.table({"text": texts, "n": numbers}), pa.table({"text": texts, "n": numbers}).slice(1)):
+        written = b"".join(ArrowWriter("unused").encode(DocumentBatch("d", table)))
+
+        assert b"SOMEBODY" not in written
+        assert pa.ipc.open_file(pa.py_buffer(written)).read_all().equals(table)
