@@ -40,7 +40,6 @@ from gristmill.errors import (
     TooManyQuarantined,
 )
 from gristmill.metrics.error_counts import ErrorCount
-from gristmill.storage.atomic_write import remove
 from gristmill.storage.failures import explain
 from gristmill.storage.file_system import file_system, is_url
 
@@ -121,11 +120,8 @@ class Run:
         """
         removed = []
         if not self.resumable:
-            published = self.directory.clear()
-            if self.options.fresh:  # starting over means that nothing of the earlier run is left among the new files
-                removed = published
-                for path in removed:
-                    remove(path)
+            # Starting over means that nothing of the earlier run is left among the new files.
+            removed = self.directory.clear(published_too=self.options.fresh)
             self.directory.resume(self.plan, rejects_path=self.options.rejects_path)
         self.directory.remove_report()
         self.directory.claim_staging(self._sinks())

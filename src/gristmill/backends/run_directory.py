@@ -39,7 +39,17 @@ from gristmill.engine.plan import Plan
 from gristmill.errors import ConfigError, ResumeRefused
 from gristmill.metrics.snapshot import RunSnapshot
 from gristmill.stages.context import STAGING_DIR
-from gristmill.storage.atomic_write import checksum_of, force_file, publish, remove, stage_file, whole_file
+from gristmill.storage.atomic_write import (
+    checksum_of,
+    force_file,
+    force_names,
+    publish,
+    remove,
+    remove_for_good,
+    stage_file,
+    whole_file,
+)
+from gristmill.storage.failures import explained
 from gristmill.storage.file_system import file_system, is_url, plain
 from gristmill.tasks import StagedFile
 
@@ -96,6 +106,8 @@ class RunDirectory:
             raise ConfigError(f"{self.path}: expected no other run here; {held} is running in it") from None
         except OSError as error:
             raise ConfigError(f"{self.path}: expected a directory that can be written to; {error}") from error
+        for left in self.path.glob(".*.tmp"):  # by a run that was killed while it wrote a file
+            left.unlink(missing_ok=True)
 
     def hold_outputs(self, directories: Iterable[str]) -> None:
         """Keep every other run out of these directories while this one lives, whatever run directory it has.
@@ -124,14 +136,21 @@ class RunDirectory:
                     f"{directory}: its file system has no locks, so nothing keeps another run out of it"
                 )
 
-    def clear(self) -> list[str]:
-        """Forget an earlier run: its ledger, header, status and quarantine. Return its outputs and rejects."""
+    def clear(self, *, published_too: bool = False) -> list[str]:
+        """Forget an earlier run: its ledger, header, status and quarantine; on request its outputs and rejects as well.
+
+        Those go first: nothing but the ledger knows them. Return what was removed of them.
+        """
         records = read_ledger(self.path / "ledger.jsonl").records.values()
         files = [file.final for record in records for file in (*record.files, *record.side_files)]
-        published = [path for path in files if not path.startswith(f"{self.quarantine}/")]  # which goes as a whole
+        # The quarantine goes as a whole.
+        published = [path for path in files if published_too and not path.startswith(f"{self.quarantine}/")]
+        remove_for_good(published)
         for name in LEFT_BY_A_RUN:
             (self.path / name).unlink(missing_ok=True)
         shutil.rmtree(self.quarantine, ignore_errors=True)
+        if records:  # a machine that stops must not bring them back under the header of the run that starts now
+            force_names(str(self.path))
         return published
 
     def resume(self, plan: Plan, *, rejects_path: str | None) -> dict[int, CommitRecord]:
@@ -269,24 +288,37 @@ class RunDirectory:
         self._write("start", start, forced=True)
 
     def _begin(self) -> None:
-        """What a later run has to know about the lines of this one goes to disk before them."""
+        """What a later run has to know about the lines of this one goes to disk before them, names included.
+
+        All at once: a file system puts what waits to disk together. A start that is damaged on the way is that of no
+        machine, so a later run looks at the files.
+        """
         self._has_begun = True
-        noted = self._noted_start()
         if not self._forces:
-            self._note_start(machine_start())
-        elif not noted:
-            self._note_start(ON_DISK)
-        force_file(str(self.path / "header.json"))
+            self._write("start", machine_start())
+        elif not self._noted_start():
+            self._write("start", ON_DISK)
+        with ThreadPoolExecutor(3) as forcing:
+            under_way = [forcing.submit(force_file, str(self.path / name)) for name in ("header.json", "start")]
+            under_way.append(forcing.submit(force_names, str(self.path), above=True))
+            for one in under_way:
+                one.result()
 
     def append(self, records: Iterable[CommitRecord]) -> None:
-        """Write ledger lines and force them to disk, all at once."""
-        if not self._has_begun:
-            self._begin()
-        text = "".join(ledger.encode(record) for record in records).encode()
-        view = memoryview(text)
-        while view:
-            view = view[os.write(self._ledger_fd, view) :]
-        os.fsync(self._ledger_fd)
+        """Write ledger lines and force them to disk, all at once. If that fails, none of them has been written."""
+        view = memoryview("".join(ledger.encode(record) for record in records).encode())
+        with explained(self.path / "ledger.jsonl"):
+            if not self._has_begun:
+                self._begin()
+            size = os.fstat(self._ledger_fd).st_size
+            try:
+                while view:
+                    view = view[os.write(self._ledger_fd, view) :]
+                os.fsync(self._ledger_fd)
+            except OSError:
+                with contextlib.suppress(OSError):
+                    os.ftruncate(self._ledger_fd, size)
+                raise
 
     def write_status(self, snapshot: RunSnapshot) -> None:
         self._write("status.json", json.dumps({"pid": os.getpid(), **dataclasses.asdict(snapshot)}))

@@ -24,7 +24,6 @@ from gristmill.errors import EngineBug, TooManyQuarantined
 from gristmill.metrics.snapshot import RunSnapshot, StageSnapshot
 from gristmill.metrics.stage_counts import StageCounts
 from gristmill.pipeline.segments import chain
-from gristmill.storage.atomic_write import remove
 from gristmill.storage.file_system import is_url
 
 STATUS_S = 1.0
@@ -76,9 +75,12 @@ class ChainedRun:
         if not result.balanced:
             raise EngineBug(f"{plan.name}: the books do not balance: {result.to_json()}")
         self.directory.write_report(result.to_json())
-        for number in range(1, len(plans)):
-            shutil.rmtree(self.path / f"exchange-{number}", ignore_errors=True)
+        self._remove_exchanges(len(plans))
         return result
+
+    def _remove_exchanges(self, num_segments: int) -> None:
+        for number in range(1, num_segments):
+            shutil.rmtree(self.path / f"exchange-{number}", ignore_errors=True)
 
     def _run_segment(self, number: int, plan: Plan, plans: list[Plan], before: list[RunResult]) -> RunResult:
         limit = self.options.limit
@@ -109,10 +111,8 @@ class ChainedRun:
         for number in range(1, num_segments + 1):
             segment = self._segment(number)
             segment.acquire()
-            published = segment.clear()
+            segment.clear(published_too=self.options.fresh)
             segment.close()
-            for path in published if self.options.fresh else ():
-                remove(path)
             shutil.rmtree(self.path / f"exchange-{number}", ignore_errors=True)
 
     def _finished_before(self, plans: list[Plan]) -> RunResult | None:
@@ -135,6 +135,7 @@ class ChainedRun:
             results.append(Books(plan, records).result(run_dir=self.path, rejects_path=self.options.rejects_path))
             results[-1].errors = read_errors(results[-1].quarantine_files)
         result = self._joined(results)
+        self._remove_exchanges(len(plans))  # again, if the machine stopped just after that
         result.already_finished = True
         result.messages = [f"{self.path}: this run is finished already; nothing was changed"]
         return result

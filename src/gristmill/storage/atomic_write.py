@@ -1,12 +1,14 @@
 """Write files that are there whole or not at all.
 
-A file is written under a temporary name, checksummed on the way, forced to disk and renamed. `write_file` does all of
-it. In a run it is done by several: `stage_file` writes, `force_file` is called where machines may be lost on the way,
-and `publish` renames once the ledger says so.
+A file is written under a temporary name, checksummed on the way, forced to disk and renamed; then its new name is
+forced too. `write_file` does all of it. In a run it is done by several: `stage_file` writes, `force_file` is called
+where machines may be lost on the way, and `publish` renames once the ledger says so.
 """
 
 import contextlib
+import errno
 import os
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +20,8 @@ from gristmill.storage.file_system import StorageOptions, file_system, is_url, p
 # What the system takes at a time. For more it looks for large blocks of memory, and those a virtual machine has often
 # given back to its host: written in one piece, 768 MB took 2.8 s here, in pieces of this size 0.3 s.
 _PIECE_BYTES = 1 << 17
+_SETTLED_S = 600  # every file system writes a new name to disk by itself within this time (ext4: 5 s, XFS: 30 s)
+_NOT_FOR_DIRECTORIES = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)  # some network file systems know no such fsync
 Chunk = bytes | memoryview
 
 
@@ -58,6 +62,7 @@ def write_file(path: str, chunks: Iterable[Chunk], *, storage_options: StorageOp
         written = stage_file(temporary, chunks, storage_options=storage_options)
         force_file(temporary)
         publish(temporary, path, storage_options=storage_options)
+        force_names(directory or ".")
     except BaseException:
         remove(temporary, storage_options=storage_options)
         raise
@@ -73,6 +78,8 @@ def whole_file(path: Path, *, forced: bool = False) -> Iterator[Path]:
         if forced:
             force_file(str(temporary))
         temporary.replace(path)
+        if forced:
+            force_names(str(path.parent))
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
@@ -91,6 +98,17 @@ def remove(path: str, *, storage_options: StorageOptions | None = None) -> None:
     file_system(path, storage_options).remove(path)
 
 
+def remove_for_good(paths: Iterable[str], *, storage_options: StorageOptions | None = None) -> None:
+    """Remove files so that none is there again after the machine has stopped."""
+    directories = set()
+    for path in paths:
+        remove(path, storage_options=storage_options)
+        directories.add(path.rpartition("/")[0] or ".")
+    for directory in sorted(directories):
+        with contextlib.suppress(FileNotFoundError):  # gone as a whole
+            force_names(directory)
+
+
 def make_directory(path: str, *, storage_options: StorageOptions | None = None) -> None:
     """Make a directory and its parents, if they are not there."""
     file_system(path, storage_options).make_directory(path)
@@ -103,6 +121,34 @@ def force_file(path: str) -> None:
     descriptor = os.open(plain(path), os.O_RDONLY)
     try:
         os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def force_names(directory: str, *, above: bool = False) -> None:
+    """Return when the names in a directory are on disk: those made, those changed and those removed.
+
+    Forcing a file does not force its name, though some file systems do both. A new directory has a name too, and so
+    may those above it: with `above` they are forced up to the first directory in which nothing has happened lately.
+    """
+    if is_url(directory):
+        return
+    place = Path(plain(directory)).absolute()
+    _force_names_in(place)
+    for parent in place.parents if above else ():
+        if time.time() - parent.stat().st_mtime > _SETTLED_S:
+            return
+        with contextlib.suppress(PermissionError):  # others' directories are others' to force
+            _force_names_in(parent)
+
+
+def _force_names_in(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in _NOT_FOR_DIRECTORIES:
+            raise
     finally:
         os.close(descriptor)
 

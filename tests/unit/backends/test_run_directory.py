@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import resource
 
 import pyarrow as pa
 import pytest
@@ -12,7 +13,7 @@ from tests.jsonl_files import write_documents
 from gristmill.backends.machine_start import machine_start
 from gristmill.backends.run_directory import ON_DISK, RunDirectory
 from gristmill.engine.ledger import CommitRecord, encode, sealed
-from gristmill.errors import ConfigError, ResumeRefused
+from gristmill.errors import ConfigError, MachineError, ResumeRefused
 from gristmill.metrics.stage_counts import StageCounts
 from gristmill.pipeline.compile import compile_plan
 from gristmill.stages.text.filters import ScoreFilter
@@ -70,6 +71,32 @@ def test_a_torn_last_line_is_as_if_it_had_never_been_written(opened, tmp_path):
     directory.append([record(1)])
 
     assert list(opened()[1]) == [0, 1]
+
+
+def test_lines_that_cannot_be_written_are_as_if_they_had_never_been(opened, tmp_path):
+    """A limit on the size of files is the nearest to a full disk that needs no disk."""
+    directory, _ = opened()
+    directory.append([record(0)])
+    size = (tmp_path / "run" / "ledger.jsonl").stat().st_size
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size + 10, before[1]))
+    try:
+        with pytest.raises(MachineError, match=r"run/ledger.jsonl: File too large .*ulimit -f.*same command again"):
+            directory.append([record(1)])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert (tmp_path / "run" / "ledger.jsonl").stat().st_size == size
+    directory.append([record(2)])
+
+    assert list(opened()[1]) == [0, 2]
+
+
+def test_a_file_half_written_by_a_run_that_was_killed_is_removed(opened, tmp_path):
+    opened()
+    (tmp_path / "run" / ".status.json.tmp").write_text("{")
+    opened()
+
+    assert not (tmp_path / "run" / ".status.json.tmp").exists()
 
 
 def test_a_partition_committed_again_counts_once_as_it_was_last(opened):

@@ -1,14 +1,21 @@
 """A file is there whole or not at all."""
 
+import os
+import time
+
 import fsspec
 import pytest
 import xxhash
+from tests.fault.disk.crashes import Disk
+from tests.fault.disk.file_log import FileLog
 
 from gristmill.storage.atomic_write import (
     checksum_of,
+    force_names,
     make_directory,
     publish,
     remove,
+    remove_for_good,
     stage_file,
     whole_file,
     write_file,
@@ -88,3 +95,54 @@ def test_a_worker_that_outlives_its_run_leaves_no_file_behind(tmp_path):
     with pytest.raises(FileNotFoundError):
         stage_file(f"{tmp_path}/.gristmill/tmp/gone/a.0", [b"x"])
     assert not list(tmp_path.iterdir())
+
+
+def after_a_crash(log):
+    """What is left when everything that can be lost is lost."""
+    disk = Disk(log.operations)
+    return disk.tree(set(disk.pending), {file: disk.safe.get(file, b"") for file in disk.unsafe()})
+
+
+def test_a_file_that_was_written_is_there_when_the_machine_stops(tmp_path):
+    (tmp_path / "b").write_text("old")
+    log = FileLog(tmp_path)
+    with log.taken():
+        write_file(f"{tmp_path}/a", [b"new"])
+        with whole_file(tmp_path / "b", forced=True) as temporary:
+            temporary.write_text("new")
+        with whole_file(tmp_path / "c") as temporary:
+            temporary.write_text("new")
+
+    assert after_a_crash(log) == {"": None, "a": b"new", "b": b"new"}
+
+
+def test_what_is_removed_for_good_does_not_come_back_when_the_machine_stops(tmp_path):
+    for name in ("a", "b", "c"):
+        (tmp_path / name).write_text("old")
+    log = FileLog(tmp_path)
+    with log.taken():
+        remove_for_good([f"{tmp_path}/a", f"{tmp_path}/b", f"{tmp_path}/gone/d"])
+        remove(f"{tmp_path}/c")
+
+    assert after_a_crash(log) == {"": None, "c": b"old"}
+
+
+@pytest.mark.parametrize("above", [True, False])
+def test_the_name_of_a_new_directory_is_forced_with_those_in_it(tmp_path, above):
+    log = FileLog(tmp_path)
+    with log.taken():
+        make_directory(f"{tmp_path}/a/b/c")
+        force_names(f"{tmp_path}/a/b/c", above=above)
+
+    assert ("a/b/c" in after_a_crash(log)) == above
+
+
+def test_directories_in_which_nothing_happens_are_not_forced(tmp_path):
+    (tmp_path / "a" / "b" / "c").mkdir(parents=True)
+    long_ago = time.time() - 3600
+    os.utime(tmp_path / "a", (long_ago, long_ago))
+    log = FileLog(tmp_path)
+    with log.taken():
+        force_names(f"{tmp_path}/a/b/c", above=True)
+
+    assert len(log.operations) - log.begun == 2

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from gristmill.storage.atomic_write import whole_file
+from gristmill.storage.atomic_write import force_file, force_names, whole_file
 
 
 def write_array(path: Path, array: NDArray[np.generic]) -> None:
@@ -24,5 +24,9 @@ def write_arrays(directory: Path, arrays: Mapping[str, NDArray[np.generic]]) -> 
     temporary = directory.with_name(f".{directory.name}.tmp")
     temporary.mkdir(parents=True, exist_ok=True)
     for name, array in arrays.items():
-        write_array(temporary / f"{name}.npy", array)
+        file = temporary / f"{name}.npy"
+        np.save(file, array)
+        force_file(str(file))
+    force_names(str(temporary))  # a directory that is there has all its arrays
     temporary.rename(directory)
+    force_names(str(directory.parent))

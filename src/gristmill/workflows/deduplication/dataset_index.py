@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import xxhash
 
-from gristmill.errors import ConfigError
+from gristmill.errors import ConfigError, ResumeRefused
 from gristmill.pipeline import Pipeline
 from gristmill.stages.text.io.writer import ArrowWriter
-from gristmill.storage.atomic_write import force_file, write_file
+from gristmill.storage.atomic_write import force_file, force_names, write_file
 from gristmill.workflows.deduplication.dedup_input import DedupInput
 from gristmill.workflows.deduplication.dedup_job import DedupJob
 
@@ -70,6 +70,7 @@ class DatasetIndex:
             if file.parent.parent.name != self.dataset
         ]
         write_file(str(noted), [json.dumps(found).encode()])
+        force_names(str(run_dir), above=True)
         return found
 
     def add(self, job: DedupJob, reducing: Callable[[DedupInput], "AnyStage"]) -> None:
@@ -82,9 +83,14 @@ class DatasetIndex:
         part = self.own / self.dataset
         stages = [source.reader(stage.inputs()[1]), stage, ArrowWriter(str(part / "rows"))]
         line: list[AnyStage] = list(stages)  # type: ignore[arg-type]  # stages are invariant in their tasks
-        done = Pipeline("add_to_index", stages=line).run(job.executor, checkpoint_path=part / "run")
+        pipeline = Pipeline("add_to_index", stages=line)
+        try:
+            done = pipeline.run(job.executor, checkpoint_path=part / "run")
+        except ResumeRefused:  # the documents have been written again since, after the machine had stopped
+            done = pipeline.run(job.executor, checkpoint_path=part / "run", fresh=True)
         for file in done.output_files:
             force_file(file)  # who consults an index does not continue the run that made it
+        force_names(str(part / "rows"), above=True)
         header = self.own / "header.json"
         if not header.exists():
             write_file(str(header), [json.dumps(self.header, indent=1).encode()])

@@ -16,7 +16,7 @@ from gristmill.errors import ConfigError, nearest
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.staged_output import write_output
 from gristmill.stages.text.io.kwargs import check_kwargs, storage_options
-from gristmill.storage.atomic_write import Chunk, make_directory, remove
+from gristmill.storage.atomic_write import Chunk, make_directory, remove_for_good
 from gristmill.storage.file_system import absolute, file_system, is_url, plain
 from gristmill.tasks import DocumentBatch, FileGroupTask
 
@@ -96,8 +96,7 @@ class _FileWriter(ProcessingStage[DocumentBatch, FileGroupTask]):
         removed = sorted(there) if self.mode == "overwrite" else []
         if removed:
             self._refuse_precious()
-        for path in removed:
-            remove(path, storage_options=options)
+        remove_for_good(removed, storage_options=options)
         make_directory(self.path, storage_options=options)
         return removed
 

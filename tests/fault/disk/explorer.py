@@ -1,0 +1,137 @@
+"""Tries crashes: makes the directory hold what a crash has left, gives the same command again, and compares."""
+
+import hashlib
+import traceback
+from collections import Counter
+from dataclasses import dataclass, field
+
+from tests.fault.disk.crashes import Disk, crashes, random_crash
+from tests.fault.disk.file_log import FileLog
+from tests.fault.disk.programs import build
+
+from gristmill.errors import ResumeRefused
+
+
+@dataclass
+class Tally:
+    """What became of the states that were tried."""
+
+    states: int = 0  # that were thought of
+    tried: int = 0  # that differ from each other
+    refused: Counter = field(default_factory=Counter)
+    wrong: list = field(default_factory=list)
+
+    def __add__(self, other):
+        return Tally(
+            self.states + other.states,
+            self.tried + other.tried,
+            self.refused + other.refused,
+            self.wrong + other.wrong,
+        )
+
+    def __str__(self):
+        refused = "; ".join(f"{count} × {words}" for words, count in self.refused.most_common(5))
+        return (
+            f"{self.states} crashes, {self.tried} different states tried, {len(self.wrong)} wrong, "
+            f"{self.refused.total()} refused{f' ({refused})' if refused else ''}"
+        )
+
+
+def take_log(program, tree=None):
+    """Run undisturbed, or from what a crash has left; return what was done to the files, the books and what is left."""
+    if tree is None:
+        program.clear()
+        program.prepare()
+    else:
+        build(program.work, tree)
+    program.restart()
+    log = FileLog(program.work)
+    with log.taken():
+        books = program.begin() if tree is None else program.run()
+    assert Disk(log.operations).tree() == tree_of(program.work), "the log is not what happened"
+    return log, books, program.found()
+
+
+def tree_of(work):
+    """A real directory in the form of `Disk.tree`."""
+    paths = [work, *work.rglob("*")]
+    return {
+        "" if path == work else str(path.relative_to(work)): None if path.is_dir() else path.read_bytes()
+        for path in paths
+    }
+
+
+def fingerprint(tree):
+    """What tells two states from each other."""
+    parts = sorted((path, b"\0" if content is None else b"\1" + content) for path, content in tree.items())
+    return hashlib.sha1(repr(parts).encode()).digest()
+
+
+def all_states(log, *, pairs=0, seed=0):
+    """Yield every crash at every point: (what happened, the directory after it, whether the machine was restarted)."""
+    disk = Disk(log.operations[: log.begun])
+    for operation in log.operations[log.begun :]:
+        disk.do(operation)
+        yield f"killed after operation {disk.count}", disk.tree(), False
+        for what, lost, damaged in crashes(disk, pairs=pairs, seed=seed):
+            yield f"after operation {disk.count}: {what}", disk.tree(lost, damaged), True
+
+
+def random_states(log, chance, count):
+    """Yield crashes with any combination of losses at any point."""
+    for point in sorted(chance.choices(range(log.begun, len(log.operations) + 1), k=count)):
+        disk = Disk(log.operations[:point])
+        what, lost, damaged = random_crash(disk, chance)
+        yield f"after operation {point}: {what}", disk.tree(lost, damaged), True
+
+
+def explore(program, states, books, expected, *, share=(0, 1), stop_at=20):
+    """Try states that differ from those before them; with `share=(k, n)` only those whose hash is k modulo n."""
+    tally, seen = Tally(), set()
+    for what, tree, restarted in states:
+        tally.states += 1
+        key = fingerprint(tree) + bytes([restarted])
+        if key in seen or int.from_bytes(key[:4], "big") % share[1] != share[0]:
+            continue
+        seen.add(key)
+        tally.tried += 1
+        build(program.work, tree)
+        if restarted:
+            program.restart()
+        _judge(program, what, books, expected, tally)
+        if len(tally.wrong) >= stop_at:
+            break
+    return tally
+
+
+def _judge(program, what, books, expected, tally):
+    """The same command gives the undisturbed bytes, and once more finds them, or refuses in words."""
+
+    def compare(said, give_command):
+        got = give_command()
+        difference = _difference(expected, program.found()) or ("other books" if got != books else "")
+        if difference:
+            tally.wrong.append(f"{what}{said}: {difference}")
+        return not difference
+
+    def refuses():
+        try:
+            compare("", program.run) and compare(", and once more", program.run)
+        except ResumeRefused as error:
+            tally.refused[str(error).replace(str(program.work), "")[:200]] += 1
+            return True
+        return False
+
+    try:
+        if refuses():
+            compare(", refused and started over", program.begin)
+    except Exception as error:  # noqa: BLE001  # a raw error is what is looked for, and no other refusal is expected
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        tally.wrong.append(f"{what}: {error!r} in {place.filename.rpartition('/')[2]}:{place.lineno}")
+
+
+def _difference(expected, found):
+    missing, extra = sorted(expected.keys() - found.keys()), sorted(found.keys() - expected.keys())
+    other = [path for path in expected if path in found and found[path] != expected[path]]
+    parts = {"missing": missing, "not expected": extra, "other content": other}
+    return ", ".join(f"{word}: {paths}" for word, paths in parts.items() if paths)

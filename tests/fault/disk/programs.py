@@ -1,0 +1,183 @@
+"""The runs whose crashes are tried: small, in one process, everything below one directory, the same every time."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+from gristmill.backends import machine_start
+from gristmill.backends.local import LocalExecutor
+from gristmill.pipeline import Pipeline
+from gristmill.stages.base import ProcessingStage
+from gristmill.stages.deduplication.exact.workflow import ExactDeduplicationWorkflow
+from gristmill.stages.deduplication.fuzzy.workflow import FuzzyDeduplicationWorkflow
+from gristmill.stages.exchange import Exchange
+from gristmill.stages.text.filters import ScoreFilter
+from gristmill.stages.text.filters.heuristic import WordCountFilter
+from gristmill.stages.text.io import JsonlReader, JsonlWriter
+from gristmill.tasks import DocumentBatch
+
+# What differs between two undisturbed runs, or says how a run went rather than what came of it.
+INCIDENTAL = {
+    *("status.json", "metrics.jsonl", "events.log", "measured.json", "lock", "start"),
+    *("report.json", "ledger.jsonl", "header.json"),  # have times and sessions in them
+}
+
+
+class Refuse(ProcessingStage[DocumentBatch, DocumentBatch]):
+    """Cannot cope with one kind of document."""
+
+    name = "refuse"
+
+    def process(self, task):
+        if "poison" in task.column("text").to_pylist():
+            raise ValueError("will not do: poison")
+        return task
+
+
+def make_input(directory, num_files=3, documents=4):
+    """Write files with documents to keep, to drop, to quarantine, to find twice, and a line that is no document."""
+    directory.mkdir(parents=True)
+    for number in range(num_files):
+        rows = [{"id": f"{number}-{row}", "text": f"file {number % 2} row {row} " * 6} for row in range(documents)]
+        rows[0]["text"] = f"only here: {number} " * 6
+        rows += [{"id": f"{number}-short", "text": "short"}] if number != 1 else [{"id": "1-p", "text": "poison"}]
+        lines = [json.dumps(row) for row in rows] + (['{"broken'] if number == 2 else [])
+        (directory / f"p{number}.jsonl").write_text("\n".join(lines) + "\n")
+
+
+class Program:
+    """One command: `run` is what a user would do again after a crash."""
+
+    def __init__(self, place):
+        self.input = place / "in"
+        self.work = place / "work"
+        self.boot = place / "boot"
+        make_input(self.input)
+
+    def clear(self):
+        shutil.rmtree(self.work, ignore_errors=True)
+        self.work.mkdir(parents=True)
+
+    def restart(self):
+        """From now on the machine is another, or has been started again."""
+        self.boot.write_text(os.urandom(8).hex())
+        machine_start.BOOT_ID = self.boot
+
+    def prepare(self):
+        """What was there before the command was given for the first time."""
+
+    def begin(self):
+        """Give the command for the first time; return the books."""
+        return self.run()
+
+    def run(self):
+        """Give the command again; return the books."""
+        raise NotImplementedError
+
+    def found(self):
+        """Return what the run has left, of each file below the directory the content."""
+        files = [path for path in sorted(self.work.rglob("*")) if path.is_file()]
+        return {str(path.relative_to(self.work)): path.read_bytes() for path in files if not _is_incidental(path)}
+
+
+def _is_incidental(path):
+    if (path.parent / "lock").exists():
+        return path.name in INCIDENTAL
+    return path.name.startswith(".") and path.suffix == ".tmp"  # not data, and nobody's any more
+
+
+def _books(result):
+    return {name: counts.to_json() | {"process_s": 0} for name, counts in result.counts.items()}
+
+
+class Curate(Program):
+    """Files in, files out; documents are rejected and quarantined."""
+
+    durable = False
+    mode = "ignore"
+
+    def stages(self, min_words=3):
+        return [Refuse(), ScoreFilter(WordCountFilter(min_words=min_words))]
+
+    def run(self, *, fresh=False, **options):
+        writer = JsonlWriter(f"{self.work}/out", mode=self.mode)
+        pipeline = Pipeline("curate", stages=[JsonlReader(str(self.input)), *self.stages(**options), writer])
+        paths = {"checkpoint_path": f"{self.work}/run", "rejects_path": f"{self.work}/rejects"}
+        return _books(pipeline.run(LocalExecutor(num_workers=0, durable=self.durable), fresh=fresh, **paths))
+
+
+class Durable(Curate):
+    """Every file is forced, and nobody looks at files again."""
+
+    durable = True
+
+
+class Fresh(Curate):
+    """Another run was here, with more documents in its output; the new one is started with `fresh`, then continued.
+
+    That is refused for as long as the earlier run is there: then it is started over.
+    """
+
+    def prepare(self):
+        self.run(min_words=1)
+
+    def begin(self):
+        return self.run(fresh=True)
+
+
+class Overwrite(Curate):
+    """Files of somebody else were in the output directory."""
+
+    mode = "overwrite"
+
+    def prepare(self):
+        (self.work / "out").mkdir()
+        for name in ("p1.jsonl", "theirs.jsonl"):
+            (self.work / "out" / name).write_text('{"text": "not of this run"}\n')
+
+
+class Regroup(Curate):
+    """The same with an exchange in between."""
+
+    def stages(self, min_words=3):
+        return [Refuse(), Exchange("text", 3), ScoreFilter(WordCountFilter(min_words=min_words))]
+
+
+class Exact(Program):
+    """Exact deduplication, with an index."""
+
+    def run(self):
+        out = f"{self.work}/out"
+        options = {"total_nparts": 2, "id_field": "id", "index": f"{self.work}/index"}
+        result = ExactDeduplicationWorkflow(out, str(self.input), "jsonl", **options).run(
+            executor=LocalExecutor(num_workers=0)
+        )
+        return _metadata(result)
+
+
+class Fuzzy(Program):
+    """Fuzzy deduplication, with an index."""
+
+    def run(self):
+        options = {"id_field": "id", "index": f"{self.work}/index"}
+        workflow = FuzzyDeduplicationWorkflow(None, f"{self.work}/out", str(self.input), "jsonl", **options)
+        return _metadata(workflow.run(executor=LocalExecutor(num_workers=0)))
+
+
+def _metadata(result):
+    return {key: str(value) for key, value in result.metadata.items() if not key.endswith("_time")}
+
+
+PROGRAMS = {"curate": Curate, "durable": Durable, "fresh": Fresh, "overwrite": Overwrite, "regroup": Regroup}
+PROGRAMS |= {"exact": Exact, "fuzzy": Fuzzy}
+
+
+def build(work: Path, tree):
+    """Make a directory hold what a crash has left."""
+    shutil.rmtree(work, ignore_errors=True)
+    for path in sorted(tree):
+        if tree[path] is None:
+            (work / path).mkdir(parents=True, exist_ok=True)
+        else:
+            (work / path).write_bytes(tree[path])
