@@ -10,6 +10,7 @@ from typing import Self
 from gristmill.backends.run_result import RunResult
 from gristmill.engine.plan import Plan
 from gristmill.engine.policies.quarantine_limit import DEFAULT_LIMIT, QuarantineLimit
+from gristmill.metrics.screens import IN_A_PROGRAM
 from gristmill.metrics.snapshot import RunSnapshot
 from gristmill.stages.worker_info import NodeInfo, WorkerMetadata
 from gristmill.storage.file_system import absolute
@@ -44,7 +45,14 @@ def _absolute_path(path: Path) -> Path:
 
 
 class BaseExecutor:
-    """Runs plans. One executor may run several, one after another."""
+    """Runs plans. One executor may run several, one after another.
+
+    `show_progress` and `progress_interval` are for those who watch: whether progress is shown, and after how many
+    seconds another line follows where there is no terminal.
+    """
+
+    show_progress: bool = True
+    progress_interval: float = IN_A_PROGRAM.line_s
 
     watchdog_s: float = WATCHDOG_S  # how long somebody may be at one thing before it is named
 

@@ -34,11 +34,8 @@ def decontaminate(
     )
     chosen = choose_executor(name=executor, workers=workers, memory_limit=memory_limit)
     with Progress(quiet=quiet) as progress:
-        found = workflow.run(chosen, observer=progress).metadata
+        result = workflow.run(chosen, observer=progress, quiet=True)
     if not quiet:
-        typer.echo(f"{found['num_documents']:,} documents, {found['num_contaminated']:,} contaminated", err=True)
-        for benchmark, number in dict(found["by_benchmark"]).items():  # type: ignore[call-overload]  # a dict of ours
-            typer.echo(f"  {number:>10,}  {benchmark}", err=True)
-        typer.echo(f"\nreport       {found['report_path']}", err=True)
+        typer.echo(str(result), err=True)
     if as_json:
-        typer.echo(json.dumps(found, ensure_ascii=False))
+        typer.echo(json.dumps(result.metadata, ensure_ascii=False))

@@ -67,7 +67,7 @@ def exact(
         fresh=fresh,
     )
     chosen = choose_executor(name=executor, workers=workers, memory_limit=memory_limit)
-    _run(workflow, chosen, alarm_share, as_json=as_json, quiet=quiet)
+    _run(workflow, chosen, as_json=as_json, quiet=quiet)
 
 
 @app.command()
@@ -123,7 +123,7 @@ def fuzzy(
     if not quiet:
         typer.echo(workflow.curve(), err=True)
     chosen = choose_executor(name=executor, workers=workers, memory_limit=memory_limit)
-    _run(workflow, chosen, alarm_share, as_json=as_json, quiet=quiet)
+    _run(workflow, chosen, as_json=as_json, quiet=quiet)
 
 
 @app.command()
@@ -166,7 +166,7 @@ def semantic(
         alarm_share=alarm_share,
     )
     chosen = choose_executor(name=executor, workers=workers, memory_limit=memory_limit)
-    _run(workflow, chosen, alarm_share, as_json=as_json, quiet=quiet)
+    _run(workflow, chosen, as_json=as_json, quiet=quiet)
 
 
 @app.command()
@@ -205,12 +205,11 @@ def parts(
     )
     chosen = choose_executor(name=executor, workers=workers, memory_limit=memory_limit)
     with Progress(quiet=quiet) as progress:
-        told = workflow.run(chosen, observer=progress).metadata
+        result = workflow.run(chosen, observer=progress, quiet=True)
     if not quiet:
-        kept = f"{told['num_kept']:,} of {told['num_documents']:,} documents left"
-        typer.echo(f"{told['num_parts_removed']:,} {unit}s taken out, {kept}", err=True)
+        typer.echo(str(result), err=True)
     if as_json:
-        typer.echo(json.dumps(told, ensure_ascii=False))
+        typer.echo(json.dumps(result.metadata, ensure_ascii=False))
 
 
 def _indexes(given: list[str] | None, *, dry_run: bool) -> tuple[str | None, list[str]]:
@@ -221,17 +220,13 @@ def _indexes(given: list[str] | None, *, dry_run: bool) -> tuple[str | None, lis
     return (paths[0], paths[1:]) if paths else (None, [])
 
 
-def _run(workflow: "WorkflowBase", executor: "BaseExecutor", alarm_share: float, *, as_json: bool, quiet: bool) -> None:
+def _run(workflow: "WorkflowBase", executor: "BaseExecutor", *, as_json: bool, quiet: bool) -> None:
     from gristmill.metrics.progress import Progress
-    from gristmill.workflows.deduplication.report import describe
 
     with Progress(quiet=quiet) as progress:
-        result = workflow.run(executor=executor, observer=progress)  # type: ignore[call-arg]  # each takes both
+        result = workflow.run(executor=executor, observer=progress, quiet=True)  # type: ignore[call-arg]  # each does
     if not quiet:
-        report = json.loads(Path(cast("str", result.metadata["report_path"])).read_text(encoding="utf-8"))
-        typer.echo(describe(report, alarm_share=alarm_share), err=True)
-        places = {"duplicates": result.metadata["duplicates_path"], "report": result.metadata["report_path"]}
-        typer.echo("\n" + "\n".join(f"{name:<12} {path}" for name, path in places.items()), err=True)
+        typer.echo(str(result), err=True)
     for warning in cast("list[str]", result.metadata.get("warnings", [])):
         typer.echo(f"warning: {warning}", err=True)
     if as_json:

@@ -80,6 +80,7 @@ def run(
                 # A sample is a trial: yesterday's must not be continued with today's thresholds.
                 fresh=fresh or sample is not None,
                 observer=progress,
+                quiet=True,  # this command says everything itself
             )
         except TooManyQuarantined as error:
             progress.close()

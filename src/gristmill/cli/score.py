@@ -49,7 +49,7 @@ def score(
     )
     with Progress(quiet=quiet) as progress:
         result = pipeline.run(
-            executor=executor, checkpoint_path=default_run_dir(output), fresh=fresh, observer=progress
+            executor=executor, checkpoint_path=default_run_dir(output), fresh=fresh, observer=progress, quiet=True
         )
     if not quiet:
         told = f"{result.written:,} documents scored. Try thresholds: gristmill rethreshold {recipe} {output}"

@@ -1,6 +1,7 @@
 """`gristmill status`: how a run is doing, from another shell or after its end. Reads the run directory only."""
 
 import json
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -91,8 +92,9 @@ def _watch(directory: Path) -> None:
     from rich.console import Console
 
     from gristmill.metrics.progress import Progress
+    from gristmill.metrics.screens import screen_on
 
-    with Progress(console=Console(highlight=False)) as progress:
+    with Progress(screen=screen_on(Console(highlight=False), sys.stdout)) as progress:
         while True:
             snapshot = read_snapshot(directory)
             progress(snapshot)

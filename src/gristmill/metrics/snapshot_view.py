@@ -1,4 +1,4 @@
-"""A `RunSnapshot` as people see it: a table, or one line. Both fit in 80 columns."""
+"""A `RunSnapshot` as a table of at most 80 columns."""
 
 from collections.abc import Iterator
 
@@ -12,23 +12,6 @@ from gristmill.metrics.snapshot import RunSnapshot, StageSnapshot
 
 BAR_WIDTH = 16
 NAME_WIDTH = 22  # what the eight numbers leave of 80 columns
-
-
-def one_line(snapshot: RunSnapshot, rates: Rates) -> str:
-    """The state of a run for a log file."""
-    parts = [
-        f"[{duration(snapshot.elapsed_s)}] {snapshot.state}",
-        f"{snapshot.partitions_done}/{snapshot.partitions_total} parts",
-        f"read {snapshot.read:,}",
-        f"kept {snapshot.written:,}",
-        f"dropped {snapshot.dropped:,} ({share(snapshot.dropped, snapshot.read + snapshot.created)})",
-    ]
-    if snapshot.quarantined:
-        parts.append(f"quarantined {snapshot.quarantined:,}")
-    parts.append(f"{size(rates.bytes_per_s())}/s")
-    if snapshot.eta_s is not None and snapshot.state == "running":
-        parts.append(f"about {duration(snapshot.eta_s)} left")
-    return ", ".join(parts)
 
 
 def full_view(snapshot: RunSnapshot, rates: Rates) -> RenderableType:

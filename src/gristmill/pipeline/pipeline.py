@@ -6,6 +6,7 @@ from pathlib import Path
 from gristmill.backends.base import BaseExecutor, Observer, RunOptions
 from gristmill.backends.default_executor import default_executor
 from gristmill.backends.run_result import RunResult
+from gristmill.backends.watching import Watching
 from gristmill.engine.plan import AnyStage, AnyTask, Plan
 from gristmill.engine.policies.quarantine_limit import DEFAULT_LIMIT, QuarantineLimit
 from gristmill.errors import ConfigError
@@ -63,6 +64,7 @@ class Pipeline:
         max_quarantined: int | float | QuarantineLimit | None = DEFAULT_LIMIT,
         fresh: bool = False,
         observer: Observer | None = None,
+        quiet: bool = False,
     ) -> RunResult:
         """Run the pipeline and return its final tasks with the books of the run.
 
@@ -73,17 +75,26 @@ class Pipeline:
         `max_quarantined` failed documents (a number, or a share of those read) stop the run. If nothing is said, that
         is a tenth, once 1,000 documents were read; None lets any number fail. A stage that no document passes stops
         the run in any case.
+
+        Progress, warnings and the summary go to standard error. An `observer` gets the snapshots and replaces the
+        display of progress; `quiet` leaves out everything.
         """
         executor = executor or default_executor()
         for name, path in (("checkpoint_path", checkpoint_path), ("rejects_path", rejects_path)):
             check_no_secrets(str(path or ""), who=name)
-        options = RunOptions(
-            checkpoint_path=None if checkpoint_path is None else Path(checkpoint_path),
-            rejects_path=None if rejects_path is None else str(rejects_path),
-            limit=_limit(max_quarantined),
-            fresh=fresh,
-            observer=observer,
-        )
+        with Watching(self.name, executor, quiet=quiet, observer=observer) as watching:
+            options = RunOptions(
+                checkpoint_path=None if checkpoint_path is None else Path(checkpoint_path),
+                rejects_path=None if rejects_path is None else str(rejects_path),
+                limit=_limit(max_quarantined),
+                fresh=fresh,
+                observer=watching.observer,
+            )
+            result = self._run(executor, initial_tasks, options)
+            watching.tell(result)
+        return result
+
+    def _run(self, executor: BaseExecutor, initial_tasks: Sequence[AnyTask] | None, options: RunOptions) -> RunResult:
         plan = self.plan(executor, initial_tasks)
         if plan.then is None:
             return executor.execute(plan, options)

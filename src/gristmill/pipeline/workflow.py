@@ -3,16 +3,30 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from gristmill.backends.run_result import RunResult
+from gristmill.backends.summary import error_lines
 from gristmill.engine.plan import AnyTask
+from gristmill.metrics.error_counts import ErrorCount, alike
 
 
 @dataclass
 class WorkflowRunResult:
-    """What a workflow has done: the final tasks of each pipeline, and numbers and paths by name."""
+    """What a workflow has done: the final tasks of each pipeline, and numbers and paths by name.
+
+    `print(result)` says it in words. `errors` are those of all its pipelines.
+    """
 
     workflow_name: str
     pipeline_tasks: dict[str, Sequence[AnyTask]] = field(default_factory=dict)
     metadata: dict[str, object] = field(default_factory=dict)
+    summary: str = ""
+    errors: list[ErrorCount] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        lines = [self.summary or f"{self.workflow_name}: done"]
+        if self.errors:
+            lines += ["", "could not be processed:", *error_lines(self.errors, indent=2)]
+        return "\n".join(lines)
 
     def add_pipeline_tasks(self, pipeline: str, tasks: Sequence[AnyTask] | None) -> None:
         """Record the final tasks of a pipeline."""
@@ -29,6 +43,17 @@ class WorkflowRunResult:
     def get_metadata(self, key: str) -> object:
         """Return one thing, or None."""
         return self.metadata.get(key)
+
+
+def errors_of(results: Sequence[RunResult]) -> list[ErrorCount]:
+    """The errors of several pipelines. One that occurs whenever the same documents are read again is one."""
+    most: dict[tuple[str, str, str], ErrorCount] = {}
+    for result in results:
+        for error in result.errors:
+            key = error.stage, error.kind, alike(error.message)
+            if key not in most or most[key].count < error.count:
+                most[key] = error
+    return list(most.values())
 
 
 class WorkflowBase:

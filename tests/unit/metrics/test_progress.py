@@ -7,11 +7,13 @@ from rich.console import Console
 
 from gristmill.metrics.progress import Progress
 from gristmill.metrics.rates import Rates
+from gristmill.metrics.screens import IN_A_PROGRAM, ON_THE_COMMAND_LINE, Lines, Terminal, screen_on
 from gristmill.metrics.snapshot import RunSnapshot, StageSnapshot
-from gristmill.metrics.snapshot_view import full_view, one_line
+from gristmill.metrics.snapshot_line import one_line
+from gristmill.metrics.snapshot_view import full_view
 
 
-def snapshot(elapsed_s, *, name="demo", read=0, state="running", messages=(), stages=None):
+def snapshot(elapsed_s, *, name="demo", read=0, state="running", messages=(), stages=None, quarantined=0):
     return RunSnapshot(
         name=name,
         state=state,
@@ -21,7 +23,7 @@ def snapshot(elapsed_s, *, name="demo", read=0, state="running", messages=(), st
         read=read,
         written=read // 2,
         dropped=read - read // 2,
-        quarantined=1,
+        quarantined=quarantined,
         created=0,
         input_bytes_done=read * 1000,
         input_bytes_total=10_000_000,
@@ -51,7 +53,7 @@ def rates_of(*snapshots):
 
 def test_elsewhere_than_on_a_terminal_a_line_appears_every_few_seconds():
     target = console(terminal=False)
-    with Progress(console=target) as progress:
+    with Progress(screen=screen_on(target, target.file)) as progress:
         for elapsed_s in (0.2, 4.9, 5.1, 6.0, 10.2):
             progress(snapshot(elapsed_s, read=100))
 
@@ -60,7 +62,7 @@ def test_elsewhere_than_on_a_terminal_a_line_appears_every_few_seconds():
 
 def test_the_next_run_of_a_workflow_is_shown_from_its_beginning():
     target = console(terminal=False)
-    with Progress(console=target) as progress:
+    with Progress(screen=screen_on(target, target.file)) as progress:
         progress(snapshot(60.0, name="find", read=10**6))
         for elapsed_s in (0.1, 5.5):
             progress(snapshot(elapsed_s, name="remove", read=100))
@@ -70,7 +72,7 @@ def test_the_next_run_of_a_workflow_is_shown_from_its_beginning():
 
 def test_messages_appear_at_once_and_in_order():
     target = console(terminal=False)
-    with Progress(console=target) as progress:
+    with Progress(screen=screen_on(target, target.file)) as progress:
         progress(snapshot(0.1, messages=("worker 2 was killed [for memory]", "stage x is slow")))
 
     assert shown(target) == "worker 2 was killed [for memory]\nstage x is slow\n"
@@ -78,7 +80,7 @@ def test_messages_appear_at_once_and_in_order():
 
 def test_quiet_shows_nothing():
     target = console(terminal=True)
-    with Progress(quiet=True, console=target) as progress:
+    with Progress(quiet=True, screen=screen_on(target, target.file)) as progress:
         progress(snapshot(60, read=100, messages=("hello",)))
 
     assert shown(target) == ""
@@ -86,7 +88,7 @@ def test_quiet_shows_nothing():
 
 def test_a_terminal_gets_the_table():
     target = console(terminal=True)
-    with Progress(console=target) as progress:
+    with Progress(screen=screen_on(target, target.file)) as progress:
         progress(snapshot(1.0, read=1000))
 
     assert "jsonl_reader" in shown(target)
@@ -137,8 +139,99 @@ def test_what_an_earlier_attempt_did_is_no_part_of_the_rate():
 
 
 def test_a_line_says_everything_that_matters():
-    now = snapshot(10.0, read=1000)
+    now = snapshot(10.0, read=1000, quarantined=1)
 
     assert one_line(now, rates_of(now)) == (
         "[0:10] running, 3/12 parts, read 1,000, kept 500, dropped 500 (50 %), quarantined 1, 100 kB/s, about 1:15 left"
     )
+
+
+def seen(pace, *snapshots, **options):
+    stream = io.StringIO()
+    progress = Progress(screen=Lines(pace, stream), **options)
+    for each in snapshots:
+        progress(each)
+    progress.close()
+    return stream.getvalue().splitlines()
+
+
+def test_a_program_hears_of_its_run_after_ten_seconds_and_then_every_half_minute():
+    lines = seen(IN_A_PROGRAM, *(snapshot(float(t), read=100) for t in range(80)))
+
+    assert [line.partition("]")[0] for line in lines] == ["[0:10", "[0:40", "[1:10"]
+
+
+def test_a_short_run_draws_no_table():
+    target = console(terminal=True)
+    progress = Progress(screen=Terminal(IN_A_PROGRAM, target))
+    progress(snapshot(0.3, read=100))
+    progress(snapshot(0.6, read=100, state="finished"))
+    progress.close()
+
+    assert shown(target) == ""
+
+
+def test_an_observer_of_ones_own_replaces_the_display_and_not_the_warnings():
+    heard = []
+    lines = seen(ON_THE_COMMAND_LINE, snapshot(60.0, read=100, messages=("worker 2 ended",)), instead=heard.append)
+
+    assert lines == ["worker 2 ended"]
+    assert len(heard) == 1
+
+
+def test_no_display_is_not_no_warnings():
+    assert seen(ON_THE_COMMAND_LINE, snapshot(60.0, messages=("worker 2 ended",)), shows=False) == ["worker 2 ended"]
+
+
+def deaths(number):
+    return snapshot(number / 10, messages=(f"worker {number} (process {1000 + number}) of x ended: exit code 9",))
+
+
+def test_eighty_nearly_equal_messages_are_a_few_lines_and_a_number():
+    lines = seen(ON_THE_COMMAND_LINE, *map(deaths, range(80)), snapshot(9.0, state="finished"), shows=False)
+
+    assert len(lines) == 6
+    assert lines[-1] == "worker 79 (process 1079) of x ended: exit code 9 (and 74 more like this)"
+
+
+def test_a_message_that_comes_every_minute_is_said_every_minute():
+    stuck = [snapshot(60.0 * n, messages=(f"worker 0 has been busy with part-0 for {60 * n} s",)) for n in range(1, 20)]
+
+    assert len(seen(ON_THE_COMMAND_LINE, *stuck, shows=False)) == 19
+
+
+def test_quarantine_is_said_at_once_and_then_at_ten_times_as_many():
+    stage = StageSnapshot("parse", 0, quarantined=1)
+    numbers = [0, 1, 2, 9, 10, 50, 99, 100, 500]
+    lines = seen(
+        ON_THE_COMMAND_LINE,
+        *(snapshot(1.0, read=1000, quarantined=number, stages=(stage,)) for number in numbers),
+        shows=False,
+    )
+
+    assert lines == [
+        "1 document quarantined so far, of 1,000 read, all in stage parse",
+        "10 documents quarantined so far, of 1,000 read, most in stage parse",
+        "100 documents quarantined so far, of 1,000 read, most in stage parse",
+    ]
+
+
+class Full(io.StringIO):
+    """Standard error redirected to a file on a full disk, or to a program that has ended."""
+
+    def write(self, text):
+        raise OSError(28, "No space left on device")
+
+
+def test_a_run_goes_on_where_nothing_can_be_said():
+    for stream in (Full(), closed()):
+        progress = Progress(screen=Lines(ON_THE_COMMAND_LINE, stream))
+        progress(snapshot(60.0, messages=("hello",)))
+        progress.say("bye")
+        progress.close()
+
+
+def closed():
+    stream = io.StringIO()
+    stream.close()
+    return stream

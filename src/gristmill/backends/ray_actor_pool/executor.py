@@ -57,7 +57,7 @@ class RayActorPoolExecutor(BaseExecutor):
 
     `config`             options by name, see RayActorPoolConfig
     `ignore_head_node`   start no worker on the head node
-    `show_progress`, `progress_interval`   a line on standard error every so many seconds, if nobody else watches
+    `show_progress`, `progress_interval`   whether progress is shown; seconds between lines where there is no terminal
     """
 
     def __init__(

@@ -1,6 +1,5 @@
 """One execution of one plan on a Ray cluster: what is the cluster's, and nothing else."""
 
-from dataclasses import replace
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,6 @@ from gristmill.backends.ray_actor_pool.pool import RayPool
 from gristmill.backends.run import Ending, Run
 from gristmill.backends.run_result import RunResult
 from gristmill.backends.scheduled_drive import Shell, drive
-from gristmill.backends.spoken_progress import SpokenProgress
 from gristmill.engine.plan import Plan
 from gristmill.engine.scheduler import SchedulerConfig
 from gristmill.storage.sizes import parse_size
@@ -28,8 +26,6 @@ class RayRun:
     """One execution of one plan."""
 
     def __init__(self, executor: "RayActorPoolExecutor", ray: ModuleType, plan: Plan, options: RunOptions) -> None:
-        if options.observer is None and executor.show_progress:
-            options = replace(options, observer=SpokenProgress(plan.name, executor.progress_interval))
         self.config = executor.config
         self.run = Run(plan, options, ignore_failures=self.config.ignore_failures, forces=True)
         limit = self.config.memory_limit

@@ -85,9 +85,9 @@ class DatasetIndex:
         line: list[AnyStage] = list(stages)  # type: ignore[arg-type]  # stages are invariant in their tasks
         pipeline = Pipeline("add_to_index", stages=line)
         try:
-            done = pipeline.run(job.executor, checkpoint_path=part / "run")
+            done = pipeline.run(job.executor, checkpoint_path=part / "run", quiet=True)
         except ResumeRefused:  # the documents have been written again since, after the machine had stopped
-            done = pipeline.run(job.executor, checkpoint_path=part / "run", fresh=True)
+            done = pipeline.run(job.executor, checkpoint_path=part / "run", fresh=True, quiet=True)
         for file in done.output_files:
             force_file(file)  # who consults an index does not continue the run that made it
         force_names(str(part / "rows"), above=True)

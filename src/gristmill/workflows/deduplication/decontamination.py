@@ -8,8 +8,10 @@ from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 
 from gristmill.backends.base import BaseExecutor, Observer
+from gristmill.backends.default_executor import default_executor
+from gristmill.backends.watching import Watching
 from gristmill.pipeline import Pipeline
-from gristmill.pipeline.workflow import WorkflowBase, WorkflowRunResult
+from gristmill.pipeline.workflow import WorkflowBase, WorkflowRunResult, errors_of
 from gristmill.stages.text.decontamination import Decontaminate
 from gristmill.storage.atomic_write import write_file
 from gristmill.workflows.deduplication.dedup_input import WRITERS, DedupInput
@@ -35,8 +37,17 @@ class DecontaminationWorkflow(WorkflowBase):
     min_hits: int = 1
     fresh: bool = False
 
-    def run(self, executor: BaseExecutor | None = None, *, observer: Observer | None = None) -> WorkflowRunResult:
+    def run(
+        self, executor: BaseExecutor | None = None, *, observer: Observer | None = None, quiet: bool = False
+    ) -> WorkflowRunResult:
         """Read twice: once for what is clean, once for what is not."""
+        executor = executor or default_executor()
+        with Watching("decontamination", executor, quiet=quiet, observer=observer) as watching:
+            result = self._run(executor, watching.observer)
+            watching.tell(result)
+        return result
+
+    def _run(self, executor: BaseExecutor, observer: Observer | None) -> WorkflowRunResult:
         output = Path(self.output_path)
         if self.fresh:
             for name in (".gristmill", "clean", "contaminated"):
@@ -49,14 +60,20 @@ class DecontaminationWorkflow(WorkflowBase):
             stages = [source.reader(), stage, WRITERS[kind](str(output / name))]
             pipeline = Pipeline(f"decontaminate_{name}", stages=stages)  # type: ignore[arg-type]  # invariant
             run_dir = output / ".gristmill" / name
-            done[name] = pipeline.run(executor, checkpoint_path=run_dir, observer=observer)
+            done[name] = pipeline.run(executor, checkpoint_path=run_dir, observer=observer, quiet=True)
         report = self._report(done["contaminated"].output_files)
         path = output / "report.json"
         write_file(str(path), [json.dumps(report, indent=1, ensure_ascii=False).encode()])
         numbers = {"num_documents": done["clean"].read, "num_contaminated": done["contaminated"].written}
         by_benchmark = {name: own["documents"] for name, own in report.items()}
+        lines = [f"{numbers['num_documents']:,} documents, {numbers['num_contaminated']:,} contaminated"]
+        lines += [f"  {number:>10,}  {benchmark}" for benchmark, number in by_benchmark.items()]
         return WorkflowRunResult(
-            "decontamination", {**done}, {**numbers, "by_benchmark": by_benchmark, "report_path": str(path)}
+            "decontamination",
+            {**done},
+            {**numbers, "by_benchmark": by_benchmark, "report_path": str(path)},
+            "\n".join([*lines, "", f"report       {path}"]),
+            errors_of(list(done.values())),
         )
 
     def _report(self, files: Sequence[str]) -> dict[str, dict[str, object]]:

@@ -3,7 +3,7 @@
 import contextlib
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,6 +32,7 @@ class DedupJob:
     run_dir: Path
     executor: BaseExecutor
     observer: Observer | None = None
+    done: list[RunResult] = field(default_factory=list)  # what its pipelines have done so far
 
     @property
     def kept_path(self) -> str:
@@ -41,9 +42,11 @@ class DedupJob:
     def run(self, name: str, stages: Sequence[object], *, ledger: str) -> RunResult:
         """Run stages as a pipeline that the same call continues."""
         line: list[AnyStage] = list(stages)  # type: ignore[arg-type]  # stages are invariant in their tasks
-        return Pipeline(name, stages=line).run(
-            self.executor, checkpoint_path=self.run_dir / ledger, observer=self.observer
+        result = Pipeline(name, stages=line).run(
+            self.executor, checkpoint_path=self.run_dir / ledger, observer=self.observer, quiet=True
         )
+        self.done.append(result)
+        return result
 
     def remove(self, removed: NDArray[np.uint64], write_kwargs: Mapping[str, object] | None = None) -> RunResult:
         """Read the documents again and write all but the removed ones, in files named like the source's."""
@@ -62,7 +65,7 @@ class DedupJob:
         taking = TakeDocuments(self.source.numbers, wanted, text_field)
         stages: list[AnyStage] = [self.source.reader([text_field]).decompose()[1], taking]  # type: ignore[list-item]
         found: dict[int, str] = {}
-        for batch in Pipeline("look_at_documents", stages=stages).run(self.executor, partitions):
+        for batch in Pipeline("look_at_documents", stages=stages).run(self.executor, partitions, quiet=True):
             assert isinstance(batch, DocumentBatch)  # noqa: S101  # what the last stage makes
             rows = zip(batch.column("doc").to_pylist(), batch.column("text").to_pylist(), strict=True)
             found |= {number: text or "" for number, text in rows}

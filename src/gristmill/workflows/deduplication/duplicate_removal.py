@@ -66,6 +66,7 @@ class TextDuplicatesRemovalWorkflow(WorkflowBase):
         initial_tasks: Sequence[AnyTask] | None = None,
         *,
         observer: Observer | None = None,
+        quiet: bool = False,
     ) -> WorkflowRunResult:
         """Read, remove, write."""
         started = time.monotonic()
@@ -74,11 +75,14 @@ class TextDuplicatesRemovalWorkflow(WorkflowBase):
         options = self.input_filetype, self.input_blocksize, self.input_file_extensions, self.input_kwargs
         source = DedupInput(who, path, *options)
         run_dir = Path(self.run_dir or f"{self.output_path.rstrip('/')}/.gristmill")
-        done = self._pipeline(source, run_dir).run(executor, checkpoint_path=run_dir / "remove", observer=observer)
+        done = self._pipeline(source, run_dir).run(
+            executor, checkpoint_path=run_dir / "remove", observer=observer, quiet=quiet
+        )
         return WorkflowRunResult(
             "text_duplicates_removal",
             {"removal": done},
             {"num_duplicates_removed": done.dropped_total, "total_time": time.monotonic() - started},
+            str(done),
         )
 
     def _pipeline(self, source: DedupInput, run_dir: Path) -> Pipeline:

@@ -10,9 +10,10 @@ from pathlib import Path
 
 from gristmill.backends.base import BaseExecutor, Observer
 from gristmill.backends.default_executor import default_executor
+from gristmill.backends.watching import Watching
 from gristmill.engine.plan import AnyStage, AnyTask
 from gristmill.errors import ConfigError
-from gristmill.pipeline.workflow import WorkflowBase, WorkflowRunResult
+from gristmill.pipeline.workflow import WorkflowBase, WorkflowRunResult, errors_of
 from gristmill.stages.deduplication.keep_policy import KeepPolicy
 from gristmill.workflows.deduplication.ignored_options import warn_ignored
 
@@ -71,11 +72,17 @@ class ExactDeduplicationWorkflow(WorkflowBase):
         executor: BaseExecutor | None = None,
         *,
         observer: Observer | None = None,
+        quiet: bool = False,
     ) -> WorkflowRunResult:
         """Find the duplicates, write their list, and unless told otherwise write the documents that stay."""
         started = time.monotonic()
-        with (executor or default_executor()).kept_ready(IMPORTS) as ready:
-            result = self._run(initial_tasks, ready, observer, started)
+        executor = executor or default_executor()
+        with (
+            Watching("exact_deduplication", executor, quiet=quiet, observer=observer) as watching,
+            executor.kept_ready(IMPORTS) as ready,
+        ):
+            result = self._run(initial_tasks, ready, watching.observer, started)
+            watching.tell(result)
         result.add_metadata("total_time", time.monotonic() - started)
         return result
 
@@ -106,9 +113,10 @@ class ExactDeduplicationWorkflow(WorkflowBase):
             found = ExactSearch(job, settings, index.files(run_dir)).run()
             ledger = run_dir / "identify" / "segment-1" / "ledger.jsonl"
             findings = Findings(found, self.text_field, ledger, self.alarm_share, texts_are_equal=not self.normalize)
-            result = WorkflowRunResult("exact_deduplication", metadata=findings.write(job))
+            result = findings.write(job, "exact_deduplication")
             result.add_metadata("identification_time", time.monotonic() - started)
             if self.perform_removal:
                 remove_found(job, findings, result, self.write_kwargs)
                 index.add(job, for_index)
+            result.errors = errors_of(job.done)
         return result

@@ -9,7 +9,7 @@ from gristmill.pipeline.workflow import WorkflowRunResult
 from gristmill.storage.atomic_write import write_file
 from gristmill.workflows.deduplication.dedup_job import DedupJob
 from gristmill.workflows.deduplication.duplicates_table import Duplicates, write_duplicates
-from gristmill.workflows.deduplication.report import make_report
+from gristmill.workflows.deduplication.report import describe, make_report
 
 REPORT_NAME = "report.json"
 
@@ -25,7 +25,7 @@ class Findings:
     near_misses: Sequence[tuple[int, int, float]] = ()  # documents that stay, what they are like, how similar
     texts_are_equal: bool = False
 
-    def write(self, job: DedupJob) -> dict[str, object]:
+    def write(self, job: DedupJob, workflow: str) -> WorkflowRunResult:
         """Write the list and the report; return what a workflow's result says about them."""
         table = self.duplicates.to_table(job.source)
         path = write_duplicates(table, job.output_path)
@@ -41,13 +41,16 @@ class Findings:
         )
         report_path = Path(job.output_path) / REPORT_NAME
         write_file(str(report_path), [json.dumps(report, indent=1, ensure_ascii=False).encode()])
-        return {
+        metadata = {
             "num_documents": report["documents"],
             "num_duplicates": len(self.duplicates),
             "duplicates_path": path,
             "report_path": str(report_path),
             "alarms": report["alarms"],
         }
+        places = f"duplicates   {path}\nreport       {report_path}"
+        summary = f"{describe(report, alarm_share=self.alarm_share)}\n\n{places}"
+        return WorkflowRunResult(workflow, metadata=metadata, summary=summary)
 
 
 def remove_found(

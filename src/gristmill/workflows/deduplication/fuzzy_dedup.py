@@ -11,10 +11,12 @@ from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 
 from gristmill.backends.base import BaseExecutor, Observer
+from gristmill.backends.default_executor import default_executor
+from gristmill.backends.watching import Watching
 from gristmill.engine.plan import AnyStage, AnyTask
 from gristmill.errors import ConfigError, nearest
 from gristmill.kernels.dedup.banding import DEFAULT_ROWS, Banding, choose_bands
-from gristmill.pipeline.workflow import WorkflowBase, WorkflowRunResult
+from gristmill.pipeline.workflow import WorkflowBase, WorkflowRunResult, errors_of
 from gristmill.stages.deduplication.fuzzy.shingling import Shingling
 from gristmill.stages.deduplication.keep_policy import KeepPolicy
 from gristmill.workflows.deduplication.dataset_index import DatasetIndex
@@ -120,8 +122,18 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
         executor: BaseExecutor | None = None,
         *,
         observer: Observer | None = None,
+        quiet: bool = False,
     ) -> WorkflowRunResult:
         """Find the duplicates, write their list, and unless told otherwise write the documents that stay."""
+        executor = executor or default_executor()
+        with Watching("fuzzy_deduplication", executor, quiet=quiet, observer=observer) as watching:
+            result = self._run(initial_tasks, executor, watching.observer)
+            watching.tell(result)
+        return result
+
+    def _run(
+        self, initial_tasks: Sequence[AnyTask] | None, executor: BaseExecutor, observer: Observer | None
+    ) -> WorkflowRunResult:
         started = time.monotonic()
         log.info(self.curve())
         run_dir = Path(self.cache_path or f"{self.output_path}/.gristmill") / "fuzzy"
@@ -133,12 +145,13 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
                 log.warning(warning)
             ledger = run_dir / "sketch-run" / "ledger.jsonl"
             findings = Findings(found.duplicates, self.text_field, ledger, self.alarm_share, found.near_misses)
-            result = WorkflowRunResult("fuzzy_deduplication", metadata=findings.write(job))
+            result = findings.write(job, "fuzzy_deduplication")
             result.extend_metadata(self._about(found))
             result.add_metadata("identification_time", time.monotonic() - started)
             if self.perform_removal:
                 remove_found(job, findings, result, self.write_kwargs)
                 index.add(job, self._for_index)
+            result.errors = errors_of(job.done)
         result.add_metadata("total_time", time.monotonic() - started)
         return result
 

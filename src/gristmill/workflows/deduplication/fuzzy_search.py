@@ -42,6 +42,8 @@ from gristmill.workflows.deduplication.index_rows import write_index_rows
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from gristmill.engine.plan import AnyTask
+
 PARTITION_BYTES = 32 * 1024**2  # of shingle sets and keys
 SHOWN_BUCKETS = 5
 
@@ -124,8 +126,8 @@ class FuzzySearch:
             s = self.settings
             stage = ClusterSketches(str(directory), s.banding, len(self.index_files), by_order=s.keep.kind == "first")
             pipeline = Pipeline("fuzzy_cluster", stages=[stage])  # type: ignore[list-item]  # stages are invariant
-            task = FileGroupTask("sketches", [*self.index_files, *files])
-            pipeline.run(self.job.executor, [task], observer=self.job.observer)  # type: ignore[list-item]  # tasks too
+            tasks: list[AnyTask] = [FileGroupTask("sketches", [*self.index_files, *files])]  # type: ignore[list-item]
+            pipeline.run(self.job.executor, tasks, observer=self.job.observer, quiet=True)
         return Clusters.load(directory)
 
     def _verify(self, clusters: Clusters) -> pa.Table:

@@ -8,9 +8,11 @@ from pathlib import Path
 import numpy as np
 
 from gristmill.backends.base import BaseExecutor, Observer
+from gristmill.backends.default_executor import default_executor
 from gristmill.backends.run_result import RunResult
+from gristmill.backends.watching import Watching
 from gristmill.errors import ConfigError
-from gristmill.pipeline.workflow import WorkflowBase, WorkflowRunResult
+from gristmill.pipeline.workflow import WorkflowBase, WorkflowRunResult, errors_of
 from gristmill.stages.deduplication.exact.find_duplicates import FindDuplicates
 from gristmill.stages.deduplication.exact.hash_parts import SEPARATORS, HashParts, RemoveParts, Unit, write_parts
 from gristmill.stages.deduplication.row_files import read_column
@@ -53,21 +55,34 @@ class PartDeduplicationWorkflow(WorkflowBase):
         if self.min_count < 2:
             raise ConfigError(f"PartDeduplicationWorkflow: expected min_count ≥ 2; got {self.min_count!r}")
 
-    def run(self, executor: BaseExecutor | None = None, *, observer: Observer | None = None) -> WorkflowRunResult:
+    def run(
+        self, executor: BaseExecutor | None = None, *, observer: Observer | None = None, quiet: bool = False
+    ) -> WorkflowRunResult:
         """Find what repeats, then write the documents without it."""
+        executor = executor or default_executor()
+        with Watching("part_deduplication", executor, quiet=quiet, observer=observer) as watching:
+            result = self._run(executor, watching.observer)
+            watching.tell(result)
+        return result
+
+    def _run(self, executor: BaseExecutor, observer: Observer | None) -> WorkflowRunResult:
         started = time.monotonic()
         path = self.input_path if isinstance(self.input_path, str) else [str(path) for path in self.input_path]
         who = type(self).__name__
         source = DedupInput(who, path, self.input_filetype, self.input_blocksize, None, self.read_kwargs)
         run_dir = Path(self.output_path) / ".gristmill" / f"{self.unit}s"
         with open_job(source, self.output_path, run_dir, executor, observer, fresh=self.fresh) as job:
-            num_parts, done = self._run(job)
+            num_parts, done = self._find_and_remove(job)
         numbers = {"num_parts_removed": num_parts, "num_documents": done.read, "num_kept": done.written}
         return WorkflowRunResult(
-            "part_deduplication", {"removal": done}, {**numbers, "total_time": time.monotonic() - started}
+            "part_deduplication",
+            {"removal": done},
+            {**numbers, "total_time": time.monotonic() - started},
+            f"{num_parts:,} {self.unit}s taken out, {done.written:,} of {done.read:,} documents left",
+            errors_of(job.done),
         )
 
-    def _run(self, job: DedupJob) -> tuple[int, RunResult]:
+    def _find_and_remove(self, job: DedupJob) -> tuple[int, RunResult]:
         source, run_dir = job.source, job.run_dir
         stages = [
             source.reader([self.text_field]),

@@ -13,10 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gristmill.backends.base import BaseExecutor, Observer
+from gristmill.backends.default_executor import default_executor
+from gristmill.backends.watching import Watching
 from gristmill.errors import ConfigError
 from gristmill.kernels.arrow_arrays import from_numbers, to_numbers
 from gristmill.kernels.kmeans import fit
-from gristmill.pipeline.workflow import WorkflowBase, WorkflowRunResult
+from gristmill.pipeline.workflow import WorkflowBase, WorkflowRunResult, errors_of
 from gristmill.stages.deduplication.array_files import write_array
 from gristmill.stages.deduplication.embeddings.extract_embeddings import ExtractEmbeddings, to_matrix
 from gristmill.stages.deduplication.embeddings.find_semantic_duplicates import (
@@ -103,20 +105,28 @@ class SemanticDeduplicationWorkflow(WorkflowBase):
         *,
         executor: BaseExecutor | None = None,
         observer: Observer | None = None,
+        quiet: bool = False,
     ) -> WorkflowRunResult:
         """Find the duplicates, write their list, and unless told otherwise write the documents that stay."""
+        chosen = executor or pairwise_executor or kmeans_executor or default_executor()
+        with Watching("semantic_deduplication", chosen, quiet=quiet, observer=observer) as watching:
+            result = self._run(chosen, watching.observer)
+            watching.tell(result)
+        return result
+
+    def _run(self, executor: BaseExecutor, observer: Observer | None) -> WorkflowRunResult:
         started = time.monotonic()
-        chosen = executor or pairwise_executor or kmeans_executor
         run_dir = Path(self.cache_path or f"{self.output_path}/.gristmill") / "semantic"
         path = self.input_path if isinstance(self.input_path, str) else [str(path) for path in self.input_path]
         extensions, options = self.input_file_extensions, self.read_kwargs
         source = DedupInput(type(self).__name__, path, self.input_filetype, None, extensions, options)
-        with open_job(source, self.output_path, run_dir, chosen, observer, fresh=self.clear_output) as job:
+        with open_job(source, self.output_path, run_dir, executor, observer, fresh=self.clear_output) as job:
             ledger = run_dir / "extract-run" / "ledger.jsonl"
             findings = Findings(self._search(job), self.text_field, ledger, self.alarm_share)
-            result = WorkflowRunResult("semantic_deduplication", metadata=findings.write(job))
+            result = findings.write(job, "semantic_deduplication")
             if self.perform_removal:
                 remove_found(job, findings, result)
+            result.errors = errors_of(job.done)
         result.add_metadata("total_time", time.monotonic() - started)
         return result
 

@@ -1,0 +1,48 @@
+"""`Watching`: what a call of `Pipeline.run`, or of a workflow, shows to whoever started it.
+
+Progress in a terminal, a notebook or a log; warnings at once; the summary at the end: what the command line shows. With
+an observer of the caller's own there is no display, but warnings and summary stay. `quiet` leaves out all of it. All of
+it goes to standard error: standard output is the program's.
+"""
+
+from dataclasses import replace
+from types import TracebackType
+
+from gristmill.backends.base import BaseExecutor, Observer
+from gristmill.backends.run_result import RunResult
+from gristmill.metrics.progress import Progress
+from gristmill.metrics.screens import IN_A_PROGRAM
+
+
+class Watching:
+    """One call. Give `observer` to the run, and `tell` what came of it."""
+
+    def __init__(self, name: str, executor: BaseExecutor, *, quiet: bool, observer: Observer | None) -> None:
+        self._name = name
+        self.observer = observer
+        self._progress: Progress | None = None
+        if not quiet:
+            interval = executor.progress_interval
+            pace = replace(IN_A_PROGRAM, line_s=interval, first_line_s=min(interval, IN_A_PROGRAM.first_line_s))
+            self._progress = Progress(pace=pace, shows=executor.show_progress, instead=observer)
+            self.observer = self._progress
+
+    def __enter__(self) -> "Watching":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._progress is not None:
+            self._progress.close()
+        result = getattr(error, "result", None)  # a run that stopped at a limit has books too
+        if isinstance(result, RunResult):
+            self.tell(result)
+
+    def tell(self, result: object) -> None:
+        """Say what nobody has heard yet, and the summary: what `print` would show of the result."""
+        if self._progress is not None:
+            self._progress.close()
+            messages = result.messages if isinstance(result, RunResult) else []
+            news = [message for message in messages if message not in self._progress.messages]
+            self._progress.say("\n".join([*news, f"{self._name}:", str(result)]))
