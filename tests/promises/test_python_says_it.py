@@ -77,7 +77,7 @@ def test_a_script_ends_with_the_summary_on_standard_error(work):
 
     assert "demo:\n        6  documents read" in err
     assert "1 in no_threes: ValueError: cannot take 'text 3'\n" in err
-    assert "for example document d3 in raw/a.jsonl" in err
+    assert f"for example document d3 in {work}/raw/a.jsonl" in err
     assert out in err, "print(result) is that summary"
 
 

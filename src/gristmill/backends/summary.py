@@ -71,6 +71,9 @@ def too_many_quarantined(result: "RunResult", limit: "QuarantineLimit") -> str:
     if isinstance(limit.most, float):
         expected += " of the documents read"
         got += f" ({share(result.quarantined, result.read)})"
+    if result.lost_parts:
+        parts = f"{result.lost_parts:,} part{'s' * (result.lost_parts != 1)} of files"
+        got += f" and {parts} ({size(result.lost_bytes)}) that could not be read"
     cause = commonest(result.errors)
     reason = f", {cause}" if cause else ""
     where = f"; see {_directories(result.quarantine_files)}" if result.quarantine_files else ""

@@ -4,6 +4,7 @@ import pytest
 
 from gristmill.backends.run_result import RunResult
 from gristmill.backends.summary import MOST_ERRORS, error_lines, summarise, too_many_quarantined
+from gristmill.engine.policies.quarantine_limit import QuarantineLimit
 from gristmill.metrics.error_counts import ErrorCount, ErrorExample
 from gristmill.metrics.stage_counts import StageCounts
 
@@ -119,16 +120,25 @@ def test_an_error_text_of_many_lines_is_one_line():
 def test_a_limit_is_answered_in_the_units_it_was_given_in(limit, words):
     books = result([bad(10, document_id="d3")], read=StageCounts(read=200, quarantined=10))
 
-    assert too_many_quarantined(books, limit) == (
+    assert too_many_quarantined(books, QuarantineLimit(limit)) == (
         f"{words}, most often in stage parse: ValueError: no (for example document d3). "
         "What is good is committed; see run/quarantine"
+    )
+
+
+def test_a_limit_passed_by_what_cannot_be_read_says_so():
+    books = RunResult([], {"reader": StageCounts(read=5000, lost_parts=2, lost_bytes=3_000_000)})
+
+    assert too_many_quarantined(books, QuarantineLimit(0.1)) == (
+        "expected at most 10 % of the documents read in quarantine; got 0 of 5,000 read (0 %) and 2 parts of files "
+        "(3.00 MB) that could not be read. What is good is committed"
     )
 
 
 def test_a_run_in_a_temporary_directory_is_not_said_to_have_one():
     books = RunResult([], {"read": StageCounts(read=2, quarantined=2)}, errors=[bad(2)])
 
-    assert "None" not in too_many_quarantined(books, 1)
+    assert "None" not in too_many_quarantined(books, QuarantineLimit(1))
     assert "run   " not in str(books)
 
 

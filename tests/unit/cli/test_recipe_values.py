@@ -4,6 +4,7 @@ import pytest
 
 from gristmill.cli.recipe_values import recipe_values
 from gristmill.cli.run import default_run_dir, parse_limit
+from gristmill.engine.policies.quarantine_limit import DEFAULT_LIMIT, QuarantineLimit
 from gristmill.errors import ConfigError
 
 
@@ -25,13 +26,17 @@ def test_a_setting_without_name_or_value_is_refused(setting):
         recipe_values([], None, [setting])
 
 
-@pytest.mark.parametrize(("text", "limit"), [(None, None), ("0", 0), ("100", 100), ("0.5", 0.5), ("1%", 0.01)])
+@pytest.mark.parametrize(("text", "limit"), [("0", 0), ("100", 100), ("0.5", 0.5), ("1%", 0.01)])
 def test_a_limit_is_a_number_or_a_share(text, limit):
-    assert parse_limit(text) == limit
+    assert parse_limit(text) == QuarantineLimit(limit)
+
+
+def test_without_a_limit_the_default_holds():
+    assert parse_limit(None) == DEFAULT_LIMIT
 
 
 def test_a_number_of_documents_stays_an_integer_and_a_share_a_float():
-    assert [type(parse_limit(text)) for text in ("1", "1.0")] == [int, float]
+    assert [type(parse_limit(text).most) for text in ("1", "1.0")] == [int, float]
 
 
 @pytest.mark.parametrize("text", ["-1", "many", "1.5", "200%", "nan", "0.0"])
