@@ -7,13 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gristmill.cli.options import AllowModules, Debug, RecipeArgument
-from gristmill.errors import ConfigError, nearest
+from gristmill.cli.options import AllowModules, Debug, Inputs, MemoryLimit, RecipeArgument, Workers
+from gristmill.errors import ConfigError, RunFailed, nearest
 
 if TYPE_CHECKING:
-    from gristmill.workflows.thresholds import Difference, Outcome, Rule
+    from gristmill.backends.base import BaseExecutor
+    from gristmill.backends.run_result import RunResult
+    from gristmill.config.recipe import Recipe
+    from gristmill.pipeline import Pipeline
+    from gristmill.workflows.thresholds import Difference, Outcome, Rule, Scored
 
-PLACE = "."  # `build` wants paths for reader and writer; nothing is read or written there
+PLACE = "."  # `build` wants a path for the writer; nothing is written there
 
 
 def rethreshold(
@@ -27,31 +31,76 @@ def rethreshold(
         str | None, typer.Option(metavar="RECIPE", help="Say where another recipe decides otherwise.")
     ] = None,
     output: Annotated[
-        str | None, typer.Option("--output", "-o", metavar="DIR", help="Write what is kept, as JSONL.")
+        str | None, typer.Option("--output", "-o", metavar="DIR", help="Run the recipe with these thresholds.")
     ] = None,
+    inputs: Inputs = None,
+    workers: Workers = None,
+    memory_limit: MemoryLimit = None,
     allow_module: AllowModules = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as one line of JSON.")] = False,
     debug: Debug = False,
 ) -> None:
     """Apply a recipe's thresholds, or others, to scores; count what each rule would drop."""
-    from gristmill.workflows.thresholds import apply_rules, kept_pipeline
+    from gristmill.cli.choose_executor import choose_executor
+    from gristmill.config.shipped import find_recipe
+    from gristmill.workflows.thresholds import Scored, apply_rules, rules_of, with_rules
 
-    rules = _changed(_rules(recipe, allow_module or []), thresholds or [])
-    others = None if against is None else _rules(against, allow_module or [])
+    known, found, allowed = Scored.read(scored), find_recipe(recipe), allow_module or []
+    values = _values(found, known, inputs, output)
+    pipeline = found.build(values, allow_modules=allowed)
+    known.check_serves(pipeline)
+    rules = _changed(rules_of(pipeline), thresholds or [])
+    others = None if against is None else _rules_of_other(against, known, inputs, allowed)
     outcome = apply_rules(scored, rules, against=others)
+    document: dict[str, object] = asdict(outcome)
     if output is not None:
-        kept_pipeline(scored, rules, output).run(checkpoint_path=f"{output.rstrip('/')}/.gristmill")
+        executor = choose_executor(found, values, workers=workers, memory_limit=memory_limit, allow_modules=allowed)
+        document["run"] = _run(with_rules(pipeline, rules), known, outcome, output, executor).to_json()
     here = f"{recipe} as changed" if thresholds else recipe
-    typer.echo(json.dumps(asdict(outcome), ensure_ascii=False) if as_json else _words(outcome, here, against))
+    typer.echo(json.dumps(document, ensure_ascii=False) if as_json else _words(outcome, here, against))
 
 
-def _rules(recipe: str, allow_modules: Sequence[str]) -> "list[Rule]":
+def _values(found: "Recipe", known: "Scored", inputs: list[str] | None, output: str | None) -> dict[str, object]:
+    """The values of the variables a recipe has, as they were when it was scored."""
+    from gristmill.cli.recipe_values import recipe_values
+    from gristmill.secrets import HIDDEN
+
+    given = {**known.values, **recipe_values(inputs or [], output or PLACE, [])}
+    values = {name: value for name, value in given.items() if name in found.variable_names()}
+    for name, value in values.items():
+        if value == HIDDEN:
+            more = ": give it again with --input" if name == "input" else ""
+            raise ConfigError(f"rethreshold: expected {name!r}, which held a secret and was not written down{more}")
+    return values
+
+
+def _rules_of_other(
+    recipe: str, known: "Scored", inputs: list[str] | None, allow_modules: Sequence[str]
+) -> "list[Rule]":
     from gristmill.config.shipped import find_recipe
     from gristmill.workflows.thresholds import rules_of
 
     found = find_recipe(recipe)
-    values = dict.fromkeys(found.variable_names() - set(found.variables or {}), PLACE)
-    return rules_of(found.build(values, allow_modules=allow_modules))
+    pipeline = found.build(_values(found, known, inputs, None), allow_modules=allow_modules)
+    known.check_serves(pipeline)
+    return rules_of(pipeline)
+
+
+def _run(
+    pipeline: "Pipeline", known: "Scored", outcome: "Outcome", output: str, executor: "BaseExecutor"
+) -> "RunResult":
+    """Run the recipe with the thresholds: only that gives the bytes and books a run gives."""
+    from gristmill.cli.run import default_run_dir
+
+    known.check_inputs(pipeline.plan(executor).inputs, who=pipeline.name)
+    result = pipeline.run(executor, checkpoint_path=default_run_dir(output))
+    expected = {**known.dropped, **outcome.dropped()}
+    if result.dropped != expected:
+        raise RunFailed(
+            f"{pipeline.name}: expected the run to drop what its scores told, {expected}; it dropped {result.dropped}. "
+            "A filter does not give the same score for the same text every time"
+        )
+    return result
 
 
 def _changed(rules: "list[Rule]", thresholds: Sequence[str]) -> "list[Rule]":

@@ -40,17 +40,20 @@ def score(
     from gristmill.cli.choose_executor import choose_executor
     from gristmill.cli.run import default_run_dir
     from gristmill.metrics.progress import Progress
-    from gristmill.workflows.thresholds import score_pipeline
+    from gristmill.workflows.thresholds import forget, noted, score_pipeline
 
+    allowed = allow_module or []
     values = recipe_values(inputs or [], output, settings or [])
-    pipeline = score_pipeline(found.build(values, allow_modules=allow_module or []), output)
-    executor = choose_executor(
-        found, values, workers=workers, memory_limit=memory_limit, allow_modules=allow_module or []
-    )
+    recipe_pipeline = found.build(values, allow_modules=allowed)
+    pipeline = score_pipeline(recipe_pipeline, output)
+    executor = choose_executor(found, values, workers=workers, memory_limit=memory_limit, allow_modules=allowed)
+    listed = pipeline.plan(executor).inputs
+    forget(output)
     with Progress(quiet=quiet) as progress:
         result = pipeline.run(
             executor=executor, checkpoint_path=default_run_dir(output), fresh=fresh, observer=progress, quiet=True
         )
+    noted(recipe_pipeline, result, listed, values).write(output)
     if not quiet:
         told = f"{result.written:,} documents scored. Try thresholds: gristmill rethreshold {recipe} {output}"
         typer.echo(told, err=True)

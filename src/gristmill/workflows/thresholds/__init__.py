@@ -2,15 +2,19 @@
 
 from gristmill.workflows.thresholds.compare import Difference, Outcome, RuleOutcome, apply_rules
 from gristmill.workflows.thresholds.rule import Rule, rules_of
-from gristmill.workflows.thresholds.score import kept_pipeline, score_pipeline
+from gristmill.workflows.thresholds.score import score_pipeline, with_rules
+from gristmill.workflows.thresholds.scored import Scored, forget, noted
 
 __all__ = [
     "Difference",
     "Outcome",
     "Rule",
     "RuleOutcome",
+    "Scored",
     "apply_rules",
-    "kept_pipeline",
+    "forget",
+    "noted",
     "rules_of",
     "score_pipeline",
+    "with_rules",
 ]

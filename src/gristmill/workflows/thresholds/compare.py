@@ -11,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from gristmill.errors import ConfigError, nearest
+from gristmill.stages.text.filters.per_document import NULL_TEXT
 from gristmill.stages.text.filters.score_columns import read_scores, score_fields
 from gristmill.storage.file_system import StorageOptions
 from gristmill.storage.open_read import open_stream
@@ -25,13 +26,19 @@ Mask = NDArray[np.bool_]
 
 @dataclass
 class RuleOutcome:
-    """What one rule does: documents it refuses, those no rule before it refused, those no other rule refuses."""
+    """What one rule does: documents it refuses, those no rule before it refused, those no other rule refuses.
+
+    `without_text` are those of `refused_first` that have none: in a run the reason of these is null_text.
+    """
 
     name: str
     threshold: str
+    stage: str = ""
+    reason: str = ""
     refused: int = 0
     refused_first: int = 0
     refused_alone: int = 0
+    without_text: int = 0
 
 
 @dataclass
@@ -55,6 +62,19 @@ class Outcome:
     kept: int = 0
     difference: Difference | None = None
 
+    def dropped(self) -> dict[str, dict[str, int]]:
+        """Return what a run with these thresholds has in its books: stage -> reason -> documents dropped."""
+        books: dict[str, dict[str, int]] = {}
+        for rule in self.rules:
+            for reason, number in (
+                (rule.reason, rule.refused_first - rule.without_text),
+                (NULL_TEXT, rule.without_text),
+            ):
+                if number:
+                    reasons = books.setdefault(rule.stage, {})
+                    reasons[reason] = reasons.get(reason, 0) + number
+        return books
+
 
 def apply_rules(
     scored: str | Sequence[str],
@@ -64,12 +84,12 @@ def apply_rules(
     storage_options: StorageOptions | None = None,
 ) -> Outcome:
     """Apply rules to the scores below `scored` (what `score_pipeline` wrote), and to compare, other ones too."""
-    outcome = Outcome([RuleOutcome(rule.name, rule.threshold) for rule in rules])
+    outcome = Outcome([RuleOutcome(rule.name, rule.threshold, rule.stage, rule.judge.name) for rule in rules])
     if against is not None:
         outcome.difference = Difference()
     for table in _scores(scored, [*rules, *(against or ())], storage_options):
         refused = _refused(table, rules)
-        _count(outcome, refused)
+        _count(outcome, refused, [_is_noted(table, rule.null_column) for rule in rules])
         if against is not None and outcome.difference is not None:
             _compare(outcome.difference, table, (rules, refused), (against, _refused(table, against)))
     return outcome
@@ -91,8 +111,8 @@ def _scores(
                         f"{status.path}: expected the column {column!r}, which `gristmill score` writes for a recipe "
                         f"with that rule; got none{nearest(column, there)}"
                     )
-            ids = ["id"] if "id" in there else []
-            for batch in file.iter_batches(BATCH_ROWS, columns=[*ids, *wanted]):
+            beside = {"id", *(rule.null_column for rule in rules)} & set(there)
+            for batch in file.iter_batches(BATCH_ROWS, columns=[*beside, *wanted]):
                 yield pa.Table.from_batches([batch])
 
 
@@ -108,18 +128,27 @@ def _first(refused: Sequence[Mask], rows: int) -> NDArray[np.int64]:
     return first
 
 
-def _count(outcome: Outcome, refused: Sequence[Mask]) -> None:
+def _is_noted(table: pa.Table, column: str) -> Mask:
+    """The rows where a column of truth values says so; none where it is not there."""
+    if column not in table.column_names:
+        return np.zeros(len(table), np.bool_)
+    noted: Mask = table.column(column).to_numpy().astype(np.bool_)
+    return noted
+
+
+def _count(outcome: Outcome, refused: Sequence[Mask], without_text: Sequence[Mask]) -> None:
     rows = len(refused[0])
     times = np.zeros(rows, np.int64)
     for mask in refused:
         times += mask
-    firsts = np.bincount(_first(refused, rows), minlength=len(refused) + 1)
+    first = _first(refused, rows)
     outcome.documents += rows
-    outcome.kept += int(firsts[-1])
-    for rule, mask, first in zip(outcome.rules, refused, firsts[:-1], strict=True):
+    outcome.kept += int((first == len(refused)).sum())
+    for number, (rule, mask) in enumerate(zip(outcome.rules, refused, strict=True)):
         rule.refused += int(mask.sum())
-        rule.refused_first += int(first)
+        rule.refused_first += int((first == number).sum())
         rule.refused_alone += int((mask & (times == 1)).sum())
+        rule.without_text += int(((first == number) & without_text[number]).sum())
 
 
 def _compare(

@@ -1,7 +1,8 @@
 """`Rule`: one filter of a pipeline, apart from the texts it measures. Its decision needs the score alone."""
 
 import dataclasses
-from collections.abc import Sequence
+import types
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,27 +11,40 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from gristmill.errors import ConfigError, nearest
+from gristmill.kernels.arrow_arrays import is_null
 from gristmill.pipeline import Pipeline
-from gristmill.stages.text.filters import DocumentFilter, ScoreFilter
+from gristmill.pipeline.compile import decompose, unique_names
+from gristmill.stages.text.filters import DocumentFilter, Score, ScoreFilter
+from gristmill.stages.text.filters.per_document import keep_scores
+from gristmill.stages.text.modifiers import Modify
+from gristmill.stages.text.modules import AddId
 
 THRESHOLD_PREFIXES = ("min_", "max_", "stop_at_")  # parameters that say what is kept, and not how it is measured
+MEASURING = ("score_document", "score_documents", "score_counts", "statistics")
 
 AnyFilter = DocumentFilter[object]
 
 
 @dataclass(frozen=True)
 class Rule:
-    """A filter, the column it reads, and whether it keeps what it would otherwise drop."""
+    """A filter, the column it reads, and whether it keeps what it would otherwise drop.
+
+    `stage` is the name of its stage in a run. `changes` counts the stages before it that may have changed texts since
+    the first filter: what is measured behind a change is another measure.
+    """
 
     judge: AnyFilter
     text_field: str = "text"
     invert: bool = False
+    stage: str = ""
+    changes: int = 0
 
     @cached_property
     def name(self) -> str:
         """What tells the measure from others: the filter's name and the parameters it is measured with."""
         field = "" if self.text_field == "text" else f"{self.text_field}_"
-        return field + "_".join([self.judge.name, *self._measured_with()])
+        behind = f"_{self.changes + 1}" if self.changes else ""
+        return field + "_".join([self.judge.name, *self._measured_with()]) + behind
 
     @property
     def column(self) -> str:
@@ -38,28 +52,37 @@ class Rule:
         return f"score_{self.name}"
 
     @property
+    def null_column(self) -> str:
+        """Where it is noted which documents had no text."""
+        return f"no_{self.text_field}" + (f"_{self.changes + 1}" if self.changes else "")
+
+    @property
+    def measure(self) -> AnyFilter:
+        """What gives scores that serve every threshold."""
+        return self.judge.for_any_threshold()
+
+    @property
     def threshold(self) -> str:
         """What a kept document meets."""
         return self.judge.describe_threshold(invert=self.invert) or "as the filter decides"
 
     def keep(self, scores: pa.ChunkedArray) -> NDArray[np.bool_]:
-        """Return true for the documents to keep. A missing score keeps nothing."""
+        """Return true for the documents to keep, as the filter decides in a run. A missing score keeps nothing."""
         judge = self.judge
-        if type(judge).keep_document is DocumentFilter.keep_document and not pa.types.is_struct(scores.type):
-            low, high = judge.bounds()
-            values = scores.to_numpy()  # a null is NaN here, which no bound holds
-            inside = np.isfinite(values) if values.dtype.kind == "f" else np.ones(len(values), np.bool_)
-            inside &= values >= low if low is not None else True
-            inside &= values <= high if high is not None else True
-            return ~inside & np.isfinite(values) if self.invert else inside
-        kept = [score is not None and bool(judge.keep_document(score)) != self.invert for score in scores.to_pylist()]
-        return np.array(kept, np.bool_)
+        low, high = judge.bounds()
+        by_bounds = type(judge).keep_document is DocumentFilter.keep_document and (low, high) != (None, None)
+        if not by_bounds or pa.types.is_nested(scores.type):
+            return keep_scores(judge, scores, invert=self.invert)
+        values = scores.to_numpy()
+        kept = ~is_null(scores)
+        kept &= (values >= low if low is not None else True) & (values <= high if high is not None else True)
+        return kept ^ (self.invert & ~is_null(scores))
 
     def with_parameter(self, name: str, value: object) -> "Rule":
         """Return the rule with another threshold."""
         who = f"rule {self.name}"
         known = _parameters(self.judge)
-        thresholds = [known_name for known_name in known if known_name.startswith(THRESHOLD_PREFIXES)]
+        thresholds = thresholds_of(self.judge)
         if name not in thresholds:
             expected = ", ".join(thresholds) or "no threshold at all"
             raise ConfigError(f"{who}: expected one of its thresholds ({expected}); got {name!r}{nearest(name, known)}")
@@ -68,32 +91,87 @@ class Rule:
         return dataclasses.replace(self, judge=dataclasses.replace(self.judge, **{name: value}))  # type: ignore[type-var]
 
     def _measured_with(self) -> list[str]:
+        thresholds = thresholds_of(self.judge)
         return [
             f"{name}{value}" if isinstance(value, int | float) else f"{name}_{value}"
             for name, (value, default) in _parameters(self.judge).items()
-            if not name.startswith(THRESHOLD_PREFIXES) and value != default
+            if name not in thresholds and value != default
         ]
 
 
-def rules_of(pipeline: Pipeline) -> list[Rule]:
-    """Return the rules of a pipeline's filters, in order.
+def thresholds_of(judge: AnyFilter) -> list[str]:
+    """Return the parameters of a filter that can be changed afterwards.
 
-    Filters must follow one another: behind a stage that changes texts, scores are those of other texts.
+    Their names say so; but a parameter that the measuring itself looks at is none, whatever it is called, unless the
+    filter has a form for any threshold.
+    """
+    names = [name for name in _parameters(judge) if name.startswith(THRESHOLD_PREFIXES)]
+    if type(judge).for_any_threshold is not DocumentFilter.for_any_threshold:
+        return names
+    used = set(_names_used_in_measuring(type(judge)))
+    return [name for name in names if name not in used]
+
+
+def rules_of(pipeline: Pipeline) -> list[Rule]:
+    """Return the rules of a pipeline's filters, in order, or refuse a pipeline whose counts scores cannot give.
+
+    Behind the first filter only stages may stand that take every document by itself and drop none: what they do is
+    then the same whether or not the documents before were dropped.
     """
     stages = pipeline.stages
     places = [place for place, stage in enumerate(stages) if isinstance(stage, ScoreFilter)]
     if not places:
-        raise ConfigError(f"{pipeline.name}: expected at least one ScoreFilter; got {_names(stages)}")
-    between = [stage for stage in stages[places[0] : places[-1]] if not isinstance(stage, ScoreFilter)]
-    if between:
-        raise ConfigError(f"{pipeline.name}: expected nothing but ScoreFilter between filters; got {_names(between)}")
-    filters = [stage for stage in stages if isinstance(stage, ScoreFilter)]
-    return [
-        Rule(step.judge.for_any_threshold(), step.reads, step.invert)
-        for stage in filters
-        for step in stage.steps()
-        if isinstance(step.judge, DocumentFilter)
-    ]
+        raise ConfigError(
+            f"{pipeline.name}: expected at least one ScoreFilter, whose scores can be kept; got {_names(stages)}"
+        )
+    names = _stage_names(pipeline)
+    rules: list[Rule] = []
+    changes = 0
+    for place, stage in enumerate(stages[places[0] :], start=places[0]):
+        if isinstance(stage, ScoreFilter) and type(stage).process is ScoreFilter.process:
+            rules += [
+                Rule(step.judge, step.reads, step.invert, names[place], changes)
+                for step in stage.steps()
+                if isinstance(step.judge, DocumentFilter)
+            ]
+        else:
+            _check_takes_documents_singly(pipeline, place, last_filter=places[-1])
+            changes += 1
+    _check_no_stage_reads_scores(pipeline, places)
+    return rules
+
+
+def _check_takes_documents_singly(pipeline: Pipeline, place: int, *, last_filter: int) -> None:
+    stage = pipeline.stages[place]
+    singly = type(stage) in (Modify, Score)
+    at_the_end = place > last_filter and (isinstance(stage, AddId) or stage.output_directory() is not None)
+    if singly or at_the_end:
+        return
+    where = "between filters" if place < last_filter else "behind the filters"
+    raise ConfigError(
+        f"{pipeline.name}: stage {stage.stage_name()} ({type(stage).__name__}) {where} prevents it: expected "
+        "ScoreFilter, Modify and Score, and a writer at the end. What any other stage does may depend on the documents "
+        "that are left, or it may drop some itself, so scores alone do not tell what a run would give"
+    )
+
+
+def _check_no_stage_reads_scores(pipeline: Pipeline, places: Sequence[int]) -> None:
+    """Scores are kept under names of their own, so a stage before the last filter would not find those it reads."""
+    for place in places:
+        added = set(pipeline.stages[place].outputs()[1])
+        for reader in pipeline.stages[place + 1 : places[-1] + 1]:
+            for name in added & set(reader.inputs()[1]):
+                raise ConfigError(
+                    f"{pipeline.name}: stage {reader.stage_name()} prevents it: it reads {name!r}, a score that may "
+                    "depend on thresholds"
+                )
+
+
+def _stage_names(pipeline: Pipeline) -> list[str]:
+    """Return the name each stage has in a run; of a composite, that of its last part."""
+    parts = [decompose([stage]) for stage in pipeline.stages]
+    names = iter(unique_names(pipeline.name, [stage for part in parts for stage in part]))
+    return [[next(names) for _ in part][-1] if part else "" for part in parts]
 
 
 def _parameters(judge: AnyFilter) -> dict[str, tuple[object, object]]:
@@ -102,5 +180,27 @@ def _parameters(judge: AnyFilter) -> dict[str, tuple[object, object]]:
     return {name: (getattr(judge, name), field.default) for name, field in fields.items() if field.init}
 
 
+def _names_used_in_measuring(kind: type) -> Iterator[str]:
+    """Yield the attributes that the methods which measure, and those they call, look at."""
+    pending = [name for name in MEASURING if hasattr(kind, name)]
+    seen: set[str] = set()
+    while pending:
+        name = pending.pop()
+        seen.add(name)
+        yield name
+        method = getattr(kind, name, None)
+        method = method.fget if isinstance(method, property) else method
+        code = getattr(method, "__code__", None)
+        if isinstance(code, types.CodeType):
+            pending += [used for used in _names_in(code) if used not in seen]
+
+
+def _names_in(code: types.CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _names_in(constant)
+
+
 def _names(stages: Sequence[object]) -> str:
-    return ", ".join(getattr(stage, "name", "") or type(stage).__name__ for stage in stages)
+    return ", ".join(f"{getattr(stage, 'name', '') or ''} ({type(stage).__name__})".strip() for stage in stages)

@@ -1,13 +1,16 @@
 """Scores, thresholds tried on them, and the documents a recipe itself would keep."""
 
 import json
+from dataclasses import dataclass, fields, is_dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.jsonl_files import contents
 
 from gristmill.backends.local import LocalExecutor
+from gristmill.config.catalog import filters as filters_by_name
 from gristmill.errors import ConfigError
 from gristmill.pipeline import Pipeline
 from gristmill.stages.text.filters import DocumentFilter, ScoreFilter
@@ -18,7 +21,8 @@ from gristmill.stages.text.filters.heuristic import (
     WordCountFilter,
 )
 from gristmill.stages.text.io import JsonlReader, JsonlWriter
-from gristmill.workflows.thresholds import Rule, apply_rules, kept_pipeline, rules_of, score_pipeline
+from gristmill.workflows.thresholds import Rule, apply_rules, rules_of, score_pipeline, with_rules
+from gristmill.workflows.thresholds.rule import THRESHOLD_PREFIXES, _names_used_in_measuring, thresholds_of
 
 TEXTS = [
     "the cat sat on the mat and that was that",
@@ -85,12 +89,22 @@ def scored(documents):
 @pytest.mark.parametrize("least", [1, 3, 11])
 def test_thresholds_on_scores_keep_what_the_filters_keep(documents, least):
     where = scored(documents)
-    rules = rules_of(filtering(documents, documents / "unused", least))
-    run(filtering(documents, documents / "direct", least))
-    run(kept_pipeline(where, rules, str(documents / "kept")))
+    rules = rules_of(filtering(documents, documents / "unused"))
+    rules[0] = rules[0].with_parameter("min_words", least)
+    direct = run(filtering(documents, documents / "direct", least))
+    kept = run(with_rules(filtering(documents, documents / "kept"), rules))
+    outcome = apply_rules(where, rules)
 
-    assert ids(documents / "kept") == ids(documents / "direct")
-    assert apply_rules(where, rules).kept == len(ids(documents / "direct"))
+    assert contents(documents / "kept") == contents(documents / "direct")
+    assert (outcome.kept, outcome.dropped()) == (direct.written, direct.dropped) == (kept.written, kept.dropped)
+
+
+def test_a_pipeline_with_other_rules_is_the_one_that_would_have_been_written(documents):
+    rules = rules_of(filtering(documents, documents / "out"))
+    rules[0] = rules[0].with_parameter("min_words", 7)
+    changed = with_rules(filtering(documents, documents / "out"), rules).plan()
+
+    assert changed.fingerprint == filtering(documents, documents / "out", least=7).plan().fingerprint
 
 
 def test_every_rule_says_what_it_refuses_first_and_alone(documents):
@@ -145,6 +159,56 @@ def test_a_column_that_is_not_there_names_the_nearest(documents):
         apply_rules(scored(documents), [Rule(WordCountFilter(lang="de"))])
 
 
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf"), 5.0])
+@pytest.mark.parametrize("invert", [False, True])
+def test_odd_scores_are_decided_on_as_in_a_run(value, invert):
+    judge = MeanWordLengthFilter()
+    expected = bool(judge.keep_document(value)) != invert
+
+    assert Rule(judge, invert=invert).keep(pa.chunked_array([[value]])).tolist() == [expected]
+
+
+@dataclass
+class LongWords(DocumentFilter[int]):
+    min_length: int = 3
+    min_words: int = 1
+
+    def score_document(self, text):
+        return sum(self._is_long(word) for word in text.split())
+
+    def _is_long(self, word):
+        return len(word) >= self.min_length
+
+    def bounds(self):
+        return self.min_words, None
+
+
+def test_what_the_measuring_looks_at_is_no_threshold_whatever_it_is_called():
+    assert thresholds_of(LongWords()) == ["min_words"]
+    assert Rule(LongWords(5)).name == "long_words_min_length5"
+    with pytest.raises(ConfigError, match=r"expected one of its thresholds \(min_words\); got 'min_length'"):
+        Rule(LongWords()).with_parameter("min_length", 4)
+
+
+def test_the_thresholds_of_shipped_filters_are_not_looked_at_while_measuring():
+    measured = {
+        name: set(_names_used_in_measuring(kind)) for name, kind in filters_by_name().items() if is_dataclass(kind)
+    }
+    read = {
+        (name, field.name)
+        for name, kind in filters_by_name().items()
+        if name in measured
+        for field in fields(kind)
+        if field.name.startswith(THRESHOLD_PREFIXES) and field.name in measured[name]
+    }
+
+    assert read == {
+        ("HTMLBoilerplateFilter", "min_lang_content_num_chars"),  # measures only what is longer
+        ("CommonEnglishWordsFilter", "min_num_common_words"),  # has a form for any threshold
+        ("CommonEnglishWordsFilter", "stop_at_false"),
+    }
+
+
 def test_only_thresholds_can_be_changed():
     with pytest.raises(ConfigError, match="rule word_count: expected one of its thresholds"):
         Rule(WordCountFilter()).with_parameter("lang", 3)
@@ -155,7 +219,7 @@ def test_filters_behind_a_stage_that_changes_texts_are_refused(documents):
     pipeline.stages.insert(2, JsonlWriter(str(documents / "x")))
     pipeline.add_stage(ScoreFilter(WordCountFilter()).with_(name="again"))
 
-    with pytest.raises(ConfigError, match="expected nothing but ScoreFilter between filters"):
+    with pytest.raises(ConfigError, match=r"stage jsonl_writer \(JsonlWriter\) between filters prevents it"):
         rules_of(pipeline)
 
 
