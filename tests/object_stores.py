@@ -88,7 +88,7 @@ def seaweedfs_server(directory: Path, bucket="mill"):
     command += ["-ip=127.0.0.1", "-ip.bind=127.0.0.1", f"-s3.config={directory / 's3.json'}"]
     command += [f"-{name}.port={port}" for name, port in zip(names, ports[:4], strict=True)]
     command += [f"-{name}.port.grpc={port}" for name, port in zip(names, ports[4:], strict=True)]
-    command += ["-s3.port.iceberg=0", "-s3.port.lance=0", "-master.volumeSizeLimitMB=64", "-master.telemetry=false"]
+    command += ["-s3.port.iceberg=0", "-s3.port.lance=0", "-master.volumeSizeLimitMB=64", "-s3.autoCreateBucket=false"]
     with log.open("wb") as out, _ended(subprocess.Popen(command, stdout=out, stderr=out)) as process:
         store = ObjectStore(f"http://127.0.0.1:{ports[3]}", bucket)
         _until(process, log, lambda: _takes_objects(store))

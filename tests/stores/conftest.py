@@ -22,4 +22,13 @@ def store(request, monkeypatch):
     found = request.getfixturevalue(request.param)
     for name, value in found.environment.items():
         monkeypatch.setenv(name, value)
-    return found
+    _forget_clients()
+    yield found
+    _forget_clients()
+
+
+def _forget_clients():
+    """fsspec keeps its clients by their options, and these say nothing about the environment."""
+    import s3fs
+
+    s3fs.S3FileSystem.clear_instance_cache()

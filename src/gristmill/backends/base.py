@@ -13,7 +13,7 @@ from gristmill.engine.policies.quarantine_limit import DEFAULT_LIMIT, Quarantine
 from gristmill.metrics.screens import IN_A_PROGRAM
 from gristmill.metrics.snapshot import RunSnapshot
 from gristmill.stages.worker_info import NodeInfo, WorkerMetadata
-from gristmill.storage.file_system import absolute
+from gristmill.storage.file_system import absolute, is_url
 
 __all__ = ["BaseExecutor", "NodeInfo", "RunOptions", "WorkerMetadata"]
 
@@ -25,7 +25,7 @@ Observer = Callable[[RunSnapshot], None]
 class RunOptions:
     """What belongs to one run rather than to the executor."""
 
-    checkpoint_path: Path | None = None
+    checkpoint_path: Path | str | None = None  # a string only where it is a URL
     rejects_path: str | None = None
     limit: QuarantineLimit = DEFAULT_LIMIT  # of documents that may fail
     fresh: bool = False
@@ -40,8 +40,9 @@ class RunOptions:
             object.__setattr__(self, "checkpoint_path", _absolute_path(self.checkpoint_path))
 
 
-def _absolute_path(path: Path) -> Path:
-    return Path(absolute(str(path)))
+def _absolute_path(path: Path | str) -> Path | str:
+    full = absolute(str(path))
+    return full if is_url(full) else Path(full)
 
 
 class BaseExecutor:

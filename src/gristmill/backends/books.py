@@ -1,6 +1,5 @@
 """The books of a run: what is committed, here or in an earlier session, and the result made of it."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gristmill.backends.run_result import LazyTasks, RunResult
@@ -33,7 +32,7 @@ class Books:
         self.input_bytes_done += self.plan.sources[record.root].nbytes
         self.records[record.root] = record._replace(counts=())
 
-    def result(self, *, run_dir: Path | None, rejects_path: str | None) -> RunResult:
+    def result(self, *, run_dir: str | None, rejects_path: str | None) -> RunResult:
         """Return the result, tasks and files in the order of the source partitions."""
         ordered = [self.records[root] for root in sorted(self.records)]
         files = [file.final for record in ordered for file in record.files]
@@ -49,7 +48,7 @@ class Books:
             output_files=files,
             rejects_files=rejects,
             quarantine_files=[path for path in side if path not in set(rejects)],
-            run_dir=None if run_dir is None else str(run_dir),
+            run_dir=run_dir,
             resumed=self.resumed > 0,
         )
 

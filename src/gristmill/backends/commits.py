@@ -7,9 +7,10 @@ that wait are forced together, because a disk takes as long for one as for a hun
 import time
 
 from gristmill.backends.books import Books
+from gristmill.backends.publication import publish_all
 from gristmill.backends.run_directory import RunDirectory
+from gristmill.backends.store_options import OptionsOf, environment_only
 from gristmill.engine.ledger import CommitRecord
-from gristmill.storage.atomic_write import publish
 
 COMMIT_S = 0.05  # lines of this long are forced to disk together
 
@@ -17,9 +18,10 @@ COMMIT_S = 0.05  # lines of this long are forced to disk together
 class Commits:
     """The way of a finished source partition into the ledger, the books and the output directory."""
 
-    def __init__(self, books: Books, directory: RunDirectory | None) -> None:
+    def __init__(self, books: Books, directory: RunDirectory | None, options_of: OptionsOf = environment_only) -> None:
         self.books = books
         self.directory = directory  # None: a run nobody can continue keeps no ledger
+        self._options_of = directory.options_of if directory is not None else options_of
         self._waiting: list[CommitRecord] = []
         self._last = 0.0
 
@@ -40,9 +42,9 @@ class Commits:
                 return []
             self.directory.append(self._waiting)
         self._last = now
+        files = [file for record in self._waiting for file in (*record.files, *record.side_files)]
+        publish_all(files, self._options_of)
         for record in self._waiting:
-            for file in (*record.files, *record.side_files):
-                publish(file.temporary, file.final)
             self.books.add(record)
         committed = [record.root for record in self._waiting]
         self._waiting.clear()

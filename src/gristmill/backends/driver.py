@@ -17,6 +17,7 @@ from gristmill.backends.pool import Pool
 from gristmill.backends.processes.wire import BlockLost
 from gristmill.backends.run_directory import RunDirectory
 from gristmill.backends.snapshots import SnapshotMaker
+from gristmill.backends.store_options import store_options
 from gristmill.backends.telling import Telling
 from gristmill.engine import commands as c
 from gristmill.engine import events as e
@@ -58,7 +59,7 @@ class Driver:
         self.messages: list[str] = []
         self._events: list[e.Event] = []
         self._source = iter([i for i in range(len(plan.sources)) if i not in books.records])
-        self._commits = Commits(books, directory)
+        self._commits = Commits(books, directory, store_options(plan))
         self._telling = Telling(directory, observer, logging_interval)
         self._do: dict[type, Callable[..., None]] = {
             c.StartWorker: self._start_worker,

@@ -177,7 +177,7 @@ class Isolation:
             made = self._process(self._stages[index], piece, context)
             for output in made if isinstance(made, list | Iterator) else [made]:
                 if isinstance(output, FileGroupTask):
-                    SideFiles.discard(output.staged)
+                    SideFiles.discard(output.staged, self._stages[index].output_options())
         except StageRaised as raised:
             if raised.fault is not Fault.DOCUMENT:
                 raise

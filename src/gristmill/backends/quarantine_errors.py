@@ -9,7 +9,7 @@ from collections.abc import Iterable
 import msgspec
 
 from gristmill.metrics.error_counts import ErrorCount, ErrorCounts, ErrorExample, of_record
-from gristmill.storage.file_system import file_system
+from gristmill.storage.file_system import StorageOptions, file_system
 
 
 class _Record(msgspec.Struct):
@@ -39,12 +39,12 @@ _records = msgspec.json.Decoder(_Record)
 _shown = msgspec.json.Decoder(_Shown)
 
 
-def read_errors(quarantine_files: Iterable[str]) -> list[ErrorCount]:
+def read_errors(quarantine_files: Iterable[str], options: StorageOptions | None = None) -> list[ErrorCount]:
     """Count what the files hold. A line that is damaged counts as that: the books know the documents anyway."""
     counts = ErrorCounts()
     for path in quarantine_files:
         try:
-            with file_system(path).open_read(path) as lines:
+            with file_system(path, options).open_read(path) as lines:
                 for line in lines:
                     _count(counts, path, line)
         except FileNotFoundError:

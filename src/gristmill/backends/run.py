@@ -21,6 +21,7 @@ from gristmill.backends.quarantine_errors import read_errors
 from gristmill.backends.run_directory import RunDirectory
 from gristmill.backends.run_result import RunResult
 from gristmill.backends.stop_signals import StopSignals
+from gristmill.backends.store_options import can_hold_runs, store_options
 from gristmill.backends.summary import too_many_quarantined
 from gristmill.backends.worker import RunSettings
 from gristmill.engine.account import Efficiency
@@ -41,7 +42,7 @@ from gristmill.errors import (
 )
 from gristmill.metrics.error_counts import ErrorCount
 from gristmill.storage.failures import explain
-from gristmill.storage.file_system import file_system, is_url
+from gristmill.storage.file_system import StorageOptions, file_system, is_url
 
 # What a run raises, by how it ended; the other endings have books to close.
 FAILURES: dict[str, type[RunFailed]] = {"failed": RunFailed, "broken": StageBroken, "machine": MachineFailed}
@@ -78,20 +79,33 @@ class Run:
         self.books = Books(plan, {})
         self._kept_errors: list[ErrorCount] | None = None
         self.scratch: str | None = None  # a temporary directory, where the run has no other
-        self.directory = RunDirectory(
-            self._run_path(), session=self.session, forces=self.forces, root=options.segment_of
-        )
+        self.directory = self._open_directory()
         self.resumable = options.checkpoint_path is not None and not options.fresh
 
-    def _run_path(self) -> Path:
+    def _open_directory(self) -> RunDirectory:
+        path, options_of = self._run_path(), store_options(self.plan)
+        if is_url(path):
+            from gristmill.backends.store_directory import StoreDirectory
+
+            # What is on stores only needs no looking at after a restart of this machine.
+            forces = self.forces or all(map(is_url, self._outputs()))
+            return StoreDirectory(path, session=self.session, options_of=options_of, forces=forces)
+        return RunDirectory(
+            Path(path), session=self.session, forces=self.forces, root=self.options.segment_of, options_of=options_of
+        )
+
+    def _run_path(self) -> str:
         if self.options.checkpoint_path is not None:
-            return self.options.checkpoint_path
-        outputs = [path for path in self.plan.output_directories if not is_url(path)]
+            return str(self.options.checkpoint_path)
+        outputs = [path for path in self.plan.output_directories if not is_url(path) or can_hold_runs(path)]
         if outputs:
-            return Path(outputs[-1]) / ".gristmill"
+            return f"{outputs[-1].rstrip('/')}/.gristmill"
         self.keeps_directory = False
         self.scratch = tempfile.mkdtemp(prefix="gristmill-")
-        return Path(self.scratch)
+        return self.scratch
+
+    def _outputs(self) -> list[str]:
+        return [*self.plan.output_directories, *([self.options.rejects_path] if self.options.rejects_path else [])]
 
     # What a drive may ask
 
@@ -102,10 +116,11 @@ class Run:
         return RunSettings(
             self.session,
             self.options.rejects_path,
-            str(self.directory.quarantine),
+            self.directory.quarantine_path,
             self.forces,
             self.memory_limit,
             most if isinstance(most, int) else None,
+            (self.directory.options_of(self.options.rejects_path or ""), self._quarantine_options()),
         )
 
     @property
@@ -143,7 +158,10 @@ class Run:
             return self._kept_errors
         if finish.outcome == "finished":
             self.directory.number_lines(self.plan, self.books.records)
-        return read_errors(quarantine_files)
+        return read_errors(quarantine_files, self._quarantine_options())
+
+    def _quarantine_options(self) -> StorageOptions:
+        return self.directory.options_of(self.directory.quarantine_path)
 
     # Beginning
 
@@ -159,7 +177,7 @@ class Run:
             except GristmillError:
                 raise
             except OSError as error:  # of a file of the run: nothing else is opened here
-                path = error.filename if isinstance(error.filename, str) else str(self.directory.path)
+                path = error.filename if isinstance(error.filename, str) else self.directory.shown
                 raise MachineFailed(f"{self.plan.name}: {explain(path, error)}") from error
 
     def _execute(self, drive: Callable[["Run"], Ending]) -> RunResult:
@@ -174,34 +192,33 @@ class Run:
         # Without a writer the final tasks live in memory only: there is nothing to continue from.
         if committed and not self.plan.ends_in_writer:
             raise ConfigError(
-                f"{self.directory.path}: expected a pipeline that ends in a writer; only such a run can be continued"
+                f"{self.directory.shown}: expected a pipeline that ends in a writer; only such a run can be continued"
             )
         if committed and len(committed) == len(self.plan.sources):
             return self._already_finished()
         return self._close_books(drive(self))
 
     def _already_finished(self) -> RunResult:
-        result = self.books.result(run_dir=self.directory.path, rejects_path=self.options.rejects_path)
+        result = self.books.result(run_dir=self.directory.shown, rejects_path=self.options.rejects_path)
         result.already_finished = True
         result.wall_s = time.monotonic() - self.started
         result.messages = list(self.directory.messages)
         self._check_balance(result)
         self.directory.claim_staging(self._sinks())
         if self.directory.has_report():
-            result.errors = read_errors(result.quarantine_files)
-            result.messages.append(f"{self.directory.path}: this run is finished already; nothing was changed")
+            result.errors = read_errors(result.quarantine_files, self._quarantine_options())
+            result.messages.append(f"{self.directory.shown}: this run is finished already; nothing was changed")
         else:  # it was killed after its last commit
             self.directory.number_lines(self.plan, self.books.records)
-            result.errors = read_errors(result.quarantine_files)
+            result.errors = read_errors(result.quarantine_files, self._quarantine_options())
             self.directory.write_report(result.to_json())
-            result.messages.append(f"{self.directory.path}: everything was committed already; closed the books")
+            result.messages.append(f"{self.directory.shown}: everything was committed already; closed the books")
         self._check_quarantine_limit(result)
         return result
 
     def _sinks(self) -> list[str]:
         """Every directory this run publishes files in."""
-        rejects = [self.options.rejects_path] if self.options.rejects_path else []
-        return [*self.plan.output_directories, str(self.directory.quarantine), *rejects]
+        return [*self._outputs(), self.directory.quarantine_path]
 
     # Ending
 
@@ -213,7 +230,7 @@ class Run:
         if finish.outcome == "stopped":
             ending.tell("stopped")
             raise Interrupted(self._interrupted())
-        run_dir = self.directory.path if self.keeps_directory else None
+        run_dir = self.directory.shown if self.keeps_directory else None
         result = books.result(run_dir=run_dir, rejects_path=self.options.rejects_path)
         result.messages = [*self.directory.messages, *ending.messages]
         result.efficiency = ending.efficiency
@@ -243,10 +260,11 @@ class Run:
 
     def _evidence(self, finish: Finish) -> str:
         """What went wrong with the documents a stage let down, from files that were never published."""
-        root = f"{self.directory.quarantine}/"
-        files = [file for file in finish.evidence if file.final.startswith(root)]
-        there = [file.temporary for file in files if file_system(file.temporary).status(file.temporary) is not None]
-        account = account_of(read_errors(there))
+        root = f"{self.directory.quarantine_path}/"
+        fs = file_system(root, options := self.directory.options_of(root))
+        files = [file.temporary for file in finish.evidence if file.final.startswith(root)]
+        there = [path for path in files if fs.status(path) is not None]
+        account = account_of(read_errors(there, options))
         return f"\n{account}" if account else ""
 
     def _check_balance(self, result: RunResult) -> None:

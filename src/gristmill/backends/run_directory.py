@@ -32,7 +32,10 @@ from gristmill.backends.line_numbers import BlockLines, block_lines, with_line_n
 from gristmill.backends.lock_file import NO_LOCKS, Held, LockFile
 from gristmill.backends.machine_start import machine_start
 from gristmill.backends.measured import MeasuredRun
+from gristmill.backends.publication import publish_all, publish_late
 from gristmill.backends.run_header import HOW_TO_GO_ON, Header, as_text, header_of, parse, refusal
+from gristmill.backends.store_options import OptionsOf, environment_only
+from gristmill.backends.store_sinks import StoreSinks
 from gristmill.engine import ledger
 from gristmill.engine.ledger import CommitRecord, Replayed
 from gristmill.engine.plan import Plan
@@ -43,6 +46,7 @@ from gristmill.storage.atomic_write import (
     checksum_of,
     force_file,
     force_names,
+    make_directory,
     publish,
     remove,
     remove_for_good,
@@ -81,19 +85,36 @@ def read_ledger(path: Path, plan: Plan | None = None) -> Replayed:
 class RunDirectory:
     """One run directory, held by one driver."""
 
-    def __init__(self, path: Path, *, session: str, forces: bool = False, root: Path | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        session: str,
+        forces: bool = False,
+        root: Path | None = None,
+        options_of: OptionsOf = environment_only,
+        shown: str = "",
+    ) -> None:
         self.path = path
+        self.shown = shown or str(path)  # what users know it by: another, where this is a copy of a store's
         self.root = root or path  # of the whole run, if this is a segment of it
         self.session = session
         self.messages: list[str] = []  # what was found when the run was continued
         self._forces = forces
         self._has_begun = False  # its first line is in the ledger
         self.quarantine = path / "quarantine"
+        self.options_of = options_of
+        self.sinks = StoreSinks(session, options_of)
         self._lock: LockFile | None = None
         self._outputs: list[tuple[LockFile, list[Path]]] = []  # with the directories that were made for them
         self._unlocked: set[str] = set()
         self._ledger_fd = -1
         self._staging: list[str] = []
+
+    @property
+    def quarantine_path(self) -> str:
+        """Where workers put documents that could not be processed."""
+        return f"{self.shown}/quarantine"
 
     # Opening
 
@@ -113,8 +134,10 @@ class RunDirectory:
         """Keep every other run out of these directories while this one lives, whatever run directory it has.
 
         Two runs would remove each other's temporary files, and replace each other's outputs. Directories of the run
-        itself are kept by its own lock; a store is not locked here.
+        itself are kept by its own lock.
         """
+        directories = list(directories)
+        self.messages += self.sinks.hold_outputs(path for path in directories if not self._is_own(path))
         for directory in {os.path.realpath(plain(path)): path for path in directories if not is_url(path)}.values():
             if self._is_own(directory):
                 continue
@@ -144,8 +167,10 @@ class RunDirectory:
         records = read_ledger(self.path / "ledger.jsonl").records.values()
         files = [file.final for record in records for file in (*record.files, *record.side_files)]
         # The quarantine goes as a whole.
-        published = [path for path in files if published_too and not path.startswith(f"{self.quarantine}/")]
-        remove_for_good(published)
+        published = [path for path in files if published_too and not path.startswith(f"{self.quarantine_path}/")]
+        for path in filter(is_url, published):
+            remove(path, storage_options=self.options_of(path))
+        remove_for_good(path for path in published if not is_url(path))
         for name in LEFT_BY_A_RUN:
             (self.path / name).unlink(missing_ok=True)
         shutil.rmtree(self.quarantine, ignore_errors=True)
@@ -161,24 +186,24 @@ class RunDirectory:
         is_empty = not records and not damaged
         if before is None and not is_empty:
             raise ResumeRefused(
-                f"{self.path}: expected header.json to say what was run here; it is missing or damaged. "
+                f"{self.shown}: expected header.json to say what was run here; it is missing or damaged. "
                 f"Remove the directory with what it has written, {HOW_TO_GO_ON}"
             )
         if before != header:
             if before is not None and not is_empty:
-                raise ResumeRefused(refusal(self.path, before, header))
+                raise ResumeRefused(refusal(self.shown, before, header))
             self._write("header.json", as_text(header))  # nothing is committed, so nothing can be mixed
         if damaged and len(records) < len(plan.sources):
             what = "1 line is damaged; its partition is" if damaged == 1 else None
             what = what or f"{damaged} lines are damaged; their partitions are"
-            self.messages.append(f"{self.path}/ledger.jsonl: {what} done again")
+            self.messages.append(f"{self.shown}/ledger.jsonl: {what} done again")
         self._ledger_fd = os.open(self.path / "ledger.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         self._cut_torn_line()
         return records
 
     def _header_before(self) -> Header | None:
         # It is forced to disk with the first line of the ledger; before that a machine that stops may leave it empty.
-        return parse(self.path, self._read("header.json"))
+        return parse(self.shown, self._read("header.json"))
 
     def _cut_torn_line(self) -> None:
         text = (self.path / "ledger.jsonl").read_bytes()
@@ -195,11 +220,13 @@ class RunDirectory:
             # Whoever has the lock knows that all of these are dead.
             if not is_url(root) and directory not in self._unlocked:
                 shutil.rmtree(root, ignore_errors=True)
+        self.sinks.claim_staging(dict.fromkeys(directories))
 
     def make_staging(self) -> None:
         """Make the temporary directories of this session."""
-        for root in self._staging:
-            file_system(root).make_directory(f"{root}/{self.session}")
+        for root in (root for root in self._staging if not is_url(root)):
+            make_directory(f"{root}/{self.session}")
+        self.sinks.make_staging()
         for _, made in self._outputs:
             made.clear()  # from here on they are the run's output, with files or without
 
@@ -211,7 +238,7 @@ class RunDirectory:
         """
         if not records:
             return {}
-        published = {root: record for root, record in records.items() if _is_published(record)}
+        published = self._published(records)
         restarted = self._noted_start() not in (machine_start(), ON_DISK)
         damaged = self._look_at(published.values(), everything=restarted)
         sound = {root: record for root, record in published.items() if root not in damaged}
@@ -219,13 +246,24 @@ class RunDirectory:
         if restarted:
             self._note_start(machine_start())
             self.messages.append(
-                f"{self.path}: the machine was restarted, or is another, since files were written; "
+                f"{self.shown}: the machine was restarted, or is another, since files were written; "
                 f"looked at those of {len(published)} source partitions; {again} are done again"
             )
         elif again:
             what = "1 source partition is" if again == 1 else f"{again} source partitions are"
-            self.messages.append(f"{self.path}: {what} done again: their files are gone or not as they were written")
+            self.messages.append(f"{self.shown}: {what} done again: their files are gone or not as they were written")
         return sound
+
+    def _published(self, records: dict[int, CommitRecord]) -> dict[int, CommitRecord]:
+        """Do the renames that are still to be done; return the records whose files are all there."""
+        files = [file for record in records.values() for file in (*record.files, *record.side_files)]
+        sizes: dict[str, int | None] = {file.final: _publish_late(file) for file in files if not is_url(file.final)}
+        sizes.update(publish_late([file for file in files if is_url(file.final)], self.options_of))
+        return {
+            root: record
+            for root, record in records.items()
+            if all(sizes.get(file.final) == file.num_bytes for file in (*record.files, *record.side_files))
+        }
 
     def look_at_side_files(self, records: dict[int, CommitRecord]) -> dict[int, CommitRecord]:
         """Return the records whose rejected and quarantined documents are there. Outputs may be gone, as planned."""
@@ -246,7 +284,7 @@ class RunDirectory:
 
     def _is_own(self, path: str) -> bool:
         """Whether a directory or file is the run's own: nobody else writes there, and nobody else reads it."""
-        return f"{path}/".startswith((f"{self.quarantine}/", f"{self.root}/exchange-"))
+        return f"{path}/".startswith((f"{self.quarantine_path}/", f"{self.root}/exchange-"))
 
     def number_lines(self, plan: Plan, committed: dict[int, CommitRecord]) -> None:
         """Turn the line numbers in quarantine files from a block's into the file's, now that all blocks are done.
@@ -264,18 +302,20 @@ class RunDirectory:
             return
         lines = read_ledger(self.path / "ledger.jsonl", plan).records  # with their counts; none in a temporary run
         self.append([lines[root]._replace(side_files=files) for root, files in numbered.items() if root in lines])
-        for file in (file for files in numbered.values() for file in files):
-            publish(file.temporary, file.final)
+        publish_all((file for files in numbered.values() for file in files), self.options_of)
 
     def _numbered(self, file: StagedFile, starts: BlockLines) -> StagedFile:
-        if not file.final.startswith(f"{self.quarantine}/"):
+        if not file.final.startswith(f"{self.quarantine_path}/"):
             return file
-        text = with_line_numbers(Path(file.final).read_text(encoding="utf-8", errors="replace"), starts)
+        options = self.options_of(file.final)
+        with file_system(file.final, options).open_read(file.final) as content:
+            text = with_line_numbers(content.read().decode(encoding="utf-8", errors="replace"), starts)
         if text is None:
             return file
-        staging = self.quarantine / STAGING_DIR / self.session
-        staging.mkdir(parents=True, exist_ok=True)
-        written = stage_file(f"{staging}/{Path(file.final).name}.numbered", [text.encode()])
+        staging = f"{self.quarantine_path}/{STAGING_DIR}/{self.session}"
+        make_directory(staging, storage_options=options)
+        name = file.final.rpartition("/")[2]
+        written = stage_file(f"{staging}/{name}.numbered", [text.encode()], storage_options=options)
         if self._forces:
             force_file(written.path)
         return StagedFile(written.path, file.final, written.num_bytes, file.num_documents, written.checksum)
@@ -361,6 +401,7 @@ class RunDirectory:
             with contextlib.suppress(OSError):
                 root.rmdir()
                 root.parent.rmdir()
+        self.sinks.close()
         for lock, made in self._outputs:
             lock.release(remove=True)
             for directory in dict.fromkeys([*reversed(made), lock.path.parent]):
@@ -392,18 +433,10 @@ def _has_checksum(path: str, checksum: str) -> bool:
     return False
 
 
-def _is_published(record: CommitRecord) -> bool:
-    """Do the renames that are still to be done; tell whether all files are there."""
-    files = (*record.files, *record.side_files)
-    sizes = [_publish_late(file) for file in files]
-    return sizes == [file.num_bytes for file in files]
-
-
 def _publish_late(file: StagedFile) -> int | None:
     """Rename the file if that is still to be done; return its size, or None if it is nowhere."""
     fs = file_system(file.final)
-    is_left = fs.status(file.temporary) is not None
-    if is_left and (is_url(file.final) or _has_checksum(file.temporary, file.checksum)):
+    if fs.status(file.temporary) is not None and _has_checksum(file.temporary, file.checksum):
         publish(file.temporary, file.final)
     found = fs.status(file.final)
     return None if found is None else found.size

@@ -6,7 +6,6 @@ Sealed like a line of the ledger: a header that was damaged says nothing, and mu
 import contextlib
 import json
 from collections.abc import Iterator
-from pathlib import Path
 
 from gristmill import __version__
 from gristmill.engine import ledger
@@ -41,7 +40,7 @@ def as_text(header: Header) -> str:
     return ledger.sealed(json.dumps(header, indent=1))
 
 
-def parse(path: Path, text: str) -> Header | None:
+def parse(path: object, text: str) -> Header | None:
     """Return a header, or None if it is damaged. One of an older version is refused: its ledger has another form."""
     found: object = None
     with contextlib.suppress(ValueError, RecursionError):
@@ -58,7 +57,7 @@ def parse(path: Path, text: str) -> Header | None:
     return None
 
 
-def refusal(path: Path, before: Header, now: Header) -> str:
+def refusal(path: object, before: Header, now: Header) -> str:
     """Say what differs, and how to go on."""
     differences = [*_stage_differences(before, now), *_input_differences(before, now)]
     keys = [key for key in ("pipeline", "partitions", "rejects_path", "version") if before.get(key) != now[key]]

@@ -12,6 +12,7 @@ from gristmill.errors import MachineError
 from gristmill.stages.context import Quarantined, Rejected, StageContext
 from gristmill.storage.atomic_write import force_file, remove, stage_file
 from gristmill.storage.failures import machine_error
+from gristmill.storage.file_system import StorageOptions
 from gristmill.tasks import StagedFile
 
 if TYPE_CHECKING:
@@ -23,11 +24,18 @@ MAX_DOCUMENT_CHARS = 1 << 20  # of a quarantined document; the record says where
 class SideFiles:
     """Writes what the stages of one group reject and quarantine."""
 
-    def __init__(self, group: Group, rejects_path: str | None, quarantine_path: str | None) -> None:
+    def __init__(
+        self,
+        group: Group,
+        rejects_path: str | None,
+        quarantine_path: str | None,
+        options: tuple[StorageOptions | None, StorageOptions | None] = (None, None),
+    ) -> None:
         self._names = group.names
         self._first_stage = group.first_stage
         self._rejects_path = rejects_path
         self._quarantine_path = quarantine_path
+        self._rejects_options, self._quarantine_options = options  # where they are on a store
 
     def write(self, index: int, name: str, item_id: str, context: StageContext) -> list[StagedFile]:
         """Write what one call of stage `index` reported; `name` is unique in the run and the same in every attempt."""
@@ -37,10 +45,10 @@ class SideFiles:
         if context.rejects and self._rejects_path:
             chunks = [chunk for rejected in context.rejects for chunk in _rejected_lines(stage, rejected)]
             documents = sum(rejected.documents.num_items for rejected in context.rejects)
-            staged.append(_stage(self._rejects_path, file, chunks, documents, context))
+            staged.append(_stage(self._rejects_path, file, chunks, documents, context, self._rejects_options))
         if context.quarantined and self._quarantine_path:
             chunks = [_quarantine_line(stage, item_id, record) for record in context.quarantined]
-            staged.append(_stage(self._quarantine_path, file, chunks, len(chunks), context))
+            staged.append(_stage(self._quarantine_path, file, chunks, len(chunks), context, self._quarantine_options))
         return staged
 
     def unwritable(self, error: OSError) -> MachineError:
@@ -48,10 +56,10 @@ class SideFiles:
         return machine_error(str(error.filename or self._quarantine_path or self._rejects_path), error)
 
     @staticmethod
-    def discard(staged: Iterable[StagedFile]) -> None:
+    def discard(staged: Iterable[StagedFile], options: StorageOptions | None = None) -> None:
         """Remove files of a trial."""
         for file in staged:
-            remove(file.temporary)
+            remove(file.temporary, storage_options=options)
 
     @staticmethod
     def document_text(task: "DocumentBatch") -> str:
@@ -71,10 +79,15 @@ class SideFiles:
 
 
 def _stage(
-    directory: str, file: str, chunks: Iterable[bytes | memoryview], documents: int, context: StageContext
+    directory: str,
+    file: str,
+    chunks: Iterable[bytes | memoryview],
+    documents: int,
+    context: StageContext,
+    options: StorageOptions | None,
 ) -> StagedFile:
     final = f"{directory.rstrip('/')}/{file}"
-    written = stage_file(context.staging_path(directory, file) or final, chunks)
+    written = stage_file(context.staging_path(directory, file) or final, chunks, storage_options=options)
     if context.forces:
         force_file(written.path)
     return StagedFile(written.path, final, written.num_bytes, documents, written.checksum)

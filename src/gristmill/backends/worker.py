@@ -10,7 +10,7 @@ import os
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import msgspec
 
@@ -27,6 +27,7 @@ from gristmill.secrets import remember_those_of, without_secrets
 from gristmill.stages.base import JoinedStages, ProcessingStage
 from gristmill.stages.context import StageContext
 from gristmill.stages.worker_info import WorkerMetadata
+from gristmill.storage.file_system import StorageOptions
 from gristmill.tasks import FileGroupTask, StagedFile, StagePerfStats, Task
 from gristmill.tasks.document_check import is_document_batch
 
@@ -76,6 +77,8 @@ class RunSettings:
     forces: bool = False  # files to disk before they are reported
     memory_limit: int = 0  # bytes for all processes together; 0 where nobody said
     most_bad: int | None = None  # documents that may fail in the whole run, if that is a number
+    # How to reach rejects and quarantine, where they are on a store.
+    side_options: tuple[StorageOptions | None, StorageOptions | None] = field(default=(None, None), repr=False)
 
 
 def _no_crumb(stage: int, first_row: int, end_row: int) -> None:
@@ -107,7 +110,9 @@ class GroupRunner:
         self.leave_crumb = leave_crumb
         self.enter_method = enter_method
         self._pid = os.getpid()
-        self._side = SideFiles(group, self.settings.rejects_path, self.settings.quarantine_path)
+        self._side = SideFiles(
+            group, self.settings.rejects_path, self.settings.quarantine_path, self.settings.side_options
+        )
         # A stage with its own process_batch may do better with several; the others need not pay for a list.
         self._own_batch = [type(s).process_batch is not ProcessingStage.process_batch for s in self.stages]
         self._one_at_a_time = [False] * len(self.stages)

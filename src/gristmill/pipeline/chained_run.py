@@ -7,6 +7,7 @@
 A killed run continues in the segment it was in: a finished one says so, an unfinished one resumes from its ledger.
 """
 
+import os
 import shutil
 import tempfile
 import time
@@ -19,8 +20,9 @@ from gristmill.backends.books import Books
 from gristmill.backends.quarantine_errors import read_errors
 from gristmill.backends.run_directory import RunDirectory
 from gristmill.backends.run_result import RunResult
+from gristmill.backends.store_options import store_options
 from gristmill.engine.plan import Plan
-from gristmill.errors import EngineBug, TooManyQuarantined
+from gristmill.errors import ConfigError, EngineBug, TooManyQuarantined
 from gristmill.metrics.snapshot import RunSnapshot, StageSnapshot
 from gristmill.metrics.stage_counts import StageCounts
 from gristmill.pipeline.segments import chain
@@ -39,13 +41,13 @@ class ChainedRun:
         self._scratch: str | None = None
         outputs = [path for path in chain(plan)[-1].output_directories if not is_url(path)]
         if options.checkpoint_path is not None:
-            self.path = options.checkpoint_path
+            self.path = _on_disk(options.checkpoint_path)
         elif outputs:
             self.path = Path(outputs[-1]) / ".gristmill"
         else:
             self._scratch = tempfile.mkdtemp(prefix="gristmill-")
             self.path = Path(self._scratch)
-        self.directory = RunDirectory(self.path, session="")
+        self.directory = RunDirectory(self.path, session=os.urandom(6).hex(), options_of=store_options(chain(plan)[-1]))
 
     def __enter__(self) -> "ChainedRun":
         return self
@@ -132,7 +134,7 @@ class ChainedRun:
                 segment.close()
             if len(records) < len(plan.sources):
                 return None
-            results.append(Books(plan, records).result(run_dir=self.path, rejects_path=self.options.rejects_path))
+            results.append(Books(plan, records).result(run_dir=str(self.path), rejects_path=self.options.rejects_path))
             results[-1].errors = read_errors(results[-1].quarantine_files)
         result = self._joined(results)
         self._remove_exchanges(len(plans))  # again, if the machine stopped just after that
@@ -171,6 +173,16 @@ class ChainedRun:
             errors=[error for result in results for error in result.errors],
             peak_memory_bytes=max(result.peak_memory_bytes for result in results),
         )
+
+
+def _on_disk(path: Path | str) -> Path:
+    """What goes through an exchange is read and written in pieces, at random: that is for a disk."""
+    if isinstance(path, str) and is_url(path):
+        raise ConfigError(
+            f"checkpoint_path: expected a directory on a disk, because the pipeline has an exchange; got {path!r}. "
+            "Pass another (--run-dir); the output may stay on the store"
+        )
+    return Path(path)
 
 
 class _JoinedProgress:

@@ -84,7 +84,7 @@ class Pipeline:
             check_no_secrets(str(path or ""), who=name)
         with Watching(self.name, executor, quiet=quiet, observer=observer) as watching:
             options = RunOptions(
-                checkpoint_path=None if checkpoint_path is None else Path(checkpoint_path),
+                checkpoint_path=None if checkpoint_path is None else str(checkpoint_path),
                 rejects_path=None if rejects_path is None else str(rejects_path),
                 limit=_limit(max_quarantined),
                 fresh=fresh,

@@ -155,6 +155,10 @@ class ProcessingStage(Generic[X, Y]):
         """Return the directory the stage publishes files in, or None if it writes none."""
         return None
 
+    def output_options(self) -> Mapping[str, object]:
+        """Return what is needed to reach the output directory if it is on a store: `storage_options`."""
+        return {}
+
     def prepare_output(self, *, resuming: bool) -> list[str]:
         """Make the output directory ready when a run starts; return what was removed, to be told to the user."""
         return []

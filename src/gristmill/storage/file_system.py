@@ -1,11 +1,10 @@
 """Local paths and URLs behind one small interface.
 
-A plain path never imports fsspec (0.15 s); `file://` counts as a plain path. Errors of other libraries are left alone
-here: whoever knows what the file was for says so.
+A plain path never imports fsspec (0.15 s); `file://` counts as a plain path. What the system says about a local file is
+left alone here: whoever knows what the file was for says so. Stores are in `remote_file_system.py`.
 """
 
 import contextlib
-import datetime
 import errno
 import os
 import re
@@ -13,9 +12,7 @@ import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Protocol, cast
-
-from gristmill.secrets import remember
+from typing import BinaryIO, Protocol
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")  # two letters at least: C:// is no scheme
 
@@ -62,7 +59,11 @@ def is_url(path: str) -> bool:
 
 def file_system(path: str, options: StorageOptions | None = None) -> FileSystem:
     """Return the file system a path is on."""
-    return RemoteFileSystem(path, options or {}) if is_url(path) else LocalFileSystem()
+    if not is_url(path):
+        return LocalFileSystem()
+    from gristmill.storage.remote_file_system import RemoteFileSystem  # loads fsspec's world
+
+    return RemoteFileSystem(path, options or {})
 
 
 class LocalFileSystem:
@@ -130,76 +131,6 @@ class LocalFileSystem:
 
     def make_directory(self, path: str) -> None:
         Path(plain(path)).mkdir(parents=True, exist_ok=True)
-
-
-class RemoteFileSystem:
-    """Whatever fsspec reaches: `s3://`, `gs://`, `https://`, `memory://`."""
-
-    def __init__(self, url: str, options: StorageOptions) -> None:
-        import fsspec
-
-        remember(options)
-        self._scheme = url.partition("://")[0]
-        self._fs = fsspec.core.url_to_fs(url, **options)[0]
-
-    def full(self, path: str) -> str:
-        """The URL as listings spell it."""
-        return self._url(str(self._fs._strip_protocol(path)))
-
-    def _url(self, path: str) -> str:
-        return cast("str", self._fs.unstrip_protocol(path)) if "://" not in path else path
-
-    def _status(self, info: Mapping[str, object]) -> FileStatus:
-        version = next((info[k] for k in ("ETag", "etag", "mtime", "LastModified", "created") if info.get(k)), "")
-        # A time may come as a date from one call and as a number from another.
-        version = str(version.timestamp() if isinstance(version, datetime.datetime) else version)
-        size = info.get("size")
-        return FileStatus(self._url(str(info["name"])), size if isinstance(size, int) else 0, version)
-
-    def status(self, path: str, *, fresh: bool = False) -> FileStatus | None:
-        """A file, or None. With `fresh` the store is asked, whatever an earlier listing said."""
-        try:
-            if fresh:
-                self._fs.invalidate_cache(path)
-            info = self._fs.info(path)
-        except FileNotFoundError:
-            return None
-        return None if info["type"] == "directory" else self._status(info)
-
-    def is_directory(self, path: str) -> bool:
-        return cast("bool", self._fs.isdir(path))
-
-    def walk(self, directory: str) -> Iterator[FileStatus]:
-        root = self._fs._strip_protocol(directory).rstrip("/")
-        for name, info in self._fs.find(directory, detail=True).items():
-            if not any(is_hidden(part) for part in name[len(root) :].strip("/").split("/")):
-                yield self._status(info)
-
-    def list_names(self, directory: str) -> list[str]:
-        try:
-            return sorted(str(name).rstrip("/").rpartition("/")[2] for name in self._fs.ls(directory, detail=False))
-        except (FileNotFoundError, NotADirectoryError):
-            return []
-
-    def open_read(self, path: str) -> BinaryIO:
-        return cast("BinaryIO", self._fs.open(path, "rb"))
-
-    def open_write(self, path: str) -> BinaryIO:
-        self._fs.makedirs(path.rpartition("/")[0], exist_ok=True)
-        return cast("BinaryIO", self._fs.open(path, "wb"))
-
-    def rename(self, source: str, target: str) -> None:
-        self._fs.makedirs(target.rpartition("/")[0], exist_ok=True)
-        if self._fs.exists(target):
-            self._fs.rm_file(target)
-        self._fs.mv(source, target)
-
-    def remove(self, path: str) -> None:
-        if self._fs.exists(path):
-            self._fs.rm_file(path)
-
-    def make_directory(self, path: str) -> None:
-        self._fs.makedirs(path, exist_ok=True)
 
 
 _KINDS = {

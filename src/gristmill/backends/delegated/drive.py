@@ -67,7 +67,7 @@ class _Loop:
         self._run = run
         self._registrar = registrar
         self._books = RootBooks(run.plan)
-        self._commits = Commits(run.books, run.durable_directory)
+        self._commits = Commits(run.books, run.durable_directory, run.directory.options_of)
         self.view = View(run, self._books, logging_interval)
         self._stopping = ""
         self._outcome = "failed"

@@ -82,6 +82,9 @@ class _FileWriter(ProcessingStage[DocumentBatch, FileGroupTask]):
     def output_directory(self) -> str:
         return self.path
 
+    def output_options(self) -> Mapping[str, object]:
+        return storage_options(self.write_kwargs) or {}
+
     def prepare_output(self, *, resuming: bool) -> list[str]:
         """Make the directory; look at or remove what is in it, as `mode` says. Hidden files (.gristmill) stay."""
         options = storage_options(self.write_kwargs)
