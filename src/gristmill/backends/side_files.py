@@ -8,10 +8,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from gristmill.engine.plan import Group
-from gristmill.errors import MachineError
 from gristmill.stages.context import Quarantined, Rejected, StageContext
 from gristmill.storage.atomic_write import force_file, remove, stage_file
-from gristmill.storage.failures import machine_error
+from gristmill.storage.failures import explained
 from gristmill.storage.file_system import StorageOptions
 from gristmill.tasks import StagedFile
 
@@ -51,10 +50,6 @@ class SideFiles:
             staged.append(_stage(self._quarantine_path, file, chunks, len(chunks), context, self._quarantine_options))
         return staged
 
-    def unwritable(self, error: OSError) -> MachineError:
-        """What to raise when they cannot be written."""
-        return machine_error(str(error.filename or self._quarantine_path or self._rejects_path), error)
-
     @staticmethod
     def discard(staged: Iterable[StagedFile], options: StorageOptions | None = None) -> None:
         """Remove files of a trial."""
@@ -87,9 +82,10 @@ def _stage(
     options: StorageOptions | None,
 ) -> StagedFile:
     final = f"{directory.rstrip('/')}/{file}"
-    written = stage_file(context.staging_path(directory, file) or final, chunks, storage_options=options)
-    if context.forces:
-        force_file(written.path)
+    with explained(final):
+        written = stage_file(context.staging_path(directory, file) or final, chunks, storage_options=options)
+        if context.forces:
+            force_file(written.path)
     return StagedFile(written.path, final, written.num_bytes, documents, written.checksum)
 
 
@@ -152,4 +148,10 @@ def _quarantine_line(stage: str, item_id: str, record: Quarantined) -> bytes:
         "traceback": record.traceback,
         "document": record.document[:MAX_DOCUMENT_CHARS],
     }
-    return json.dumps(fields, ensure_ascii=True, separators=(",", ":")).encode() + b"\n"
+    # Half a surrogate pair, as in a name that is not UTF-8, is not valid JSON for every reader of it.
+    sound = {key: _sound(value) if isinstance(value, str) else value for key, value in fields.items()}
+    return json.dumps(sound, ensure_ascii=True, separators=(",", ":")).encode() + b"\n"
+
+
+def _sound(text: str) -> str:
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()

@@ -21,7 +21,7 @@ from gristmill.engine.commands import Care
 from gristmill.engine.faults import Fault
 from gristmill.engine.joining import join_neighbours
 from gristmill.engine.plan import AnyStage, AnyTask, Group
-from gristmill.errors import StageError
+from gristmill.errors import MachineError, StageError
 from gristmill.metrics.stage_counts import StageCounts
 from gristmill.secrets import remember_those_of, without_secrets
 from gristmill.stages.base import JoinedStages, ProcessingStage
@@ -452,8 +452,8 @@ class GroupRunner:
             name = f"{item.item_id}-{number:04d}"
             try:
                 result.side_files += self._side.write(index, name, item.item_id, context)
-            except OSError as error:  # whatever it is, it is not the documents' fault
-                raise StageRaised(self.stages[index], self._side.unwritable(error)) from error
+            except MachineError as error:
+                raise StageRaised(self.stages[index], error) from error
 
     def _account(
         self,

@@ -60,7 +60,8 @@ class Breaker:
             s.abort("machine", f"{event.stage}: {event.error}")
         elif trial.pause_s and trial.transients > self._told.get(task.group, 0):
             self._told[task.group] = trial.transients
-            s.out.append(c.Tell(f"{event.stage}: {event.error}; trying again in {trial.pause_s:g} s"))
+            what = event.error.partition(". ")[0].partition("\n")[0]
+            s.out.append(c.Tell(f"{event.stage}: {what}; trying again in {trial.pause_s:g} s"))
         return trial
 
     def worker_died(self, worker: WorkerRecord, event: e.WorkerLost) -> None:

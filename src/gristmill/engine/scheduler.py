@@ -244,7 +244,8 @@ class Scheduler:
             if cause is None:
                 task.trial = retry.without_blame(task.trial)
             elif task is running:
-                task.trial = retry.after_death(task.trial, cause, crumb)
+                stage = "" if crumb is None else f" in stage {self.groups[worker.group].plan.names[crumb.stage]}"
+                task.trial = retry.after_death(task.trial, f"{cause}{stage}", crumb)
             self._requeue(task)
         worker.assigned.clear()
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from gristmill.stages.context import StageContext
 from gristmill.storage.atomic_write import Chunk, force_file, stage_file, write_file
+from gristmill.storage.failures import explained
 from gristmill.storage.file_system import StorageOptions
 from gristmill.tasks import FileGroupTask, StagedFile, Task
 
@@ -22,8 +23,9 @@ def write_output(
     if temporary is None:
         write_file(final, chunks, storage_options=storage_options)
         return FileGroupTask(task.dataset_name, [final])
-    written = stage_file(temporary, chunks, storage_options=storage_options)
-    if context.forces:
-        force_file(temporary)
+    with explained(final):
+        written = stage_file(temporary, chunks, storage_options=storage_options)
+        if context.forces:
+            force_file(temporary)
     staged = StagedFile(temporary, final, written.num_bytes, task.num_items, written.checksum)
     return FileGroupTask(task.dataset_name, [final], staged=(staged,))
