@@ -37,6 +37,9 @@ class Breaker:
         self.held: dict[int, RootRecord] = {}
         self._passed = list(scheduler.config.passed_before) or [False] * scheduler.num_stages
         self._has_failures = False
+        for group in scheduler.groups:
+            first = group.plan.first_stage
+            group.has_finished_some = all(self._passed[first : first + len(group.plan.names)])
         self._causes: Counter[str] = Counter()  # of deaths
         self._told: dict[int, int] = {}  # by group: the longest series of pauses somebody was told of
 

@@ -484,7 +484,7 @@ class Scheduler:
         root.lines_read.sort()
         outputs, files, side_files = tuple(root.outputs), tuple(root.files), tuple(root.side_files)
         self.out.append(c.Commit(root.id, root.name, outputs, root.counts, side_files, tuple(root.lines_read), files))
-        del self.roots[root.id]
+        self.roots.pop(root.id, None)  # one that was held has left it before
 
     def _committed(self, event: e.Committed) -> None:
         if event.root in self.committing:

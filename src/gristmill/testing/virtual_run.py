@@ -10,7 +10,7 @@ handles of its own, a repeated message too, so that releasing those of a repeat 
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from gristmill.engine import commands as c
@@ -118,7 +118,9 @@ class VirtualRun:
         sizes = {index: size for index, size in enumerate(sources) if index not in done}
         self._sizes = sizes
         self.groups = groups
-        self.config = config or SchedulerConfig(num_sources=len(sizes))
+        # Documents have passed every stage before, so that what a script lets fail does not stop the run.
+        passed = (True,) * sum(len(group.names) for group in groups)
+        self.config = replace(config or SchedulerConfig(num_sources=len(sizes)), passed_before=passed)
         self.scheduler = Scheduler(groups, self.config)
         self.script: Script = script or (lambda _group, _assignment: Deed())
         self.setup_s = setup_s

@@ -50,13 +50,10 @@ def test_what_a_stage_declares_transient_is_that_even_in_a_writer():
 
 
 def test_an_error_that_was_dealt_with_before_does_not_count():
-    try:
-        try:
-            raise OSError(errno.ENOSPC, "full")
-        except OSError:
-            raise ValueError("another matter")  # noqa: B904
-    except ValueError as error:
-        assert fault_of(error, writes=False) is Fault.DOCUMENT
+    error = ValueError("another matter")
+    error.__context__ = OSError(errno.ENOSPC, "full")
+
+    assert fault_of(error, writes=False) is Fault.DOCUMENT
 
 
 def test_a_chain_of_causes_that_is_a_circle_comes_to_an_end():
