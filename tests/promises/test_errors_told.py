@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gristmill.backends.local import LocalExecutor
-from gristmill.errors import TooManyQuarantined
+from gristmill.errors import StageBroken, TooManyQuarantined
 from gristmill.pipeline import Pipeline
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.text.io import JsonlReader, JsonlWriter
@@ -58,6 +58,27 @@ def test_errors_outlive_a_temporary_run_whatever_the_workers(raw, workers):
     assert json.loads(result.errors[1].example.document) == {"id": "0-7", "text": "text 7"}
     assert result.quarantine_files == []
     assert "6 in no_sevens: ValueError: cannot take 'text 7'" in str(result)
+
+
+class FailsAlways(ProcessingStage[DocumentBatch, DocumentBatch]):
+    name = "fails_always"
+
+    def process(self, task):
+        raise KeyError("missing piece")
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize("writer", [True, False], ids=["writer", "temporary"])
+def test_a_broken_stage_shows_error_document_and_traceback_wherever_it_ran(raw, tmp_path, workers, writer):
+    stages = [JsonlReader(str(raw)), FailsAlways(), *([JsonlWriter(str(tmp_path / "out"))] if writer else [])]
+    with pytest.raises(StageBroken) as broken:
+        Pipeline("told", stages=stages).run(LocalExecutor(num_workers=workers))
+
+    said = str(broken.value)
+    assert "fails_always: no document has passed it" in said
+    assert "KeyError: 'missing piece'" in said
+    assert 'raise KeyError("missing piece")' in said
+    assert '{"id": "' in said
 
 
 def test_the_line_of_an_example_is_the_files_and_not_the_blocks(raw):

@@ -78,6 +78,7 @@ class Run:
         self.stop = StopSignals()
         self.books = Books(plan, {})
         self._kept_errors: list[ErrorCount] | None = None
+        self._kept_evidence: str | None = None
         self.scratch: str | None = None  # a temporary directory, where the run has no other
         self.directory = self._open_directory()
         self.resumable = options.checkpoint_path is not None and not options.fresh
@@ -152,6 +153,7 @@ class Run:
         if self.scratch is not None:
             quarantine = self.books.result(run_dir=None, rejects_path=self.options.rejects_path).quarantine_files
             self._kept_errors = self._errors(quarantine, finish)
+            self._kept_evidence = self._evidence(finish)
 
     def _errors(self, quarantine_files: list[str], finish: Finish) -> list[ErrorCount]:
         if self._kept_errors is not None:
@@ -260,11 +262,15 @@ class Run:
 
     def _evidence(self, finish: Finish) -> str:
         """What went wrong with the documents a stage let down, from files that were never published."""
+        if self._kept_evidence is not None:
+            return self._kept_evidence
         root = f"{self.directory.quarantine_path}/"
         fs = file_system(root, options := self.directory.options_of(root))
         files = [file.temporary for file in finish.evidence if file.final.startswith(root)]
         there = [path for path in files if fs.status(path) is not None]
-        account = account_of(read_errors(there, options))
+        errors = read_errors(there, options)  # of whatever failed on the way of these documents
+        own = [error for error in errors if finish.error.startswith(f"{error.stage}: ")]
+        account = account_of(own or errors)
         return f"\n{account}" if account else ""
 
     def _check_balance(self, result: RunResult) -> None:

@@ -1,7 +1,7 @@
 """The entry point of the command `gristmill`: registers the commands and turns exceptions into exit codes.
 
     0    done, and the books balance
-    1    the run failed
+    1    the run failed: a stage lets nothing pass, a disk or a store failed, an input changed
     2    a mistake in the command, the recipe or the paths; nothing was started
     3    done, but more documents were quarantined than --max-quarantined allows
     130  stopped with Ctrl-C; the same command continues
@@ -105,10 +105,17 @@ def main() -> None:
     except (Exception, KeyboardInterrupt) as error:
         _report(error, debug="--debug" in arguments)
         code = exit_code(error)
-        # A script that asked for JSON gets an object in any case; a run that has a result has printed it already.
-        if "--json" in arguments and not isinstance(error, TooManyQuarantined):
-            typer.echo(json.dumps({"error": without_secrets(str(error)), "exit_code": code}))
+        if "--json" in arguments:  # a script that asked for JSON gets one object in any case
+            typer.echo(json.dumps({**_books(error), "error": without_secrets(str(error)), "exit_code": code}))
         sys.exit(code)
+
+
+def _books(error: BaseException) -> dict[str, object]:
+    """The books of a run that ended before its time but has some."""
+    from gristmill.backends.run_result import RunResult
+
+    result = getattr(error, "result", None)
+    return result.to_json() if isinstance(result, RunResult) else {}
 
 
 def _report(error: BaseException, *, debug: bool) -> None:

@@ -24,7 +24,7 @@ from gristmill.cli.options import (
     ShardOf,
     Workers,
 )
-from gristmill.errors import ConfigError, TooManyQuarantined
+from gristmill.errors import ConfigError, InputsChanged, TooManyQuarantined
 
 if TYPE_CHECKING:
     from gristmill.backends.run_result import RunResult
@@ -82,9 +82,9 @@ def run(
                 observer=progress,
                 quiet=True,  # this command says everything itself
             )
-        except TooManyQuarantined as error:
+        except (TooManyQuarantined, InputsChanged) as error:  # what it comes to is said where all errors arrive
             progress.close()
-            _tell(cast("RunResult", error.result), progress.messages, rejects, as_json=as_json, quiet=quiet)
+            _tell(cast("RunResult", error.result), progress.messages, rejects, as_json=False, quiet=quiet)
             raise
     _tell(result, progress.messages, rejects, as_json=as_json, quiet=quiet)
     if not result.balanced:
