@@ -2,20 +2,30 @@
 
 import json
 import math
+import random
+import shutil
 
+import pyarrow as pa
 import pytest
 from tests.jsonl_files import contents, read_documents, write_documents
 
 from gristmill.backends import telling
 from gristmill.backends.local import LocalExecutor
-from gristmill.errors import ConfigError, ResumeRefused
+from gristmill.errors import ConfigError, GristmillError, ResumeRefused, RunFailed
 from gristmill.pipeline import Pipeline
+from gristmill.stages.base import ProcessingStage
 from gristmill.stages.text.filters import ScoreFilter
 from gristmill.stages.text.filters.heuristic import WordCountFilter
 from gristmill.stages.text.io.reader import JsonlReader
 from gristmill.stages.text.io.writer import JsonlWriter, ParquetWriter
+from gristmill.tasks import DocumentBatch, FileGroupTask, StagePerfStats
 
 HERE = LocalExecutor(num_workers=0)
+
+
+class AsIs(ProcessingStage[FileGroupTask, FileGroupTask]):
+    def process(self, task):
+        return task
 
 
 @pytest.fixture
@@ -130,6 +140,96 @@ def test_a_changed_input_is_never_silently_skipped(work):
 
     with pytest.raises(ResumeRefused, match=r"b\.jsonl: has changed"):
         pipeline(work).run(HERE, checkpoint_path=work / "run")
+
+
+# A pipeline that ends in a writer has its run directory in the output, in Python as on the command line.
+
+
+def test_the_same_call_again_changes_nothing(work):
+    first = pipeline(work).run(HERE)
+    again = pipeline(work).run(HERE)
+
+    assert again.already_finished
+    assert again.run_dir == first.run_dir == str(work / "out" / ".gristmill")
+    assert again.output_files == first.output_files
+
+
+def test_a_changed_threshold_or_input_is_refused_without_a_checkpoint_path_too(work):
+    pipeline(work).run(HERE)
+    with pytest.raises(ResumeRefused, match=r"min_words 2 then, 3 now(?s:.)*fresh=True"):
+        pipeline(work, min_words=3).run(HERE)
+    pipeline(work, min_words=3).run(HERE, fresh=True)
+    assert [d["id"] for d in read_documents(work / "out") if d["id"]] == [1]
+    write_documents(work / "in" / "b.jsonl", [{"id": 4, "text": "four five"}])
+    with pytest.raises(ResumeRefused, match=r"b\.jsonl: has changed"):
+        pipeline(work, min_words=3).run(HERE)
+
+
+def test_what_initial_tasks_hold_is_part_of_the_run(tmp_path):
+    def write(*texts):
+        tasks = [DocumentBatch("b", pa.table({"text": [text]})) for text in texts]
+        tasks[0].add_stage_perf(StagePerfStats("earlier", process_time=random.random()))
+        return Pipeline("p", stages=[JsonlWriter(str(tmp_path / "out"))]).run(HERE, initial_tasks=tasks)
+
+    write("a", "b")
+    assert write("a", "b").already_finished
+    with pytest.raises(ResumeRefused, match="initial_tasks: what they hold has changed"):
+        write("a", "c")
+
+
+@pytest.mark.parametrize("mode", ["ignore", "overwrite", "error"])
+def test_a_file_of_somebody_else_is_never_replaced_in_silence(work, mode):
+    (work / "out" / "old.jsonl").unlink()
+    (work / "out" / "a.jsonl").write_text("not ours")
+    if mode == "overwrite":
+        result = pipeline(work, mode=mode).run(HERE)
+        assert "removed 1 file of an earlier run" in result.messages[0]
+        return
+    with pytest.raises(GristmillError, match=r"a\.jsonl"):
+        pipeline(work, mode=mode).run(HERE)
+    assert (work / "out" / "a.jsonl").read_text() == "not ours"
+    (work / "out" / "a.jsonl").unlink()
+
+    assert pipeline(work, mode=mode).run(HERE).written == 2
+
+
+def test_a_rejects_file_of_somebody_else_is_not_replaced(work):
+    pipeline(work).run(HERE, rejects_path=work / "rejects")
+    (rejected,) = (work / "rejects").glob("*.jsonl")
+    rejected.write_text("not ours")
+    shutil.rmtree(work / "out")
+
+    with pytest.raises(RunFailed, match="expected no such file, or one of this run; it was there before"):
+        pipeline(work).run(HERE, rejects_path=work / "rejects")
+    assert rejected.read_text() == "not ours"
+
+
+def test_files_that_stay_are_named(work):
+    (told,) = [message for message in pipeline(work).run(HERE).messages if "before this run" in message]
+
+    assert told == f"{work}/out: 1 file was there before this run, and will be left alone: ['old.jsonl']"
+
+
+def test_the_same_files_by_another_run_directory_are_not_in_the_way(work):
+    pipeline(work).run(HERE)
+    again = pipeline(work).run(HERE, checkpoint_path=work / "another run")
+
+    assert not again.already_finished
+    assert again.written == 2
+
+
+def test_a_pipeline_that_cannot_be_continued_starts_over_and_says_so(work):
+    """Its writer stands in the middle: what comes out at the end is in memory only."""
+
+    def copied(min_words):
+        return Pipeline("p", stages=[*pipeline(work, min_words=min_words).stages, AsIs()])
+
+    copied(2).run(HERE)
+    result = copied(2).run(HERE)
+    assert not result.already_finished
+    assert any("removed 2 files of an earlier run" in message for message in result.messages)
+    with pytest.raises(ResumeRefused, match="min_words 2 then, 3 now"):
+        copied(3).run(HERE)
 
 
 def test_output_names_derive_from_the_source(work):

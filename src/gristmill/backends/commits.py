@@ -40,6 +40,7 @@ class Commits:
         if self.directory is not None:
             if not at_once and now - self._last < COMMIT_S:
                 return []
+            self.directory.check_not_in_the_way(self._waiting)
             self.directory.append(self._waiting)
         self._last = now
         files = [file for record in self._waiting for file in (*record.files, *record.side_files)]

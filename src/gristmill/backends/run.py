@@ -9,7 +9,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -42,7 +42,7 @@ from gristmill.errors import (
 )
 from gristmill.metrics.error_counts import ErrorCount
 from gristmill.storage.failures import explain
-from gristmill.storage.file_system import StorageOptions, file_system, is_url
+from gristmill.storage.file_system import StorageOptions, file_system, is_hidden, is_url
 
 # What a run raises, by how it ended; the other endings have books to close.
 FAILURES: dict[str, type[RunFailed]] = {"failed": RunFailed, "broken": StageBroken, "machine": MachineFailed}
@@ -81,7 +81,8 @@ class Run:
         self._kept_evidence: str | None = None
         self.scratch: str | None = None  # a temporary directory, where the run has no other
         self.directory = self._open_directory()
-        self.resumable = options.checkpoint_path is not None and not options.fresh
+        # Without a writer the final tasks live in memory only: there is nothing to continue from.
+        self.resumable = not options.fresh and (plan.ends_in_writer or options.checkpoint_path is not None)
 
     def _open_directory(self) -> RunDirectory:
         path, options_of = self._run_path(), store_options(self.plan)
@@ -135,9 +136,8 @@ class Run:
         A drive calls it last, when nothing can be refused any more: a run that does not start removes nothing.
         """
         removed = []
-        if not self.resumable:
-            # Starting over means that nothing of the earlier run is left among the new files.
-            removed = self.directory.clear(published_too=self.options.fresh)
+        if not self.resumable:  # starting over means that nothing of the earlier run is left among the new files
+            removed = self.directory.clear()
             self.directory.resume(self.plan, rejects_path=self.options.rejects_path)
         self.directory.remove_report()
         self.directory.claim_staging(self._sinks())
@@ -146,7 +146,17 @@ class Run:
         resuming = bool(self.books.records)
         removed += [path for stage in stages for path in stage.prepare_output(resuming=resuming)]
         plural = "s" * (len(removed) != 1)
-        return [f"removed {len(removed)} file{plural} of an earlier run: {removed[:3]}"] if removed else []
+        told = [f"removed {len(removed)} file{plural} of an earlier run: {removed[:3]}"] if removed else []
+        return told if resuming else [*told, *self._others_there()]
+
+    def _others_there(self) -> Iterator[str]:
+        """Say which files of others are where this run publishes. They stay, and are not replaced."""
+        for directory in dict.fromkeys(self._sinks()):
+            fs = file_system(directory, self.directory.options_of(directory))
+            names = [name for name in fs.list_names(directory) if not is_hidden(name)]
+            if names and directory != self.directory.quarantine_path:
+                plural = f"{len(names)} files were" if len(names) > 1 else "1 file was"
+                yield f"{directory}: {plural} there before this run, and will be left alone: {names[:3]}"
 
     def keep_errors(self, finish: Finish) -> None:
         """Remember what is in quarantine if that is about to be removed, as a pool may do when it closes."""
@@ -186,12 +196,11 @@ class Run:
         self.directory.acquire()
         if self.options.segment_of is None:  # else whoever runs the segments holds their outputs
             self.directory.hold_outputs(self._sinks())
-        committed = {}
-        if self.resumable:
-            committed = self.directory.resume(self.plan, rejects_path=self.options.rejects_path)
-            committed = self.directory.finish_publication(committed)
+        found = {}
+        if not self.options.fresh:  # another pipeline's directory is refused, even where nothing could be continued
+            found = self.directory.resume(self.plan, rejects_path=self.options.rejects_path)
+        committed = self.directory.finish_publication(found) if self.resumable else {}
         self.books = Books(self.plan, committed)
-        # Without a writer the final tasks live in memory only: there is nothing to continue from.
         if committed and not self.plan.ends_in_writer:
             raise ConfigError(
                 f"{self.directory.shown}: expected a pipeline that ends in a writer; only such a run can be continued"
@@ -279,8 +288,8 @@ class Run:
 
     def _interrupted(self) -> str:
         done = f"stopped; {len(self.books.records)} of {len(self.plan.sources)} source partitions are committed"
-        if self.options.checkpoint_path is None:
-            return done + ". Pass checkpoint_path to be able to continue a run."
+        if not self.keeps_directory or not self.plan.ends_in_writer:
+            return done + ". Only a pipeline that ends in a writer can be continued."
         return done + ". Run the same command again to continue."
 
     def _check_quarantine_limit(self, result: RunResult, *, stopped: bool = False, reason: str = "") -> None:

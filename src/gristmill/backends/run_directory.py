@@ -32,18 +32,19 @@ from gristmill.backends.line_numbers import BlockLines, block_lines, with_line_n
 from gristmill.backends.lock_file import NO_LOCKS, Held, LockFile
 from gristmill.backends.machine_start import machine_start
 from gristmill.backends.measured import MeasuredRun
-from gristmill.backends.publication import publish_all, publish_late
+from gristmill.backends.publication import patiently, publish_all, publish_late
 from gristmill.backends.run_header import HOW_TO_GO_ON, Header, as_text, header_of, parse, refusal
 from gristmill.backends.store_options import OptionsOf, environment_only
 from gristmill.backends.store_sinks import StoreSinks
 from gristmill.engine import ledger
 from gristmill.engine.ledger import CommitRecord, Replayed
 from gristmill.engine.plan import Plan
-from gristmill.errors import ConfigError, ResumeRefused
+from gristmill.errors import ConfigError, ResumeRefused, RunFailed
 from gristmill.metrics.snapshot import RunSnapshot
 from gristmill.stages.context import STAGING_DIR
 from gristmill.storage.atomic_write import (
     checksum_of,
+    checksum_of_stream,
     force_file,
     force_names,
     make_directory,
@@ -108,6 +109,7 @@ class RunDirectory:
         self._lock: LockFile | None = None
         self._outputs: list[tuple[LockFile, list[Path]]] = []  # with the directories that were made for them
         self._unlocked: set[str] = set()
+        self._replaceable: set[str] = set()  # files of this run that are not as they were written
         self._ledger_fd = -1
         self._staging: list[str] = []
 
@@ -159,18 +161,19 @@ class RunDirectory:
                     f"{directory}: its file system has no locks, so nothing keeps another run out of it"
                 )
 
-    def clear(self, *, published_too: bool = False) -> list[str]:
-        """Forget an earlier run: its ledger, header, status and quarantine; on request its outputs and rejects as well.
+    def clear(self) -> list[str]:
+        """Forget an earlier run: its outputs and rejects, its ledger, header, status and quarantine.
 
-        Those go first: nothing but the ledger knows them. Return what was removed of them.
+        Outputs go first: nothing but the ledger knows them. Return what was removed of them.
         """
         records = read_ledger(self.path / "ledger.jsonl").records.values()
         files = [file.final for record in records for file in (*record.files, *record.side_files)]
         # The quarantine goes as a whole.
-        published = [path for path in files if published_too and not path.startswith(f"{self.quarantine_path}/")]
+        published = [path for path in files if not path.startswith(f"{self.quarantine_path}/")]
         for path in filter(is_url, published):
             remove(path, storage_options=self.options_of(path))
         remove_for_good(path for path in published if not is_url(path))
+        self._close_ledger()
         for name in LEFT_BY_A_RUN:
             (self.path / name).unlink(missing_ok=True)
         shutil.rmtree(self.quarantine, ignore_errors=True)
@@ -243,6 +246,8 @@ class RunDirectory:
         damaged = self._look_at(published.values(), everything=restarted)
         sound = {root: record for root, record in published.items() if root not in damaged}
         again = len(records) - len(sound)
+        undone = [record for root, record in records.items() if root not in sound]
+        self._replaceable = {file.final for record in undone for file in (*record.files, *record.side_files)}
         if restarted:
             self._note_start(machine_start())
             self.messages.append(
@@ -281,6 +286,36 @@ class RunDirectory:
         with ThreadPoolExecutor(LOOKERS) as looking:
             found = looking.map(_is_as_written, (file for _, file in files))
             return {root for (root, _), is_sound in zip(files, found, strict=True) if not is_sound}
+
+    def check_not_in_the_way(self, records: Iterable[CommitRecord]) -> None:
+        """Raise RunFailed if publishing these would replace a file that is not of this run.
+
+        One with the same content is as good as this run's own: it is, if its ledger line was lost.
+        """
+        files = [
+            file
+            for record in records
+            for file in (*record.files, *record.side_files)
+            if not self._is_own(file.final) and file.final not in self._replaceable
+        ]
+        if any(is_url(file.final) for file in files):  # a request each
+            with ThreadPoolExecutor(LOOKERS) as looking:
+                found = list(looking.map(self._is_free, files))
+        else:
+            found = [self._is_free(file) for file in files]
+        for file in (file for file, is_free in zip(files, found, strict=True) if not is_free):
+            raise RunFailed(
+                f"{file.final}: expected no such file, or one of this run; it was there before, and is not replaced. "
+                "Move it away, write to another directory, or have the writer remove what is there (mode='overwrite')"
+            )
+
+    def _is_free(self, file: StagedFile) -> bool:
+        fs = file_system(file.final, self.options_of(file.final))
+        found = patiently(lambda: fs.status(file.final))
+        if found is None or found.size != file.num_bytes:
+            return found is None
+        with fs.open_read(file.final) as content:
+            return checksum_of_stream(content) == file.checksum
 
     def _is_own(self, path: str) -> bool:
         """Whether a directory or file is the run's own: nobody else writes there, and nobody else reads it."""
@@ -409,10 +444,14 @@ class RunDirectory:
                     directory.rmdir()
         if self._lock is not None:
             self._lock.release()
+        self._close_ledger()
+        self._lock = None
+        self._outputs.clear()
+
+    def _close_ledger(self) -> None:
         if self._ledger_fd >= 0:
             os.close(self._ledger_fd)
-        self._ledger_fd, self._lock = -1, None
-        self._outputs.clear()
+        self._ledger_fd = -1
 
 
 def _is_as_written(file: StagedFile) -> bool:

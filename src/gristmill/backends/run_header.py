@@ -31,6 +31,7 @@ def header_of(plan: Plan, rejects_path: str | None) -> Header:
         "stages": [list(stage) for stage in plan.stage_configs],
         "inputs": [[without_secrets(path), size, version] for path, size, version in plan.inputs],
         "partitions": len(plan.sources),
+        "initial_tasks": plan.held,
         "rejects_path": rejects_path,
     }
 
@@ -60,6 +61,8 @@ def parse(path: object, text: str) -> Header | None:
 def refusal(path: object, before: Header, now: Header) -> str:
     """Say what differs, and how to go on."""
     differences = [*_stage_differences(before, now), *_input_differences(before, now)]
+    if before.get("initial_tasks") != now["initial_tasks"]:
+        differences.append("initial_tasks: what they hold has changed")
     keys = [key for key in ("pipeline", "partitions", "rejects_path", "version") if before.get(key) != now[key]]
     differences += [f"{key}: {before.get(key)!r} then, {now[key]!r} now" for key in keys]
     if not differences:

@@ -107,9 +107,9 @@ class StoreDirectory(RunDirectory):
         self._next += created
         return created
 
-    def clear(self, *, published_too: bool = False) -> list[str]:
+    def clear(self) -> list[str]:
         """Forget an earlier run. Its lines stay on the store until a new first object says that they do not count."""
-        removed = super().clear(published_too=published_too)
+        removed = super().clear()
         before = [self._ledger_name(number) for number in self._numbers()]
         self._must_hold(self._add_to_ledger("", fresh=True))
         gone = [f"{self._url}/{name}" for name in LEFT_BY_A_RUN if name != "ledger.jsonl"]

@@ -65,7 +65,7 @@ class ChainedRun:
         self.directory.acquire()
         rejects = [self.options.rejects_path] if self.options.rejects_path else []
         self.directory.hold_outputs([*(path for each in plans for path in each.output_directories), *rejects])
-        if self.options.checkpoint_path is None or self.options.fresh:
+        if self.options.fresh or (self.options.checkpoint_path is None and not plans[-1].ends_in_writer):
             self._start_over(len(plans))
         elif (found := self._finished_before(plans)) is not None:
             return found
@@ -108,12 +108,12 @@ class ChainedRun:
         return RunDirectory(self.path / f"segment-{number}", session="", root=self.path)
 
     def _start_over(self, num_segments: int) -> None:
-        """Forget an earlier run here; if that was asked for, remove what it has published."""
+        """Forget an earlier run here, and remove what it has published."""
         (self.path / "report.json").unlink(missing_ok=True)
         for number in range(1, num_segments + 1):
             segment = self._segment(number)
             segment.acquire()
-            segment.clear(published_too=self.options.fresh)
+            segment.clear()
             segment.close()
             shutil.rmtree(self.path / f"exchange-{number}", ignore_errors=True)
 

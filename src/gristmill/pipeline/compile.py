@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from gristmill.engine.plan import AnyStage, AnyTask, Plan
 from gristmill.errors import ConfigError
 from gristmill.pipeline.columns import check_columns
-from gristmill.pipeline.fingerprint import fingerprint, stage_config
+from gristmill.pipeline.fingerprint import contents, fingerprint, stage_config
 from gristmill.pipeline.fusion import fuse
 from gristmill.secrets import has_secrets, remember_those_of, without_secrets
 from gristmill.stages.base import CompositeStage, ProcessingStage
@@ -33,7 +33,10 @@ def compile_plan(name: str, stages: Sequence[AnyStage], initial_tasks: Sequence[
     _check_input_is_safe(inputs, outputs)
     _check_output_is_apart(flat[0].input_directories() if source_stage else [], outputs)
     partitions = [_source_name(i, task) for i, task in enumerate(sources)]
-    parts = [config for _, config in configs] + [without_secrets(f"{i}") for i in inputs] + partitions
+    ends_in_writer = rest[-1].output_directory() is not None
+    held = contents(initial_tasks or ()) if ends_in_writer else ""  # only then a run is ever compared with another
+    parts = [held] if held else []
+    parts += [config for _, config in configs] + [without_secrets(f"{i}") for i in inputs] + partitions
     return Plan(
         name=name,
         groups=fuse(copies, names, sources),
@@ -44,7 +47,8 @@ def compile_plan(name: str, stages: Sequence[AnyStage], initial_tasks: Sequence[
         stage_configs=configs,
         inputs=inputs,
         output_directories=outputs,
-        ends_in_writer=rest[-1].output_directory() is not None,
+        ends_in_writer=ends_in_writer,
+        held=held,
     )
 
 

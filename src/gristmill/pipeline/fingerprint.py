@@ -6,18 +6,24 @@ line changes nothing and changing a number in it does. No address, hash order or
 secret, not even hashed: the configurations are written into the run directory, and a new token is still the same run.
 """
 
+import copy
 import dataclasses
 import enum
 import hashlib
 import inspect
 import json
+import pickle
 import types
-from collections.abc import Mapping
+import uuid
+from collections.abc import Iterable, Mapping
 from pathlib import PurePath
 from typing import cast
 
-from gristmill.engine.plan import AnyStage
+import xxhash
+
+from gristmill.engine.plan import AnyStage, AnyTask
 from gristmill.secrets import is_secret, without_secrets
+from gristmill.tasks import EmptyTask, FileGroupTask
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 
@@ -31,6 +37,26 @@ DEPTH = 12
 def fingerprint(parts: list[str]) -> str:
     """Return 16 hex digits for a list of texts."""
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+
+
+def contents(tasks: Iterable[AnyTask]) -> str:
+    """Return 16 hex digits for what tasks hold in memory, or "" if they only name files or hold nothing.
+
+    Their history does not count. A task that cannot be pickled is like no other, not even itself the next time.
+    """
+    digest = xxhash.xxh3_64()
+    held = [task for task in tasks if not isinstance(task, FileGroupTask | EmptyTask)]
+    for task in held:
+        plain = copy.copy(task)
+        plain._stage_perf, plain.task_id = [], ""
+        buffers: list[pickle.PickleBuffer] = []
+        try:
+            digest.update(pickle.dumps(plain, protocol=5, buffer_callback=buffers.append))
+        except (pickle.PicklingError, AttributeError, TypeError):
+            digest.update(uuid.uuid4().bytes)
+        for buffer in buffers:
+            digest.update(buffer.raw())
+    return digest.hexdigest() if held else ""
 
 
 def stage_config(stage: AnyStage) -> str:

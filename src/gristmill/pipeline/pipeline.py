@@ -70,7 +70,10 @@ class Pipeline:
 
         Without an executor it runs on Ray if RAY_ADDRESS is set or Ray is initialised, else on this machine.
 
-        With `checkpoint_path` the same call continues a run that was stopped or killed; `fresh` starts over.
+        A pipeline that ends in a writer has a run directory: `checkpoint_path`, or `.gristmill` in the output. The
+        same call again continues a run that was stopped or killed, and changes nothing if it is finished. With another
+        threshold, function or input it is refused; `fresh` starts over and removes what the earlier run has written.
+
         `rejects_path` keeps the documents filters drop, with stage, reason, value and threshold. More than
         `max_quarantined` failed documents (a number, or a share of those read) stop the run. If nothing is said, that
         is a tenth, once 1,000 documents were read; None lets any number fail. A stage that no document passes stops

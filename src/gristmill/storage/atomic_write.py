@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 import xxhash
 
@@ -155,10 +156,15 @@ def _force_names_in(directory: Path) -> None:
 
 def checksum_of(path: str) -> str:
     """Return the checksum of a file of this machine, as it was noted when it was written."""
-    digest = xxhash.xxh3_128()
     with Path(plain(path)).open("rb") as file:
-        while piece := file.read(_PIECE_BYTES):
-            digest.update(piece)
+        return checksum_of_stream(file)
+
+
+def checksum_of_stream(file: BinaryIO) -> str:
+    """Return the checksum of what is left of a file."""
+    digest = xxhash.xxh3_128()
+    while piece := file.read(_PIECE_BYTES):
+        digest.update(piece)
     return _named(digest)
 
 

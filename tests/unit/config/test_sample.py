@@ -42,7 +42,7 @@ def test_the_first_documents_are_taken_in_order(pipeline, tmp_path, wanted, part
 def test_files_are_named_as_in_a_full_run(pipeline, tmp_path):
     first_documents(pipeline, 12).run(HERE)
     sampled = set(numbers(tmp_path))
-    pipeline.run(HERE)
+    pipeline.run(HERE, fresh=True)
 
     assert sampled == set(numbers(tmp_path))
 
