@@ -29,6 +29,7 @@ class RunOptions:
     rejects_path: str | None = None
     limit: QuarantineLimit = DEFAULT_LIMIT  # of documents that may fail
     fresh: bool = False
+    retry_quarantined: bool = False  # do again what could not be done, though it is committed
     observer: Observer | None = None
     segment_of: Path | None = None  # the directory of the whole run, where this is one segment of it
 

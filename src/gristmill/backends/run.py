@@ -196,10 +196,12 @@ class Run:
         self.directory.acquire()
         if self.options.segment_of is None:  # else whoever runs the segments holds their outputs
             self.directory.hold_outputs(self._sinks())
-        found = {}
+        found, mended = {}, self.options.retry_quarantined
         if not self.options.fresh:  # another pipeline's directory is refused, even where nothing could be continued
-            found = self.directory.resume(self.plan, rejects_path=self.options.rejects_path)
+            found = self.directory.resume(self.plan, rejects_path=self.options.rejects_path, mended=mended)
         committed = self.directory.finish_publication(found) if self.resumable else {}
+        if mended:
+            committed = self.directory.forget_quarantined(committed)
         self.books = Books(self.plan, committed)
         if committed and not self.plan.ends_in_writer:
             raise ConfigError(

@@ -33,7 +33,7 @@ from gristmill.backends.lock_file import NO_LOCKS, Held, LockFile
 from gristmill.backends.machine_start import machine_start
 from gristmill.backends.measured import MeasuredRun
 from gristmill.backends.publication import patiently, publish_all, publish_late
-from gristmill.backends.run_header import HOW_TO_GO_ON, Header, as_text, header_of, parse, refusal
+from gristmill.backends.run_header import HOW_TO_GO_ON, Header, as_text, differs_in_code_only, header_of, parse, refusal
 from gristmill.backends.store_options import OptionsOf, environment_only
 from gristmill.backends.store_sinks import StoreSinks
 from gristmill.engine import ledger
@@ -181,8 +181,11 @@ class RunDirectory:
             force_names(str(self.path))
         return published
 
-    def resume(self, plan: Plan, *, rejects_path: str | None) -> dict[int, CommitRecord]:
-        """Return what an earlier run of the same plan has committed; refuse another plan's directory."""
+    def resume(self, plan: Plan, *, rejects_path: str | None, mended: bool = False) -> dict[int, CommitRecord]:
+        """Return what an earlier run of the same plan has committed; refuse another plan's directory.
+
+        `mended`: the code of stages may have changed since, to do what it could not do then.
+        """
         header = header_of(plan, rejects_path)
         before = self._header_before()
         records, damaged = read_ledger(self.path / "ledger.jsonl", plan)
@@ -194,8 +197,14 @@ class RunDirectory:
             )
         if before != header:
             if before is not None and not is_empty:
-                raise ResumeRefused(refusal(self.shown, before, header))
-            self._write("header.json", as_text(header))  # nothing is committed, so nothing can be mixed
+                if not mended or not differs_in_code_only(before, header):
+                    raise ResumeRefused(refusal(self.shown, before, header))
+                self.messages.append(
+                    f"{self.shown}: the code of a stage has changed; what was done with the earlier code is kept, but "
+                    "for source partitions with quarantined documents"
+                )
+            # If nothing is committed, nothing can be mixed; else it must not be lost with the machine.
+            self._write("header.json", as_text(header), forced=not is_empty)
         if damaged and len(records) < len(plan.sources):
             what = "1 line is damaged; its partition is" if damaged == 1 else None
             what = what or f"{damaged} lines are damaged; their partitions are"
@@ -258,6 +267,30 @@ class RunDirectory:
             what = "1 source partition is" if again == 1 else f"{again} source partitions are"
             self.messages.append(f"{self.shown}: {what} done again: their files are gone or not as they were written")
         return sound
+
+    def forget_quarantined(self, records: dict[int, CommitRecord]) -> dict[int, CommitRecord]:
+        """Return the records of which nothing is in quarantine; the others are done again, whatever happens now.
+
+        Their quarantine files go: a partition whose files are not all there counts as not done, so that no crash from
+        here on can leave a document neither in quarantine nor in the output.
+        """
+        failed = {
+            root: record
+            for root, record in records.items()
+            if any(counts.quarantined or counts.lost_parts for _, counts in record.counts)
+        }
+        for record in failed.values():
+            self._replaceable.update(file.final for file in (*record.files, *record.side_files))
+            own = [file.final for file in record.side_files if file.final.startswith(f"{self.quarantine_path}/")]
+            for path in own:
+                remove(path, storage_options=self.options_of(path))
+        if failed:
+            self.remove_report()
+            documents = sum(counts.quarantined for record in failed.values() for _, counts in record.counts)
+            parts = f"{len(failed)} source partition{'s' * (len(failed) != 1)}"
+            inside = f"{documents:,} quarantined document{'s' * (documents != 1)}"
+            self.messages.append(f"{self.shown}: {parts} with {inside} are done again")
+        return {root: record for root, record in records.items() if root not in failed}
 
     def _published(self, records: dict[int, CommitRecord]) -> dict[int, CommitRecord]:
         """Do the renames that are still to be done; return the records whose files are all there."""

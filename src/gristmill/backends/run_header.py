@@ -69,10 +69,36 @@ def refusal(path: object, before: Header, now: Header) -> str:
         differences = ["the code of a stage has changed"]
     shown = "\n  ".join(differences[:SHOWN])
     more = f"\n  and {len(differences) - SHOWN} more" if len(differences) > SHOWN else ""
+    retry = ""
+    if differs_in_code_only(before, now):
+        retry = " With retry_quarantined=True (--retry-quarantined) the new code does only what is in quarantine."
     return (
         f"{path}: expected the run that was started here; this one differs:\n  {shown}{more}\n"
-        f"Run the earlier pipeline to continue it, {HOW_TO_GO_ON}"
+        f"Run the earlier pipeline to continue it, {HOW_TO_GO_ON}{retry}"
     )
+
+
+def differs_in_code_only(before: Header, now: Header) -> bool:
+    """Whether a run is the same as before but for the code of its stages."""
+    same = all(before.get(key) == now[key] for key in now if key not in ("fingerprint", "stages"))
+    return same and _without_code(before.get("stages")) == _without_code(now["stages"])
+
+
+def _without_code(stages: object) -> object:
+    """The configurations without what stands for code in them."""
+    found = []
+    for name, text in stages or []:  # type: ignore[attr-defined]
+        try:
+            found.append((name, _stripped(json.loads(text))))
+        except ValueError:
+            found.append((name, text))
+    return found
+
+
+def _stripped(value: object) -> object:
+    if isinstance(value, dict):
+        return {key: _stripped(item) for key, item in value.items() if key != "code"}
+    return [_stripped(item) for item in value] if isinstance(value, list) else value
 
 
 def _stage_differences(before: Header, now: Header) -> Iterator[str]:

@@ -48,5 +48,8 @@ MaxQuarantined = Annotated[
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON, last line of stdout.")]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Start over instead of continuing.")]
+RetryQuarantined = Annotated[
+    bool, typer.Option("--retry-quarantined", help="Do again what is in quarantine, once the cause is mended.")
+]
 # Read in `main`, where exceptions arrive; declared here so that it may stand behind the command too.
 Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks.")]

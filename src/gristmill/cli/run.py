@@ -18,6 +18,7 @@ from gristmill.cli.options import (
     Quiet,
     RecipeArgument,
     Rejects,
+    RetryQuarantined,
     RunDir,
     Sample,
     Settings,
@@ -47,6 +48,7 @@ def run(
     rejects: Rejects = None,
     run_dir: RunDir = None,
     fresh: Fresh = False,
+    retry_quarantined: RetryQuarantined = False,
     max_quarantined: MaxQuarantined = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -79,6 +81,7 @@ def run(
                 max_quarantined=limit,
                 # A sample is a trial: yesterday's must not be continued with today's thresholds.
                 fresh=fresh or sample is not None,
+                retry_quarantined=retry_quarantined,
                 observer=progress,
                 quiet=True,  # this command says everything itself
             )

@@ -65,7 +65,8 @@ class ChainedRun:
         self.directory.acquire()
         rejects = [self.options.rejects_path] if self.options.rejects_path else []
         self.directory.hold_outputs([*(path for each in plans for path in each.output_directories), *rejects])
-        if self.options.fresh or (self.options.checkpoint_path is None and not plans[-1].ends_in_writer):
+        cannot_go_on = self.options.checkpoint_path is None and not plans[-1].ends_in_writer
+        if self.options.fresh or cannot_go_on or self._is_retried(plans):
             self._start_over(len(plans))
         elif (found := self._finished_before(plans)) is not None:
             return found
@@ -79,6 +80,17 @@ class ChainedRun:
         self.directory.write_report(result.to_json())
         self._remove_exchanges(len(plans))
         return result
+
+    def _is_retried(self, plans: list[Plan]) -> bool:
+        """Whether all is done again: what is behind an exchange depends on every document before it."""
+        if not self.options.retry_quarantined:
+            return False
+        for number in range(1, len(plans) + 1):
+            quarantine = self.path / f"segment-{number}" / "quarantine"
+            if any(quarantine.glob("*.jsonl")):
+                self.directory.messages.append(f"{self.path}: everything is done again, with what was in quarantine")
+                return True
+        return False
 
     def _remove_exchanges(self, num_segments: int) -> None:
         for number in range(1, num_segments):
@@ -94,6 +106,7 @@ class ChainedRun:
             checkpoint_path=self.path / f"segment-{number}",
             limit=limit,
             fresh=False,  # what an earlier run left is cleared already
+            retry_quarantined=False,
             observer=observer,
             segment_of=self.path,
         )

@@ -63,6 +63,7 @@ class Pipeline:
         rejects_path: str | Path | None = None,
         max_quarantined: int | float | QuarantineLimit | None = DEFAULT_LIMIT,
         fresh: bool = False,
+        retry_quarantined: bool = False,
         observer: Observer | None = None,
         quiet: bool = False,
     ) -> RunResult:
@@ -79,6 +80,10 @@ class Pipeline:
         is a tenth, once 1,000 documents were read; None lets any number fail. A stage that no document passes stops
         the run in any case.
 
+        `retry_quarantined` takes what is in quarantine through the pipeline again, once the cause is mended: source
+        partitions with such documents are done anew and replace what they gave before. The code of stages may have
+        changed for that, their parameters may not.
+
         Progress, warnings and the summary go to standard error. An `observer` gets the snapshots and replaces the
         display of progress; `quiet` leaves out everything.
         """
@@ -91,6 +96,7 @@ class Pipeline:
                 rejects_path=None if rejects_path is None else str(rejects_path),
                 limit=_limit(max_quarantined),
                 fresh=fresh,
+                retry_quarantined=retry_quarantined,
                 observer=watching.observer,
             )
             result = self._run(executor, initial_tasks, options)
