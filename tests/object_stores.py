@@ -5,6 +5,7 @@ what it is asked. Both hold `If-None-Match: *`. They listen on 127.0.0.1 only an
 """
 
 import contextlib
+import functools
 import importlib.metadata
 import json
 import re
@@ -43,6 +44,13 @@ class ObjectStore:
 
     def client(self, **overrides):
         """A plain S3 client, so that tests look at the store without the code they test."""
+        return self._plain_client if not overrides else self._make_client(**overrides)
+
+    @functools.cached_property
+    def _plain_client(self):
+        return self._make_client()
+
+    def _make_client(self, **overrides):
         import boto3
 
         settings = {"endpoint_url": self.endpoint, "aws_access_key_id": KEY, "aws_secret_access_key": SECRET}

@@ -8,11 +8,11 @@ import time
 
 from gristmill.backends.books import Books
 from gristmill.backends.publication import publish_all
-from gristmill.backends.run_directory import RunDirectory
+from gristmill.backends.run_directory import COMMIT_S, RunDirectory
 from gristmill.backends.store_options import OptionsOf, environment_only
 from gristmill.engine.ledger import CommitRecord
 
-COMMIT_S = 0.05  # lines of this long are forced to disk together
+__all__ = ["COMMIT_S", "Commits"]
 
 
 class Commits:
@@ -38,7 +38,7 @@ class Commits:
             return []
         now = time.monotonic()
         if self.directory is not None:
-            if not at_once and now - self._last < COMMIT_S:
+            if not at_once and now - self._last < self.directory.commit_s:
                 return []
             self.directory.check_not_in_the_way(self._waiting)
             self.directory.append(self._waiting)

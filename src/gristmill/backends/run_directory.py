@@ -60,6 +60,7 @@ from gristmill.tasks import StagedFile
 
 HIDDEN = ".gristmill"  # in a directory a run publishes files in: its lock, its temporary files, often the run directory
 ON_DISK = "on disk"  # instead of a start: every file was forced
+COMMIT_S = 0.05  # lines of this long are forced to disk together
 LOOKERS = 8  # files looked at at a time
 LEFT_BY_A_RUN = (
     "ledger.jsonl",
@@ -85,6 +86,8 @@ def read_ledger(path: Path, plan: Plan | None = None) -> Replayed:
 
 class RunDirectory:
     """One run directory, held by one driver."""
+
+    commit_s = COMMIT_S
 
     def __init__(
         self,

@@ -24,6 +24,7 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from gristmill.backends.lock_file import Held, LockFile
 from gristmill.backends.publication import patiently
 from gristmill.backends.run_directory import LEFT_BY_A_RUN, RunDirectory
 from gristmill.backends.store_lease import lost
@@ -40,13 +41,16 @@ PUSHED_AT_END = ("metrics.jsonl", "events.log")
 STATUS_S = 5.0  # a request each time, and somebody pays for it
 ENDED = ("finished", "stopped", "failed")
 READERS = 16
+SCRATCH = "gristmill-store-"
 
 
 class StoreDirectory(RunDirectory):
     """One run directory on a store, held by one driver."""
 
+    commit_s = 1.0  # an object each time, and a resumed run reads them all
+
     def __init__(self, url: str, *, session: str, options_of: OptionsOf, forces: bool = False) -> None:
-        scratch = Path(tempfile.mkdtemp(prefix="gristmill-"))
+        scratch, self._scratch_lock = _scratch_directory()
         super().__init__(scratch, session=session, forces=forces, options_of=options_of, shown=url.rstrip("/"))
         self._url = url.rstrip("/")
         self._store = RemoteFileSystem(self._url, options_of(self._url))
@@ -166,3 +170,15 @@ class StoreDirectory(RunDirectory):
         finally:
             super().close()
             shutil.rmtree(self.path, ignore_errors=True)
+            self._scratch_lock.release()
+
+
+def _scratch_directory() -> tuple[Path, LockFile]:
+    """Make a directory for the copy. Those of drivers that were killed are removed: nobody holds their locks."""
+    for left in Path(tempfile.gettempdir()).glob(f"{SCRATCH}*"):
+        with contextlib.suppress(Held, OSError):
+            lock = LockFile(left / "lock")
+            shutil.rmtree(left, ignore_errors=True)
+            lock.release()
+    made = Path(tempfile.mkdtemp(prefix=SCRATCH))
+    return made, LockFile(made / "lock")
