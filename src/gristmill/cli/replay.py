@@ -7,6 +7,7 @@ import typer
 
 from gristmill.cli.options import Debug
 from gristmill.errors import ConfigError, EngineBug, ReadError, nearest
+from gristmill.storage.file_system import disk_path
 
 if TYPE_CHECKING:
     from gristmill.engine.replay import Step
@@ -53,7 +54,8 @@ def replay(
 
 def find_log(path: str) -> Path:
     """Return the event log of a run, whether the run directory, the output directory or the log itself was named."""
-    for candidate in (Path(path), Path(path) / "events.log", Path(path) / ".gristmill" / "events.log"):
+    given = disk_path(path, who="replay")
+    for candidate in (given, given / "events.log", given / ".gristmill" / "events.log"):
         if candidate.is_file():
             return candidate
     raise ConfigError(f"replay: expected the directory of a run (with events.log in it); got {path!r}")

@@ -3,19 +3,18 @@
 import json
 import sys
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from gristmill.cli.options import Debug
+from gristmill.cli.run_files import RunFiles, find_run
 from gristmill.errors import ConfigError
 
 if TYPE_CHECKING:
     from gristmill.metrics.snapshot import RunSnapshot
 
 ENDED = ("finished", "stopped", "failed")
-SILENT_AFTER_S = 15.0  # a live run writes every second
 
 
 def status(
@@ -25,7 +24,7 @@ def status(
     debug: Debug = False,
 ) -> None:
     """Show how a run is doing."""
-    directory = find_run_dir(run_dir)
+    directory = find_run(run_dir, who="status")
     if as_json:
         typer.echo(json.dumps(read_documents(directory), ensure_ascii=False))
     elif watch:
@@ -34,40 +33,32 @@ def status(
         _show(directory)
 
 
-def find_run_dir(path: str) -> Path:
-    """Return the run directory itself, also when the output directory around it was named."""
-    for candidate in (Path(path), Path(path) / ".gristmill"):
-        if (candidate / "status.json").is_file() or (candidate / "report.json").is_file():
-            return candidate
-    raise ConfigError(f"status: expected the directory of a run (with status.json in it); got {path!r}")
-
-
-def read_documents(directory: Path) -> dict[str, object]:
+def read_documents(directory: RunFiles) -> dict[str, object]:
     """Return the last snapshot, and the final report if there is one."""
     documents: dict[str, object] = {}
     for name in ("status", "report"):
-        file = directory / f"{name}.json"
-        if file.is_file():
-            documents[name] = json.loads(file.read_bytes())
+        content = directory.read(f"{name}.json")
+        if content is not None:
+            documents[name] = json.loads(content)
     return documents
 
 
-def read_snapshot(directory: Path) -> "RunSnapshot":
+def read_snapshot(directory: RunFiles) -> "RunSnapshot":
     """Return the last snapshot the run has written."""
     import msgspec
 
     from gristmill.metrics.snapshot import RunSnapshot
 
-    file = directory / "status.json"
+    file, content = f"{directory}/status.json", directory.read("status.json")
+    if content is None:
+        raise ConfigError(f"status: expected {file}; there is none")
     try:
-        return msgspec.json.decode(file.read_bytes(), type=RunSnapshot)
-    except FileNotFoundError:
-        raise ConfigError(f"status: expected {file}; there is none") from None
+        return msgspec.json.decode(content, type=RunSnapshot)
     except msgspec.DecodeError as error:
         raise ConfigError(f"status: expected {file} to be written by this version of gristmill; {error}") from None
 
 
-def _show(directory: Path) -> None:
+def _show(directory: RunFiles) -> None:
     from rich.console import Console
 
     from gristmill.metrics.rates import Rates
@@ -81,14 +72,14 @@ def _show(directory: Path) -> None:
         console.print(went, markup=False)
     for message in snapshot.messages:
         console.print(message, markup=False)
-    silence = _silence_s(directory)
-    if snapshot.state not in ENDED and silence > SILENT_AFTER_S:
+    silence = directory.silence_s()
+    if snapshot.state not in ENDED and silence > directory.silent_after_s:
         console.print(
             f"No news for {silence:.0f} s: the run was probably killed. The same command continues it.", markup=False
         )
 
 
-def _watch(directory: Path) -> None:
+def _watch(directory: RunFiles) -> None:
     from rich.console import Console
 
     from gristmill.metrics.progress import Progress
@@ -100,12 +91,8 @@ def _watch(directory: Path) -> None:
             progress(snapshot)
             if snapshot.state in ENDED:
                 return
-            if _silence_s(directory) > SILENT_AFTER_S:
+            if (silence := directory.silence_s()) > directory.silent_after_s:
                 raise ConfigError(
-                    f"status: expected news from {directory} every second; got none for {SILENT_AFTER_S:.0f} s"
+                    f"status: expected news from {directory} every few seconds; got none for {silence:.0f} s"
                 )
             time.sleep(1.0)
-
-
-def _silence_s(directory: Path) -> float:
-    return time.time() - (directory / "status.json").stat().st_mtime

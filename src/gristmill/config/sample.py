@@ -9,12 +9,12 @@ in a full run, those behind the last document taken included if they were in the
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from gristmill.errors import ConfigError
 from gristmill.stages.base import CompositeStage, ProcessingStage
 from gristmill.stages.context import StageContext
+from gristmill.storage.file_system import file_system
 from gristmill.tasks import DocumentBatch, FileGroupTask, Task
 
 if TYPE_CHECKING:
@@ -89,7 +89,9 @@ def first_documents(pipeline: "Pipeline", number: int) -> "Pipeline":
 def check_holds_no_full_run(run_dir: str) -> None:
     """Refuse to put a trial where a full run is: a trial starts over, which removes the files of what was there."""
     try:
-        header = json.loads((Path(run_dir) / "header.json").read_bytes())
+        name = f"{run_dir.rstrip('/')}/header.json"
+        with file_system(name).open_read(name) as file:
+            header = json.loads(file.read())
         is_sample = _FirstDocuments.name in (name for name, _ in header["stages"])
     except FileNotFoundError:
         return

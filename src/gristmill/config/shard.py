@@ -10,12 +10,12 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gristmill.errors import ConfigError
 from gristmill.secrets import without_secrets
 from gristmill.stages.base import ProcessingStage
+from gristmill.storage.atomic_write import write_file
 from gristmill.tasks import FileGroupTask, Task
 
 if TYPE_CHECKING:
@@ -88,8 +88,7 @@ class Shard:
     @staticmethod
     def write_down(run_dir: str, record: dict[str, object]) -> None:
         """Keep the record where the shard's ledger is."""
-        Path(run_dir).mkdir(parents=True, exist_ok=True)
-        (Path(run_dir) / RECORD).write_text(json.dumps(record))
+        write_file(f"{run_dir.rstrip('/')}/{RECORD}", [json.dumps(record).encode()])
 
 
 def _digest(tasks: Sequence[AnyTask]) -> str:

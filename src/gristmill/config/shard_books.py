@@ -11,6 +11,7 @@ from pathlib import Path
 
 from gristmill.config.shard import RECORD
 from gristmill.errors import ConfigError
+from gristmill.storage.file_system import disk_path
 
 DIRECTORY = re.compile(r"shard-(\d{5})-of-(\d{5})")
 SUMMED = ("read", "created", "written", "quarantined")
@@ -38,7 +39,11 @@ class ShardBooks:
 
 def add_up(output: str) -> ShardBooks:
     """Read the run directories below an output directory."""
-    found = [(match, path) for path in Path(output).glob("shard-*") if (match := DIRECTORY.fullmatch(path.name))]
+    found = [
+        (match, path)
+        for path in disk_path(output, who="shards").glob("shard-*")
+        if (match := DIRECTORY.fullmatch(path.name))
+    ]
     counts = {int(match[2]) for match, _ in found}
     if len(counts) != 1:
         got = "no shard" if not counts else f"shards of {sorted(counts)}"

@@ -14,6 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
+from gristmill.errors import ConfigError
+from gristmill.secrets import without_secrets
+
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")  # two letters at least: C:// is no scheme
 
 _OF_THIS_MACHINE = ("file://", "local://")  # the two names fsspec has for it
@@ -167,6 +170,13 @@ def is_hidden(name: str) -> bool:
 def plain(path: str) -> str:
     """A local path without `file://` and with `~` filled in."""
     return os.path.expanduser(path.removeprefix("file://").removeprefix("local://"))  # noqa: PTH111  # Path would drop a trailing slash
+
+
+def disk_path(path: str, *, who: str) -> Path:
+    """A path where only a disk will do. A URL is refused: as a path, `s3://b` is a folder called `s3:` here."""
+    if is_url(path):
+        raise ConfigError(f"{who}: expected a directory on a disk of this machine; got {without_secrets(path)!r}")
+    return Path(plain(path))
 
 
 def absolute(path: str) -> str:

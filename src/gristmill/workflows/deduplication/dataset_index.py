@@ -16,6 +16,7 @@ from gristmill.errors import ConfigError, ResumeRefused
 from gristmill.pipeline import Pipeline
 from gristmill.stages.text.io.writer import ArrowWriter
 from gristmill.storage.atomic_write import force_file, force_names, write_file
+from gristmill.storage.file_system import disk_path
 from gristmill.workflows.deduplication.dedup_input import DedupInput
 from gristmill.workflows.deduplication.dedup_job import DedupJob
 
@@ -32,8 +33,8 @@ class DatasetIndex:
         self, settings: Mapping[str, object], own: str | None, others: Sequence[str], dataset: str | Path
     ) -> None:
         self.header = {"format": FORMAT, **settings}
-        self.own = None if own is None else Path(own)
-        self.paths = [*([self.own] if self.own else []), *map(Path, others)]
+        self.own = None if own is None else disk_path(own, who="index")
+        self.paths = [*([self.own] if self.own else []), *(disk_path(str(other), who="index") for other in others)]
         # The same call again must not find its own documents.
         self.dataset = xxhash.xxh3_64_hexdigest(str(Path(dataset).resolve()).encode())
         for path in self.paths:

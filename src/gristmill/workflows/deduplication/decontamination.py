@@ -14,6 +14,7 @@ from gristmill.pipeline import Pipeline
 from gristmill.pipeline.workflow import WorkflowBase, WorkflowRunResult, errors_of
 from gristmill.stages.text.decontamination import Decontaminate
 from gristmill.storage.atomic_write import write_file
+from gristmill.storage.file_system import disk_path
 from gristmill.workflows.deduplication.dedup_input import WRITERS, DedupInput
 
 EXAMPLES = 20  # documents named for each benchmark
@@ -48,7 +49,7 @@ class DecontaminationWorkflow(WorkflowBase):
         return result
 
     def _run(self, executor: BaseExecutor, observer: Observer | None) -> WorkflowRunResult:
-        output = Path(self.output_path)
+        output = disk_path(self.output_path, who="output_path")
         if self.fresh:
             for name in (".gristmill", "clean", "contaminated"):
                 shutil.rmtree(output / name, ignore_errors=True)

@@ -15,6 +15,7 @@ from gristmill.pipeline.workflow import WorkflowBase, WorkflowRunResult
 from gristmill.stages.deduplication.id_generator import CURATOR_DEDUP_ID_STR
 from gristmill.stages.deduplication.remove_by_id import RemoveById, read_ids
 from gristmill.stages.deduplication.remove_documents import RemoveDocuments, write_removals
+from gristmill.storage.file_system import disk_path
 from gristmill.workflows.deduplication.dedup_input import WRITERS, DedupInput, given_input
 from gristmill.workflows.deduplication.ignored_options import warn_ignored
 
@@ -74,7 +75,7 @@ class TextDuplicatesRemovalWorkflow(WorkflowBase):
         path = given_input(who, self.input_path, initial_tasks)
         options = self.input_filetype, self.input_blocksize, self.input_file_extensions, self.input_kwargs
         source = DedupInput(who, path, *options)
-        run_dir = Path(self.run_dir or f"{self.output_path.rstrip('/')}/.gristmill")
+        run_dir = disk_path(self.run_dir or f"{self.output_path.rstrip('/')}/.gristmill", who="run_dir")
         done = self._pipeline(source, run_dir).run(
             executor, checkpoint_path=run_dir / "remove", observer=observer, quiet=quiet
         )

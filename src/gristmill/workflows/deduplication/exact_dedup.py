@@ -6,7 +6,6 @@ read, hash ─▶ exchange by hash ─▶ who loses to whom ─▶ duplicates.pa
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from pathlib import Path
 
 from gristmill.backends.base import BaseExecutor, Observer
 from gristmill.backends.default_executor import default_executor
@@ -15,6 +14,7 @@ from gristmill.engine.plan import AnyStage, AnyTask
 from gristmill.errors import ConfigError
 from gristmill.pipeline.workflow import WorkflowBase, WorkflowRunResult, errors_of
 from gristmill.stages.deduplication.keep_policy import KeepPolicy
+from gristmill.storage.file_system import disk_path
 from gristmill.workflows.deduplication.ignored_options import warn_ignored
 
 IMPORTS = ["gristmill.stages.deduplication.exact.hash_documents"]  # and what comes with it: most of what workers need
@@ -103,7 +103,7 @@ class ExactDeduplicationWorkflow(WorkflowBase):
         def for_index(source: DedupInput) -> AnyStage:
             return settings.hashing(source, for_index=True)  # type: ignore[return-value]  # stages are invariant
 
-        run_dir = Path(self.output_path) / ".gristmill" / "exact"
+        run_dir = disk_path(self.output_path, who="output_path") / ".gristmill" / "exact"
         who = type(self).__name__
         options = self.input_filetype, self.input_blocksize, self.input_file_extensions, self.read_kwargs
         source = DedupInput(who, given_input(who, self.input_path, initial_tasks), *options)

@@ -8,7 +8,6 @@ import logging
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from pathlib import Path
 
 from gristmill.backends.base import BaseExecutor, Observer
 from gristmill.backends.default_executor import default_executor
@@ -19,6 +18,7 @@ from gristmill.kernels.dedup.banding import DEFAULT_ROWS, Banding, choose_bands
 from gristmill.pipeline.workflow import WorkflowBase, WorkflowRunResult, errors_of
 from gristmill.stages.deduplication.fuzzy.shingling import Shingling
 from gristmill.stages.deduplication.keep_policy import KeepPolicy
+from gristmill.storage.file_system import disk_path
 from gristmill.workflows.deduplication.dataset_index import DatasetIndex
 from gristmill.workflows.deduplication.dedup_input import DedupInput, given_input
 from gristmill.workflows.deduplication.dedup_job import open_job
@@ -136,7 +136,8 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
     ) -> WorkflowRunResult:
         started = time.monotonic()
         log.info(self.curve())
-        run_dir = Path(self.cache_path or f"{self.output_path}/.gristmill") / "fuzzy"
+        output = disk_path(self.output_path, who="output_path")
+        run_dir = disk_path(self.cache_path or f"{output}/.gristmill", who="cache_path") / "fuzzy"
         source = self._source(initial_tasks)
         with open_job(source, self.output_path, run_dir, executor, observer, fresh=self.fresh) as job:
             index = DatasetIndex(self._settings.for_index(), self.index, self.consult, self.output_path)

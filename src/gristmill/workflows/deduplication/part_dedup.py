@@ -3,7 +3,6 @@
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from pathlib import Path
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from gristmill.stages.deduplication.exact.hash_parts import SEPARATORS, HashPart
 from gristmill.stages.deduplication.row_files import read_column
 from gristmill.stages.exchange import Exchange
 from gristmill.stages.text.io.writer import ArrowWriter
+from gristmill.storage.file_system import disk_path
 from gristmill.workflows.deduplication.dedup_input import WRITERS, DedupInput
 from gristmill.workflows.deduplication.dedup_job import DedupJob, open_job
 
@@ -70,7 +70,7 @@ class PartDeduplicationWorkflow(WorkflowBase):
         path = self.input_path if isinstance(self.input_path, str) else [str(path) for path in self.input_path]
         who = type(self).__name__
         source = DedupInput(who, path, self.input_filetype, self.input_blocksize, None, self.read_kwargs)
-        run_dir = Path(self.output_path) / ".gristmill" / f"{self.unit}s"
+        run_dir = disk_path(self.output_path, who="output_path") / ".gristmill" / f"{self.unit}s"
         with open_job(source, self.output_path, run_dir, executor, observer, fresh=self.fresh) as job:
             num_parts, done = self._find_and_remove(job)
         numbers = {"num_parts_removed": num_parts, "num_documents": done.read, "num_kept": done.written}

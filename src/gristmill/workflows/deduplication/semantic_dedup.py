@@ -31,6 +31,7 @@ from gristmill.stages.deduplication.row_files import in_order_of, read_rows
 from gristmill.stages.exchange import Exchange
 from gristmill.stages.text.io.reader import ArrowReader
 from gristmill.stages.text.io.writer import ArrowWriter
+from gristmill.storage.file_system import disk_path
 from gristmill.workflows.deduplication.dedup_input import DedupInput
 from gristmill.workflows.deduplication.dedup_job import DedupJob, open_job
 from gristmill.workflows.deduplication.duplicates_table import Duplicates, no_duplicates
@@ -116,7 +117,8 @@ class SemanticDeduplicationWorkflow(WorkflowBase):
 
     def _run(self, executor: BaseExecutor, observer: Observer | None) -> WorkflowRunResult:
         started = time.monotonic()
-        run_dir = Path(self.cache_path or f"{self.output_path}/.gristmill") / "semantic"
+        output = disk_path(self.output_path, who="output_path")
+        run_dir = disk_path(self.cache_path or f"{output}/.gristmill", who="cache_path") / "semantic"
         path = self.input_path if isinstance(self.input_path, str) else [str(path) for path in self.input_path]
         extensions, options = self.input_file_extensions, self.read_kwargs
         source = DedupInput(type(self).__name__, path, self.input_filetype, None, extensions, options)
