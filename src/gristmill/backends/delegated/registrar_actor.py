@@ -49,7 +49,7 @@ class RegistrarOffice:
         if self._actor is None:
             # It needs no core of its own: most of the time it waits.
             self._actor = ray.remote(_Office).options(num_cpus=0, max_restarts=0).remote()
-        self._actor.open.remote(session)
+        ray.get(self._actor.open.remote(session))  # a worker may be quicker to ask than it is to begin
         return RemoteRegistrar(self._actor, session)
 
 
