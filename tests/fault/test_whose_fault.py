@@ -1,0 +1,228 @@
+"""The reproductions in which a failing machine or program was blamed on documents, and a sibling of each."""
+
+import errno
+import json
+import os
+import shutil
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from gristmill.backends.local import LocalExecutor
+from gristmill.errors import MachineFailed, StageBroken, TooManyQuarantined
+from gristmill.pipeline import Pipeline
+from gristmill.stages.base import ProcessingStage
+from gristmill.stages.text.filters import ScoreFilter
+from gristmill.stages.text.filters.heuristic import WordCountFilter
+from gristmill.stages.text.io.reader import JsonlReader
+from gristmill.stages.text.io.writer import JsonlWriter
+from gristmill.tasks import DocumentBatch
+
+pytestmark = [pytest.mark.fault, pytest.mark.slow]
+ROWS = 60
+NUMBERS = [
+    "ENOSPC",
+    "EDQUOT",
+    "EROFS",
+    "EIO",
+    "EMFILE",
+    "ESTALE",
+    "EFBIG",
+    "ENOENT",
+    "EACCES",
+    "ETIMEDOUT",
+    "ECONNRESET",
+]
+
+
+@pytest.fixture(autouse=True)
+def _no_long_pauses(monkeypatch):
+    monkeypatch.setattr("gristmill.engine.policies.retry.MAX_PAUSE_S", 0.01)
+
+
+@pytest.fixture
+def source(tmp_path):
+    (tmp_path / "in").mkdir()
+    for file in range(3):
+        lines = [json.dumps({"id": f"{file}-{n}", "text": "word " * n}) for n in range(ROWS)]
+        (tmp_path / "in" / f"{file}.jsonl").write_text("\n".join(lines) + "\n")
+    return tmp_path / "in"
+
+
+def lines(directory):
+    return sorted(line for path in directory.glob("*.jsonl") for line in path.read_text().splitlines())
+
+
+@dataclass
+class Raises(ProcessingStage[DocumentBatch, DocumentBatch]):
+    """Raises on documents whose number is at least `first`, and notes each of its calls."""
+
+    first: int = 0
+    calls: str = ""
+    name: str = "raises"
+
+    def process(self, task):
+        if self.calls:
+            with Path(self.calls).open("a") as file:
+                file.write("call\n")
+        numbers = [int(document_id.partition("-")[2]) for document_id in task.column("id").to_pylist()]
+        if any(number >= self.first for number in numbers):
+            raise ValueError(f"number {max(numbers)}")
+        return task
+
+
+@dataclass
+class RemovesTree(ProcessingStage[DocumentBatch, DocumentBatch]):
+    """Removes a directory of the run while it is at work, as a cleaning job would; then some documents fail."""
+
+    victim: str = ""
+    name: str = "removes_tree"
+
+    def process(self, task):
+        shutil.rmtree(self.victim, ignore_errors=True)
+        if "0-5" in task.column("id").to_pylist():
+            raise ValueError("five")
+        return task
+
+
+@dataclass
+class FailingWriter(JsonlWriter):
+    """A writer whose disk fails with a given number while a file says so."""
+
+    number: int = errno.ENOSPC
+    healed: str = ""
+
+    def encode(self, task):
+        if not Path(self.healed).exists():
+            raise OSError(self.number, os.strerror(self.number))
+        return super().encode(task)
+
+
+@pytest.mark.parametrize(
+    "number",
+    [getattr(errno, name) for name in NUMBERS],
+    ids=NUMBERS,
+)
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_writer_that_cannot_write_costs_no_document(number, workers, source, tmp_path):
+    healed, out = tmp_path / "healed", tmp_path / "out"
+    stages = [JsonlReader(str(source)), FailingWriter(str(out), number=number, healed=str(healed))]
+    pipeline = Pipeline("writes", stages=stages)
+    with pytest.raises(MachineFailed, match=os.strerror(number)) as stopped:
+        pipeline.run(LocalExecutor(num_workers=workers))
+    assert str(out) in str(stopped.value)
+    assert "run the same command again" in str(stopped.value)
+    assert list((out / ".gristmill/quarantine").glob("*.jsonl")) == []
+
+    healed.touch()
+    result = pipeline.run(LocalExecutor(num_workers=workers))
+    assert (result.read, result.written, result.quarantined) == (3 * ROWS, 3 * ROWS, 0)
+    assert lines(out) == lines(source)
+
+
+@pytest.mark.parametrize("victim", ["quarantine/.gristmill", "quarantine"])
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_quarantine_that_cannot_be_written_ends_the_run(victim, workers, source, tmp_path):
+    out = tmp_path / "out"
+    removes = RemovesTree(str(out / ".gristmill" / victim))
+    pipeline = Pipeline("cleaned", stages=[JsonlReader(str(source)), removes, JsonlWriter(str(out))])
+    with pytest.raises(MachineFailed, match=r"quarantine/.*No such file or directory"):
+        pipeline.run(LocalExecutor(num_workers=workers))
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_staging_that_is_removed_ends_the_run_and_the_same_command_goes_on(workers, source, tmp_path):
+    out = tmp_path / "out"
+    stages = [JsonlReader(str(source)), RemovesTree(str(out / ".gristmill/tmp")), JsonlWriter(str(out))]
+    with pytest.raises(MachineFailed, match="No such file or directory"):
+        Pipeline("cleaned", stages=stages).run(LocalExecutor(num_workers=workers))
+
+    assert lines(out) == []
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_rejects_that_cannot_be_written_cost_no_partition(workers, source, tmp_path):
+    out, rejects = tmp_path / "out", tmp_path / "rejects"
+    removes = RemovesTree(str(rejects / ".gristmill"))
+    short = ScoreFilter(WordCountFilter(min_words=30))
+    pipeline = Pipeline("half", stages=[JsonlReader(str(source)), removes, short, JsonlWriter(str(out))])
+    with pytest.raises(MachineFailed, match=r"rejects/.*No such file or directory"):
+        pipeline.run(LocalExecutor(num_workers=workers), rejects_path=rejects)
+
+    assert lines(out) == []
+
+
+def test_a_batch_of_bad_documents_is_given_up_at_the_limit(tmp_path):
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps({"id": f"0-{n}", "text": "x"}) + "\n" for n in range(300)))
+    stages = [
+        JsonlReader(str(tmp_path / "in.jsonl")),
+        Raises(5, str(tmp_path / "calls")),
+        JsonlWriter(str(tmp_path / "out")),
+    ]
+    with pytest.raises(TooManyQuarantined, match=r"at most 10 documents.*of one batch failed"):
+        Pipeline("limit", stages=stages).run(LocalExecutor(num_workers=0), max_quarantined=10)
+
+    assert len((tmp_path / "calls").read_text().splitlines()) < 100
+
+
+def test_a_batch_of_bad_documents_is_given_up_where_none_passes(tmp_path):
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps({"id": f"0-{n}", "text": "x"}) + "\n" for n in range(3000)))
+    stages = [
+        JsonlReader(str(tmp_path / "in.jsonl")),
+        Raises(0, str(tmp_path / "calls")),
+        JsonlWriter(str(tmp_path / "out")),
+    ]
+    with pytest.raises(StageBroken, match="100 documents failed and none has passed\n  100 × ValueError"):
+        Pipeline("none", stages=stages).run(LocalExecutor(num_workers=0))
+
+    assert len((tmp_path / "calls").read_text().splitlines()) < 300
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_batch_of_bad_documents_among_good_ones_is_quarantined_whole(workers, tmp_path):
+    (tmp_path / "in").mkdir()
+    for file, first in enumerate((0, 1000, 2000)):  # all of the second and third file is bad
+        numbers = range(first, first + 200)
+        text = "".join(json.dumps({"id": f"{file}-{n}", "text": "x"}) + "\n" for n in numbers)
+        (tmp_path / "in" / f"{file}.jsonl").write_text(text)
+    stages = [JsonlReader(str(tmp_path / "in")), Raises(500), JsonlWriter(str(tmp_path / "out"))]
+    result = Pipeline("mixed", stages=stages).run(LocalExecutor(num_workers=workers), max_quarantined=None)
+
+    assert (result.read, result.written, result.quarantined) == (600, 200, 400)
+
+
+def test_a_tenth_of_the_documents_is_the_limit_if_nothing_is_said(tmp_path):
+    def run(bad, out, **options):
+        text = "".join(json.dumps({"id": f"0-{n}", "text": "x"}) + "\n" for n in range(1000))
+        (tmp_path / "in.jsonl").write_text(text)
+        stages = [JsonlReader(str(tmp_path / "in.jsonl")), Raises(1000 - bad), JsonlWriter(str(tmp_path / out))]
+        return Pipeline("tenth", stages=stages).run(LocalExecutor(num_workers=0), **options)
+
+    assert run(100, "few").quarantined == 100
+    with pytest.raises(TooManyQuarantined, match="at most 10 % of the documents read"):
+        run(101, "many")
+    assert run(101, "any", max_quarantined=None).quarantined == 101
+
+
+@dataclass
+class Streams(ProcessingStage[DocumentBatch, DocumentBatch]):
+    """Streams its documents one by one and raises behind a bad one."""
+
+    name: str = "streams"
+    bad: frozenset[str] = field(default=frozenset({"0-3", "1-7"}))
+
+    def process(self, task):
+        for row, document_id in enumerate(task.column("id").to_pylist()):
+            yield task.slice(row, 1)
+            if document_id in self.bad:
+                raise ValueError(document_id)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_stage_that_streams_and_then_raises_counts_every_document_once(workers, source, tmp_path):
+    stages = [JsonlReader(str(source)), Streams(), JsonlWriter(str(tmp_path / "out"))]
+    result = Pipeline("streams", stages=stages).run(LocalExecutor(num_workers=workers))
+
+    assert (result.read, result.created, result.written, result.quarantined) == (180, 0, 178, 2)
+    assert len(lines(tmp_path / "out")) == 178
