@@ -38,7 +38,7 @@ def summarise(result: "RunResult", *, rejects: str | None = None, command_line: 
     lines += error_lines(result.errors, indent=width + 2)
     if not result.balanced:
         lines.append("The books do not balance: some documents are unaccounted for. Please report this as a bug.")
-    return "\n".join([*lines, *_hints(result, total), *_places(result, rejects)])
+    return "\n".join([*lines, *_hints(result, total, command_line=command_line), *_places(result, rejects)])
 
 
 def error_lines(errors: Sequence[ErrorCount], *, indent: int = 0) -> list[str]:
@@ -113,8 +113,15 @@ def _dropped_lines(result: "RunResult", total: int, width: int) -> list[str]:
     return lines
 
 
-def _hints(result: "RunResult", total: int) -> list[str]:
-    return [_why_nothing(result, total)] if total and not result.written else []
+def _hints(result: "RunResult", total: int, *, command_line: bool) -> list[str]:
+    hints = []
+    if total and not result.written:
+        hints.append(_why_nothing(result, total))
+    # A line that is not JSON stays what it is; what a stage raised may be mended.
+    if result.run_dir and any(error.example.traceback or error.kind == "WorkerLost" for error in result.errors):
+        option = "--retry-quarantined" if command_line else "retry_quarantined=True"
+        hints.append(f"When the cause is mended, {option} takes what is in quarantine through again.")
+    return hints
 
 
 def _why_nothing(result: "RunResult", total: int) -> str:

@@ -149,6 +149,15 @@ def test_printing_a_result_is_its_summary_and_its_repr_is_short():
     assert repr(books) == "RunResult(0 tasks, read=2, written=2, dropped=0, quarantined=0)"
 
 
+def test_what_may_be_mended_can_be_taken_through_again():
+    raised = result([bad(traceback="Traceback")], read=StageCounts(read=2, quarantined=1), write=StageCounts(written=1))
+    malformed = result([bad(kind="broken_json")], read=StageCounts(read=2, quarantined=1), write=StageCounts(written=1))
+
+    assert "When the cause is mended, retry_quarantined=True takes" in summarise(raised)
+    assert "When the cause is mended, --retry-quarantined takes" in summarise(raised, command_line=True)
+    assert "retry" not in summarise(malformed)
+
+
 def test_options_are_written_as_the_reader_would_write_them():
     books = result(read=StageCounts())
     books.already_finished = True
