@@ -4,6 +4,7 @@ The lock is the kernel's (flock): it is free the moment the process is gone, how
 on a network disk. What the file says is for people: the process, its machine, and which start of it.
 """
 
+import contextlib
 import errno
 import fcntl
 import os
@@ -45,14 +46,19 @@ class LockFile:
     def __init__(self, path: Path, mode: int = 0o600) -> None:
         self.path = path
         self._descriptor = _taken(path, mode)
-        os.ftruncate(self._descriptor, 0)
-        os.pwrite(self._descriptor, f"{os.getpid()} {socket.gethostname()} {machine_start()}\n".encode(), 0)
+        try:
+            os.ftruncate(self._descriptor, 0)
+            os.pwrite(self._descriptor, f"{os.getpid()} {socket.gethostname()} {machine_start()}\n".encode(), 0)
+        except BaseException:  # or nobody could have it while this process lives
+            self.release()
+            raise
 
     def release(self, *, remove: bool = False) -> None:
         """Let others have it. `remove` leaves no file behind."""
         if self._descriptor >= 0:
             if remove:
-                self.path.unlink(missing_ok=True)
+                with contextlib.suppress(OSError):  # a file that stays does no harm, a lock that stays does
+                    self.path.unlink(missing_ok=True)
             os.close(self._descriptor)
         self._descriptor = -1
 

@@ -5,6 +5,7 @@ lies around that and is the same everywhere: the lock, resuming, the ledger, wha
 of the books, `max_quarantined`, Ctrl-C. No worker, process or actor is known here.
 """
 
+import contextlib
 import os
 import shutil
 import tempfile
@@ -31,17 +32,15 @@ from gristmill.engine.policies.quarantine_limit import NO_LIMIT, Failed
 from gristmill.errors import (
     ConfigError,
     EngineBug,
-    GristmillError,
     InputsChanged,
     Interrupted,
-    MachineError,
     MachineFailed,
     RunFailed,
     StageBroken,
     TooManyQuarantined,
 )
 from gristmill.metrics.error_counts import ErrorCount
-from gristmill.storage.failures import explain
+from gristmill.storage.failures import machine_failures
 from gristmill.storage.file_system import StorageOptions, file_system, is_hidden, is_url
 
 # What a run raises, by how it ended; the other endings have books to close.
@@ -179,18 +178,11 @@ class Run:
 
     def execute(self, drive: Callable[["Run"], Ending]) -> RunResult:
         """Run to the end, or stop cleanly on Ctrl-C and SIGTERM."""
-        with self.stop.handled():
+        with self.stop.handled(), machine_failures(self.plan.name, self.directory.shown):
             try:
                 return self._execute(drive)
             except KeyboardInterrupt:
                 raise Interrupted(self._interrupted()) from None
-            except MachineError as error:
-                raise MachineFailed(f"{self.plan.name}: {error}") from error
-            except GristmillError:
-                raise
-            except OSError as error:  # of a file of the run: nothing else is opened here
-                path = error.filename if isinstance(error.filename, str) else self.directory.shown
-                raise MachineFailed(f"{self.plan.name}: {explain(path, error)}") from error
 
     def _execute(self, drive: Callable[["Run"], Ending]) -> RunResult:
         self.directory.acquire()
@@ -238,10 +230,12 @@ class Run:
     def _close_books(self, ending: Ending) -> RunResult:
         books, finish = self.books, ending.finish
         if finish.outcome in FAILURES:
-            ending.tell("failed")
+            with contextlib.suppress(OSError):  # where the status cannot be written either
+                ending.tell("failed")
             raise FAILURES[finish.outcome](f"{self.plan.name}: {finish.error}{self._evidence(finish)}")
         if finish.outcome == "stopped":
-            ending.tell("stopped")
+            with contextlib.suppress(OSError):
+                ending.tell("stopped")
             raise Interrupted(self._interrupted())
         run_dir = self.directory.shown if self.keeps_directory else None
         result = books.result(run_dir=run_dir, rejects_path=self.options.rejects_path)

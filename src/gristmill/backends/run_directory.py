@@ -404,7 +404,6 @@ class RunDirectory:
         All at once: a file system puts what waits to disk together. A start that is damaged on the way is that of no
         machine, so a later run looks at the files.
         """
-        self._has_begun = True
         if not self._forces:
             self._write("start", machine_start())
         elif not self._noted_start():
@@ -414,6 +413,7 @@ class RunDirectory:
             under_way.append(forcing.submit(force_names, str(self.path), above=True))
             for one in under_way:
                 one.result()
+        self._has_begun = True
 
     def append(self, records: Iterable[CommitRecord]) -> None:
         """Write ledger lines and force them to disk, all at once. If that fails, none of them has been written."""
@@ -436,7 +436,8 @@ class RunDirectory:
 
     def log_metrics(self, snapshot: RunSnapshot) -> None:
         """Append a snapshot to the history of the run."""
-        with (self.path / "metrics.jsonl").open("a") as file:
+        path = self.path / "metrics.jsonl"
+        with explained(path), path.open("a") as file:
             file.write(json.dumps({"time": time.time(), **dataclasses.asdict(snapshot)}) + "\n")
 
     def write_report(self, report: dict[str, object]) -> None:

@@ -58,7 +58,8 @@ def drive(run: Run, shell: Shell) -> Ending:
         try:
             finish = driver.run(lambda: run.stop.noted)
         except KeyboardInterrupt:
-            driver.tell_end("stopped")
+            with contextlib.suppress(OSError):  # Ctrl-C stops a run whose status cannot be written, too
+                driver.tell_end("stopped")
             raise
     run.keep_errors(finish)
     shell.pool.close()

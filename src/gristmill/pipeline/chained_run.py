@@ -26,6 +26,7 @@ from gristmill.errors import ConfigError, EngineBug, TooManyQuarantined
 from gristmill.metrics.snapshot import RunSnapshot, StageSnapshot
 from gristmill.metrics.stage_counts import StageCounts
 from gristmill.pipeline.segments import chain
+from gristmill.storage.failures import machine_failures
 from gristmill.storage.file_system import is_url
 
 STATUS_S = 1.0
@@ -61,6 +62,10 @@ class ChainedRun:
 
     def execute(self, plan: Plan) -> RunResult:
         """Run every segment, or find that all is done."""
+        with machine_failures(plan.name, self.path):
+            return self._execute(plan)
+
+    def _execute(self, plan: Plan) -> RunResult:
         plans = chain(plan)
         self.directory.acquire()
         rejects = [self.options.rejects_path] if self.options.rejects_path else []

@@ -16,6 +16,7 @@ from typing import BinaryIO
 
 import xxhash
 
+from gristmill.storage.failures import explained
 from gristmill.storage.file_system import StorageOptions, file_system, is_url, plain
 
 # What the system takes at a time. For more it looks for large blocks of memory, and those a virtual machine has often
@@ -45,7 +46,7 @@ def stage_file(
     """
     fs = file_system(temporary, storage_options)
     digest, size = xxhash.xxh3_128(), 0
-    with fs.open_write(temporary) as file:
+    with explained(temporary), fs.open_write(temporary) as file:
         for chunk in chunks:
             for piece in _pieces(chunk):
                 digest.update(piece)
@@ -58,15 +59,17 @@ def write_file(path: str, chunks: Iterable[Chunk], *, storage_options: StorageOp
     """Write a file and let it appear under its name at once."""
     directory, _, name = path.rpartition("/")
     temporary = f"{directory}/.{name}.{os.getpid()}.tmp" if directory else f".{name}.{os.getpid()}.tmp"
-    make_directory(directory or ".", storage_options=storage_options)
-    try:
-        written = stage_file(temporary, chunks, storage_options=storage_options)
-        force_file(temporary)
-        publish(temporary, path, storage_options=storage_options)
-        force_names(directory or ".")
-    except BaseException:
-        remove(temporary, storage_options=storage_options)
-        raise
+    with explained(path):
+        make_directory(directory or ".", storage_options=storage_options)
+        try:
+            written = stage_file(temporary, chunks, storage_options=storage_options)
+            force_file(temporary)
+            publish(temporary, path, storage_options=storage_options)
+            force_names(directory or ".")
+        except BaseException:
+            with contextlib.suppress(OSError):  # the first error is the one to tell
+                remove(temporary, storage_options=storage_options)
+            raise
     return WrittenFile(path, written.num_bytes, written.checksum)
 
 
@@ -75,14 +78,16 @@ def whole_file(path: Path, *, forced: bool = False) -> Iterator[Path]:
     """Yield where to write a file of this machine; it appears as `path` afterwards, or not at all if that failed."""
     temporary = path.with_name(f".{path.name}.tmp")
     try:
-        yield temporary
-        if forced:
-            force_file(str(temporary))
-        temporary.replace(path)
-        if forced:
-            force_names(str(path.parent))
+        with explained(path):
+            yield temporary
+            if forced:
+                force_file(str(temporary))
+            temporary.replace(path)
+            if forced:
+                force_names(str(path.parent))
     except BaseException:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # the first error is the one to tell
+            temporary.unlink(missing_ok=True)
         raise
 
 
@@ -106,7 +111,7 @@ def remove_for_good(paths: Iterable[str], *, storage_options: StorageOptions | N
         remove(path, storage_options=storage_options)
         directories.add(path.rpartition("/")[0] or ".")
     for directory in sorted(directories):
-        with contextlib.suppress(FileNotFoundError):  # gone as a whole
+        if is_url(directory) or Path(plain(directory)).is_dir():  # else it has gone as a whole
             force_names(directory)
 
 
@@ -119,11 +124,12 @@ def force_file(path: str) -> None:
     """Return when a file is on disk, whatever becomes of the machine. What a URL names is when it is closed."""
     if is_url(path):
         return
-    descriptor = os.open(plain(path), os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    with explained(path):
+        descriptor = os.open(plain(path), os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def force_names(directory: str, *, above: bool = False) -> None:
@@ -135,12 +141,13 @@ def force_names(directory: str, *, above: bool = False) -> None:
     if is_url(directory):
         return
     place = Path(plain(directory)).absolute()
-    _force_names_in(place)
-    for parent in place.parents if above else ():
-        if time.time() - parent.stat().st_mtime > _SETTLED_S:
-            return
-        with contextlib.suppress(PermissionError):  # others' directories are others' to force
-            _force_names_in(parent)
+    with explained(directory):
+        _force_names_in(place)
+        for parent in place.parents if above else ():
+            if time.time() - parent.stat().st_mtime > _SETTLED_S:
+                return
+            with contextlib.suppress(PermissionError):  # others' directories are others' to force
+                _force_names_in(parent)
 
 
 def _force_names_in(directory: Path) -> None:

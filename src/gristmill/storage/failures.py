@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from gristmill.errors import GristmillError, MachineError
+from gristmill.errors import GristmillError, MachineError, MachineFailed
 from gristmill.storage.file_system import is_url, plain
 
 GO_ON = "run the same command again to go on; nothing that is committed is lost"
@@ -64,6 +64,20 @@ def explained(path: str | Path) -> Iterator[None]:
         raise
     except OSError as error:
         raise machine_error(str(path), error) from error
+
+
+@contextlib.contextmanager
+def machine_failures(who: str, directory: str | Path) -> Iterator[None]:
+    """End a run with what the system says about one of its files; `directory` if it does not say which."""
+    try:
+        yield
+    except MachineError as error:
+        raise MachineFailed(f"{who}: {error}") from error
+    except GristmillError:
+        raise
+    except OSError as error:  # of a file of the run: nothing else is opened by what is called so
+        path = error.filename if isinstance(error.filename, str) else str(directory)
+        raise MachineFailed(f"{who}: {explain(path, error)}") from error
 
 
 def free_room(path: str) -> str | None:

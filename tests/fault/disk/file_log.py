@@ -162,7 +162,7 @@ class FileLog:
     def _ask(self, name, target, dir_fd=None):
         path = self._path_of(target, dir_fd)
         if self._fails is not None and path is not None:
-            self._fails(name, path)
+            self._fails(name, self.root / path)
 
     def _path_of(self, target, dir_fd=None):
         """Where a path or descriptor is below the directory; None if it is not there."""

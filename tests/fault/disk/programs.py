@@ -84,7 +84,8 @@ class Program:
 def _is_incidental(path):
     if (path.parent / "lock").exists():
         return path.name in INCIDENTAL
-    return path.name.startswith(".") and path.suffix == ".tmp"  # not data, and nobody's any more
+    # Neither data nor anybody's any more.
+    return path.name == "output.lock" or (path.name.startswith(".") and path.suffix == ".tmp")
 
 
 def _books(result):

@@ -9,6 +9,7 @@ import xxhash
 from tests.fault.disk.crashes import Disk
 from tests.fault.disk.file_log import FileLog
 
+from gristmill.errors import MachineError
 from gristmill.storage.atomic_write import (
     checksum_of,
     force_names,
@@ -92,7 +93,7 @@ def test_a_staged_file_appears_when_it_is_published_and_publishing_again_is_no_e
 
 
 def test_a_worker_that_outlives_its_run_leaves_no_file_behind(tmp_path):
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(MachineError, match=r"tmp/gone/a\.0: No such file or directory"):
         stage_file(f"{tmp_path}/.gristmill/tmp/gone/a.0", [b"x"])
     assert not list(tmp_path.iterdir())
 

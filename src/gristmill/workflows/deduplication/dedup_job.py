@@ -16,6 +16,7 @@ from gristmill.backends.run_result import RunResult
 from gristmill.pipeline import Pipeline
 from gristmill.stages.deduplication.remove_documents import RemoveDocuments, write_removals
 from gristmill.stages.deduplication.take_documents import TakeDocuments
+from gristmill.storage.failures import machine_failures
 from gristmill.tasks import DocumentBatch
 from gristmill.workflows.deduplication.dedup_input import WRITERS, DedupInput
 
@@ -83,7 +84,7 @@ def open_job(
     fresh: bool = False,
 ) -> Iterator[DedupJob]:
     """Yield a job whose executor is ready; with `fresh`, what an earlier one left is removed."""
-    with (executor or default_executor()).kept_ready() as ready:
+    with machine_failures("deduplication", run_dir), (executor or default_executor()).kept_ready() as ready:
         job = DedupJob(source, output_path, run_dir, ready, observer)
         for path in (run_dir, job.kept_path) if fresh else ():
             shutil.rmtree(path, ignore_errors=True)
