@@ -51,8 +51,9 @@ test-heavy: $(HEAVY) ## run the tests that need real servers (S3) beside the run
 test-cluster: $(DEV) ## run only the tests that start a Ray cluster on this machine
 	$(PYTEST) -n $(JOBS) -m "cluster and not heavy" tests
 
-test-nightly: $(DEV) ## run the property tests of the engine over thousands of seeds; takes the night's first half hour
+test-nightly: $(DEV) ## run what is tried by seeds over thousands of them: the engine, damaged run directories; takes the night's first half hour
 	GRISTMILL_SEEDS=5000 $(PYTEST) -n $(JOBS) --timeout 7200 -m "not heavy" tests/property
+	GRISTMILL_SEEDS=2000 $(PYTEST) -s --timeout 7200 tests/fault/test_damaged_run_directory.py
 
 check: $(DEV) ## lint, formatting, types, changelog fragments, architecture tests but for snippets of documents
 	$(PY) -m ruff check .
