@@ -31,6 +31,10 @@ class Holder(NamedTuple):
         elsewhere = f" of {self.host}" if self.host and self.host != socket.gethostname() else ""
         return f"process {self.pid}{elsewhere}"
 
+    def is_of_another_start(self) -> bool:
+        """Whether this machine was started again since, or is another."""
+        return self.start.strip() != machine_start()
+
 
 class Held(Exception):  # an answer more than an error
     """Another run has the lock."""
@@ -119,7 +123,7 @@ def holder_of(path: Path) -> tuple[Holder, bool] | None:
 
 def _is_running(holder: Holder) -> bool:
     """Where the file system has no locks: a process of this start of this machine that is there."""
-    if holder.start.strip() != machine_start() or not holder.pid.isdecimal():
+    if holder.is_of_another_start() or not holder.pid.isdecimal():
         return False
     try:
         os.kill(int(holder.pid), 0)

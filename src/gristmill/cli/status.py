@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gristmill.cli.options import Debug
-from gristmill.cli.run_files import RunFiles, find_run
+from gristmill.cli.run_files import RunFiles, find_runs
 from gristmill.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -24,62 +24,107 @@ def status(
     debug: Debug = False,
 ) -> None:
     """Show how a run is doing."""
-    directory = find_run(run_dir, who="status")
+    runs = find_runs(run_dir, who="status")
     if as_json:
-        typer.echo(json.dumps(read_documents(directory), ensure_ascii=False))
+        typer.echo(json.dumps(_as_json(runs), ensure_ascii=False))
     elif watch:
-        _watch(directory)
+        _watch(next((run for run in runs if _lives(run)), runs[-1]))
     else:
-        _show(directory)
+        for run in runs:
+            if len(runs) > 1:
+                typer.echo(f"{run}:")
+            _show(run)
 
 
-def read_documents(directory: RunFiles) -> dict[str, object]:
-    """Return the last snapshot, and the final report if there is one."""
+def _as_json(runs: "list[RunFiles]") -> dict[str, object]:
+    if len(runs) == 1:
+        return read_documents(runs[0])
+    return {"runs": [{"run_dir": str(run), **read_documents(run)} for run in runs]}
+
+
+def read_documents(run: RunFiles) -> dict[str, object]:
+    """Return the last snapshot, the final report if there is one, and whether the process that writes them lives."""
     documents: dict[str, object] = {}
     for name in ("status", "report"):
-        content = directory.read(f"{name}.json")
+        content = run.read(f"{name}.json")
         if content is not None:
-            documents[name] = json.loads(content)
+            try:
+                documents[name] = json.loads(content)
+            except (ValueError, RecursionError):
+                raise ConfigError(
+                    f"status: expected {run}/{name}.json to be JSON; it is damaged. The command that wrote it mends it"
+                ) from None
+    if (found := run.holder()) is not None:
+        documents["process"] = {"pid": found[0].pid, "host": found[0].host, "alive": found[1]}
     return documents
 
 
-def read_snapshot(directory: RunFiles) -> "RunSnapshot":
+def _lives(run: RunFiles) -> bool:
+    found = run.holder()
+    return found is not None and found[1]
+
+
+def read_snapshot(run: RunFiles) -> "RunSnapshot":
     """Return the last snapshot the run has written."""
     import msgspec
 
     from gristmill.metrics.snapshot import RunSnapshot
 
-    file, content = f"{directory}/status.json", directory.read("status.json")
+    file, content = f"{run}/status.json", run.read("status.json")
     if content is None:
         raise ConfigError(f"status: expected {file}; there is none")
     try:
         return msgspec.json.decode(content, type=RunSnapshot)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise ConfigError(f"status: expected {file} to be written by this version of gristmill; {error}") from None
 
 
-def _show(directory: RunFiles) -> None:
+def _show(run: RunFiles) -> None:
+    from dataclasses import replace
+
     from rich.console import Console
 
+    from gristmill.backends.quarantine_errors import read_errors
+    from gristmill.backends.summary import error_lines
     from gristmill.metrics.rates import Rates
     from gristmill.metrics.snapshot_view import full_view, where_time_went
 
-    snapshot, rates = read_snapshot(directory), Rates()
-    rates.add(snapshot)
     console = Console(highlight=False)
-    console.print(full_view(snapshot, rates))
-    if went := where_time_went(snapshot):
-        console.print(went, markup=False)
-    for message in snapshot.messages:
-        console.print(message, markup=False)
-    silence = directory.silence_s()
-    if snapshot.state not in ENDED and silence > directory.silent_after_s:
-        console.print(
-            f"No news for {silence:.0f} s: the run was probably killed. The same command continues it.", markup=False
-        )
+    if run.read("status.json") is None:
+        console.print("No state was written yet.", markup=False)
+    else:
+        snapshot, rates = read_snapshot(run), Rates()
+        if snapshot.state not in ENDED and run.holder() is not None and not _lives(run):
+            snapshot = replace(snapshot, state="killed", eta_s=None)
+        rates.add(snapshot)
+        console.print(full_view(snapshot, rates))
+        for line in (where_time_went(snapshot), *error_lines(read_errors(run.quarantine_files())), *snapshot.messages):
+            if line:
+                console.print(line, markup=False)
+        ended = snapshot.state in ENDED
+        if line := _liveness(run, ended=ended):
+            console.print(line, markup=False)
 
 
-def _watch(directory: RunFiles) -> None:
+def _liveness(run: RunFiles, *, ended: bool) -> str:
+    """What is to be said about the process of a run; nothing if it ended as it says."""
+    found = run.holder()
+    silence = run.silence_s()
+    if found is None:
+        is_silent = not ended and silence > run.silent_after_s
+        killed = f"No news for {silence:.0f} s: the run was probably killed. The same command continues it."
+        return killed if is_silent else ""
+    holder, lives = found
+    if lives:
+        late = f", without news for {silence:.0f} s" if silence > run.silent_after_s else ""
+        return f"It is {'again ' if ended else ''}at work: {holder}{late}."
+    if ended:
+        return ""
+    restarted = " (the machine was restarted since)" if holder.is_of_another_start() else ""
+    return f"The run was killed: {holder} is gone{restarted}. The same command continues it."
+
+
+def _watch(run: RunFiles) -> None:
     from rich.console import Console
 
     from gristmill.metrics.progress import Progress
@@ -87,12 +132,13 @@ def _watch(directory: RunFiles) -> None:
 
     with Progress(screen=screen_on(Console(highlight=False), sys.stdout)) as progress:
         while True:
-            snapshot = read_snapshot(directory)
+            snapshot = read_snapshot(run)
             progress(snapshot)
             if snapshot.state in ENDED:
                 return
-            if (silence := directory.silence_s()) > directory.silent_after_s:
-                raise ConfigError(
-                    f"status: expected news from {directory} every few seconds; got none for {silence:.0f} s"
-                )
+            found, silence = run.holder(), run.silence_s()
+            if found is not None and not found[1]:
+                raise ConfigError(f"status: {_liveness(run, ended=False)}")
+            if found is None and silence > run.silent_after_s:
+                raise ConfigError(f"status: expected news from {run} every few seconds; got none for {silence:.0f} s")
             time.sleep(1.0)
