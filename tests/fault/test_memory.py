@@ -20,11 +20,12 @@ from gristmill.backends.local import LocalExecutor
 from gristmill.pipeline import Pipeline
 from gristmill.stages.text.filters import ScoreFilter
 from gristmill.stages.text.filters.heuristic import WordCountFilter
-from gristmill.stages.text.io import JsonlReader, JsonlWriter
+from gristmill.stages.text.io import JsonlReader, JsonlWriter, ParquetReader
 
 source, output, limit = sys.argv[1:]
-stages = [JsonlReader(source), ScoreFilter(WordCountFilter(min_words=5)), JsonlWriter(output)]
-result = Pipeline("memory", stages=stages).run(LocalExecutor(num_workers=2, memory_limit=limit))
+reader = ParquetReader if source.endswith("parquet") else JsonlReader
+stages = [reader(source), ScoreFilter(WordCountFilter(min_words=5)), JsonlWriter(output)]
+result = Pipeline("memory", stages=stages).run(LocalExecutor(num_workers=2, memory_limit=limit), max_quarantined=1.0)
 print(result.read, result.written)
 """
 SENTENCE = "the miller went down to the river with a sack of grain and came back with flour "
@@ -103,6 +104,49 @@ def test_a_tiny_file_with_a_huge_content_is_streamed_too(scene, block):
 
     assert source.stat().st_size < len(block)
     assert counts[0] == LARGE_BLOCKS * 4800
+    assert peak < LIMIT_MB * 1_000_000
+
+
+# What is too large for its share
+
+HUGE = 700_000_000
+
+
+def huge_line(path, opener=open):
+    """A line of 700 MB between two documents; zeros, which a disk need not store."""
+    with opener(path, "wb") as file:
+        file.write(b'{"id":1,"text":"one two three four five six"}\n{"text":"')
+        if opener is open:
+            file.seek(HUGE)
+        else:
+            for _ in range(HUGE // 10_000_000):
+                file.write(bytes(10_000_000))
+        file.write(b'"}\n{"id":2,"text":"one two three four five six"}\n')
+    return path
+
+
+def huge_row_group(path):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = pa.table({"id": range(80_000), "text": [SENTENCE * 40] * 80_000})
+    pq.write_table(table, path, row_group_size=100_000, use_dictionary=False)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "make", "counts"),
+    [
+        ("huge.jsonl", huge_line, (3, 2)),
+        ("huge.jsonl.gz", lambda path: huge_line(path, gzip_of(level=1)), (3, 2)),
+        ("huge.parquet", huge_row_group, (80_000, 80_000)),
+    ],
+)
+def test_a_line_or_a_row_group_larger_than_its_share_stays_within_the_limit(scene, name, make, counts):
+    source = make(scene.work / name)
+    peak, _, found = observe(scene, source)
+
+    assert found == counts
     assert peak < LIMIT_MB * 1_000_000
 
 

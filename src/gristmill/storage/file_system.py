@@ -116,9 +116,10 @@ class LocalFileSystem:
     def open_read(self, path: str) -> BinaryIO:
         # Opening a named pipe waits for somebody to write to it, unless told not to; a regular file does not mind.
         descriptor = os.open(plain(path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        kind = status_of(path, os.fstat(descriptor)).kind
-        if kind != "file":
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
             os.close(descriptor)
+            kind = status_of(path, found).kind
             raise OSError(errno.EINVAL, f"expected a file; got a {kind}", path)
         return open(descriptor, "rb", buffering=0)  # noqa: PTH123  # read in large pieces only
 

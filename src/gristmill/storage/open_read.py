@@ -53,12 +53,11 @@ class InputFile:
     def _opened_size(self) -> int:
         """Compare what was opened with what was planned; a local file by its descriptor, which nobody can exchange."""
         if not is_url(self.path):
-            opened = status_of(self.path, os.fstat(self._raw.fileno()))
-        elif self._planned is not None:
-            opened = self._compared(self._fs.status(self.path, fresh=True))
-        else:
+            return self._compared(os.fstat(self._raw.fileno()))
+        if self._planned is None:
             return self._raw.seek(0, os.SEEK_END)
-        return self._compared(opened).size
+        self.check_unchanged()
+        return self._planned.size
 
     def __enter__(self) -> "InputFile":
         return self
@@ -73,20 +72,23 @@ class InputFile:
         if self._planned is None:
             return
         try:
-            self._compared(self._fs.status(self.path, fresh=True))
+            if is_url(self.path):
+                found = self._fs.status(self.path, fresh=True)
+                if found is None or not _is_same(self._planned, found.size, found.version):
+                    raise InputChanged(_changed(self.path, self._planned, found))
+            else:
+                self._compared(os.stat(plain(self.path)))  # noqa: PTH116  # Path would cost as much again
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise InputChanged(_changed(self.path, self._planned, None)) from error
         except OSError as error:
-            if isinstance(error, InputChanged):
-                raise
             raise unreadable(self.path, error) from error
 
-    def _compared(self, found: FileStatus | None) -> FileStatus:
+    def _compared(self, found: os.stat_result) -> int:
+        """Return the size of a local file that is as it was planned."""
         planned = self._planned
-        if planned is None:
-            return found or FileStatus(self.path, 0, "")
-        same_version = found is not None and planned.version in ("", found.version)
-        if found is None or not same_version or found.size != planned.size:
-            raise InputChanged(_changed(self.path, planned, found))
-        return found
+        if planned is not None and not _is_same(planned, found.st_size, str(found.st_mtime_ns)):
+            raise InputChanged(_changed(self.path, planned, status_of(self.path, found)))
+        return found.st_size
 
     def read_range(self, start: int, end: int) -> pa.Buffer:
         """Return bytes start to end, fewer only where the file ends before.
@@ -159,7 +161,7 @@ class InputFile:
         except OSError as error:
             self.check_unchanged()
             raise unreadable(self.path, error) from error
-        self._compared(status_of(self.path, os.fstat(native.fileno())))
+        self._compared(os.fstat(native.fileno()))
         return native
 
     def _decompressed(self, codec: str) -> Iterator[bytes]:
@@ -252,6 +254,10 @@ def unreadable(path: str, error: OSError, wanted: str = "a readable file") -> Re
     named = ReadError(f"{path}: expected {wanted}; got {error}")
     named.errno = error.errno
     return named
+
+
+def _is_same(planned: FileStatus, size: int, version: str) -> bool:
+    return size == planned.size and planned.version in ("", version)
 
 
 def _changed(path: str, planned: FileStatus, found: FileStatus | None) -> str:

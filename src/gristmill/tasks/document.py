@@ -116,8 +116,7 @@ class DocumentBatch(Task[pa.Table]):
         """Return all columns as a table."""
         if not self._complete and self._lines is not None:
             names, parsed = self._lines.parse_all(but=self._table.column_names)
-            for field, column in parsed:
-                self._table = _append(self._table, field, column)
+            self._table = _append_all(self._table, parsed)
             self._order = self._order or tuple(self._ordered(names))
             self._complete = True
         if self._order is not None and tuple(self._table.column_names) != self._order:
@@ -403,6 +402,15 @@ def _append(table: pa.Table, field: pa.Field, column: pa.Array | pa.ChunkedArray
     if table.num_columns:
         return table.append_column(field, column)
     return pa.Table.from_arrays([column], schema=pa.schema([field], metadata=table.schema.metadata))
+
+
+def _append_all(table: pa.Table, columns: Sequence[tuple[pa.Field, pa.ChunkedArray]]) -> pa.Table:
+    """All at once: a table is made anew for each column that is added to it, which thousands would notice."""
+    if not columns:
+        return table
+    fields = [*table.schema, *(field for field, _ in columns)]
+    schema = pa.schema(fields, metadata=table.schema.metadata)
+    return pa.Table.from_arrays([*table.columns, *(column for _, column in columns)], schema=schema)
 
 
 def _null_strings(num_rows: int) -> pa.ChunkedArray:

@@ -22,6 +22,8 @@ Column = tuple[pa.Field, pa.ChunkedArray]
 
 _decode_objects = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _scan = json.JSONDecoder(parse_int=str).raw_decode  # str: only the end matters, and int refuses 5,000 digits
+_MOST_VALUES = 1 << 19  # taken apart at once
+_FEW_LINES = 32  # taken apart at once where there are many fields
 _REFUSED = (msgspec.DecodeError, RecursionError)
 
 
@@ -109,7 +111,12 @@ class JsonLines:
 
     def all_names(self) -> list[str]:
         """All fields, live or not, in order of first appearance."""
-        return list(dict.fromkeys(name for fields in self.objects() for name in fields))
+        names: dict[str, None] = {}
+        step = _FEW_LINES if self._is_wide() else max(1, len(self))
+        for start in range(0, len(self), step):
+            for fields in self.slice(start, step).objects():
+                names |= dict.fromkeys(fields)
+        return list(names)
 
     def texts(self, name: str) -> list[msgspec.Raw | None]:
         """The JSON text of one field in every line; None where it is missing."""
@@ -140,10 +147,35 @@ class JsonLines:
     def parse_all(self, *, but: Iterable[str] = ()) -> tuple[list[str], list[Column]]:
         """Return the names of all fields, live or not, and all live fields but some as columns."""
         known = set(but)
+        if self._is_wide():
+            names = self.all_names()
+            return names, self._parse_in_groups([n for n in names if self.is_live(n) and n not in known])
         objects = self.objects()
         names = list(dict.fromkeys(name for fields in objects for name in fields))
         wanted = [name for name in names if self.is_live(name) and name not in known]
         return names, [parse_column(name, [fields.get(name) for fields in objects]) for name in wanted]
+
+    def _is_wide(self) -> bool:
+        """Whether taking all lines apart at once would make too many small objects: each is a hundred bytes or two."""
+        return len(self) > 1 and len(self) * len(self.slice(0, 1).objects()[0]) > _MOST_VALUES
+
+    def _parse_in_groups(self, names: list[str]) -> list[Column]:
+        """Parse some columns at a time, reading the lines again for each group; its texts are gone before the next."""
+        columns = []
+        step = max(1, _MOST_VALUES // len(self))
+        for start in range(0, len(names), step):
+            group = names[start : start + step]
+            columns += [parse_column(*found) for found in zip(group, self._texts_of(group), strict=True)]
+        return columns
+
+    def _texts_of(self, names: list[str]) -> list[list[msgspec.Raw | None]]:
+        """The JSON texts of some fields in every line. A few lines at a time are whole in memory."""
+        texts: list[list[msgspec.Raw | None]] = [[] for _ in names]
+        for start in range(0, len(self), _FEW_LINES):
+            for fields in self.slice(start, _FEW_LINES).objects():
+                for own, name in zip(texts, names, strict=True):
+                    own.append(fields.get(name))
+        return texts
 
     def has_any(self, names: Iterable[str]) -> bool:
         """Whether some line has one of these fields, live or not."""

@@ -1,16 +1,18 @@
 """`ParquetReader`: Parquet files, split by row groups. Types and schema metadata are kept as they are."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 
-from gristmill.errors import ReadError
-from gristmill.stages.file_partitioning import Split
+from gristmill.errors import DamagedFile, ReadError
+from gristmill.stages.file_partitioning import DEFAULT_BLOCK_BYTES, Split
 from gristmill.stages.text.io.kwargs import part_options
 from gristmill.stages.text.io.reader.file_reader import _FileReader
-from gristmill.stages.text.io.reader.reading_stage import _ReadingStage, planned
-from gristmill.stages.text.io.reader.whole_files import damaged, read_tables
+from gristmill.stages.text.io.reader.reading_stage import _ReadingStage, lost_part, planned, too_large
+from gristmill.stages.text.io.reader.whole_files import damaged, project
 from gristmill.stages.text.io.reader.wrong_format import Wrong, wrong_for_parquet
 from gristmill.storage.file_system import StorageOptions
 from gristmill.storage.open_read import InputFile, unreadable
@@ -19,13 +21,17 @@ from gristmill.tasks import DocumentBatch, FileGroupTask, FileSlice
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
+MAX_BLOCKS = 4  # in one batch: a block is what is stored, and texts are stored at about a quarter
+_BUFFER_BYTES = 1 << 20
+
 
 @dataclass(eq=False)
 class ParquetReader(_FileReader):
     """Read Parquet files as batches of documents.
 
     `fields` are the only columns read, null where a file lacks them. Files of more than 32 MiB, or of more than
-    `blocksize`, are read some row groups at a time. `read_kwargs` takes `storage_options`.
+    `blocksize`, are read some row groups at a time, and what is more than four times that in memory some rows at a
+    time. `read_kwargs` takes `storage_options`.
     """
 
     split: ClassVar[Split] = "row_groups"
@@ -34,13 +40,14 @@ class ParquetReader(_FileReader):
     name: str = "parquet_reader"
 
     def _reading(self) -> _ReadingStage:
-        return ParquetReaderStage(self.fields, self.read_kwargs, name=self.name)
+        return ParquetReaderStage(self.fields, self.read_kwargs, block_bytes=self.block_bytes, name=self.name)
 
 
 @dataclass(eq=False)
 class ParquetReaderStage(_ReadingStage):
     """Read files, or row groups of files."""
 
+    block_bytes: int = field(default=DEFAULT_BLOCK_BYTES, kw_only=True)
     name: str = field(default="parquet_reader", kw_only=True)
 
     _format: ClassVar[str] = "Parquet"
@@ -52,17 +59,64 @@ class ParquetReaderStage(_ReadingStage):
         with _Opened(FileSlice(path), options) as file:
             return list(file.schema_arrow.names)
 
-    def process(self, task: FileGroupTask) -> DocumentBatch:
-        options = part_options(task.reader_config, self.read_kwargs)
-        return read_tables(task, self.fields, lambda part: self._read(part, options), self.context)
+    def streams(self, task: FileGroupTask) -> bool:
+        return task.nbytes > MAX_BLOCKS * self.block_bytes
 
-    def _read(self, part: FileSlice, options: StorageOptions | None) -> pa.Table:
-        with _Opened(part, options) as file:
-            # Schema names, not the file's leaf columns: "a" must also bring a struct's children.
-            columns = None if self.fields is None else [name for name in file.schema_arrow.names if name in self.fields]
-            groups = range(file.num_row_groups) if part.row_groups is None else part.row_groups
+    def process(self, task: FileGroupTask) -> DocumentBatch | Iterator[DocumentBatch]:
+        """Read one batch, or a stream of batches where there is more than that to read."""
+        tables = self._tables(task)
+        read: list[pa.Table] = []
+        for table in tables:
+            read.append(table)
+            if len(read) > 1 and sum(each.nbytes for each in read) > MAX_BLOCKS * self.block_bytes:
+                return self._batches(task, chain(read, tables))
+        return iter([self._batch(task, read)]) if self.streams(task) else self._batch(task, read)
+
+    def _batches(self, task: FileGroupTask, tables: Iterable[pa.Table]) -> Iterator[DocumentBatch]:
+        for table in tables:
+            yield self._batch(task, [table])
+
+    def _batch(self, task: FileGroupTask, tables: list[pa.Table]) -> DocumentBatch:
+        batches = [DocumentBatch(task.dataset_name, project(table, self.fields)) for table in tables]
+        batch = DocumentBatch.concat(batches) if batches else DocumentBatch(task.dataset_name, pa.table({}))
+        batch._metadata["source_files"] = list(task.data)
+        return batch
+
+    def _tables(self, task: FileGroupTask) -> Iterator[pa.Table]:
+        options = part_options(task.reader_config, self.read_kwargs)
+        for part in task.parts():
+            try:
+                with _Opened(part, options) as file:
+                    yield from self._read(part, file)
+            except DamagedFile as error:
+                self.context.quarantine(lost_part(error, part.path))
+
+    def _read(self, part: FileSlice, file: "pq.ParquetFile") -> Iterator[pa.Table]:
+        """The tables of a part: one, unless its rows would be too much at once."""
+        # Schema names, not the file's leaf columns: "a" must also bring a struct's children.
+        columns = None if self.fields is None else [name for name in file.schema_arrow.names if name in self.fields]
+        groups = list(range(file.num_row_groups) if part.row_groups is None else part.row_groups)
+        groups = [number for number in groups if not self._is_too_large(part.path, file, number)]
+        sizes = [file.metadata.row_group(number).total_byte_size for number in groups]
+        if sum(sizes) <= MAX_BLOCKS * self.block_bytes:
             # One thread: the cores are busy with other partitions.
-            return file.read_row_groups(list(groups), columns=columns, use_threads=False)
+            yield file.read_row_groups(groups, columns=columns, use_threads=False)
+            return
+        for number, size in zip(groups, sizes, strict=True):
+            num_rows = file.metadata.row_group(number).num_rows
+            rows = max(1, num_rows * self.block_bytes // max(1, size))
+            for batch in file.iter_batches(rows, row_groups=[number], columns=columns, use_threads=False):
+                yield pa.Table.from_batches([batch])
+
+    def _is_too_large(self, path: str, file: "pq.ParquetFile", number: int) -> bool:
+        """Whether the rows of a group are too large each, on average; what single rows are is not known before."""
+        most, group = self._most_bytes(), file.metadata.row_group(number)
+        size = group.total_byte_size // max(1, group.num_rows)
+        if most is None or size <= most:
+            return False
+        place = f"row group {number} of {group.num_rows} rows"
+        self.context.quarantine(too_large(path, place, size, most, num_documents=group.num_rows))
+        return True
 
 
 class _Opened:
@@ -81,7 +135,8 @@ class _Opened:
         self._stream: pa.NativeFile | None = None
         try:
             self._stream = self._file.native()
-            return pq.ParquetFile(self._stream, page_checksum_verification=True)
+            # A buffer: without one a whole column of a row group is in memory as it is stored.
+            return pq.ParquetFile(self._stream, page_checksum_verification=True, buffer_size=_BUFFER_BYTES)
         except BaseException as error:
             self.__exit__(type(error), error)
             raise

@@ -5,6 +5,7 @@ import json
 import os
 import random
 import shutil
+import time
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from gristmill.errors import ConfigError, InputChanged
 from gristmill.stages.context import StageContext
 from gristmill.stages.text.io import ArrowReader, CsvReader, JsonlReader, ParquetReader, ParquetWriter, TextReader
+from gristmill.stages.text.io.reader.line_blocks import stream_blocks
 from gristmill.tasks import DocumentBatch
 
 TABLE = pa.table({"id": [str(i) for i in range(200)], "text": [f"text {i}" * 9 for i in range(200)]})
@@ -244,3 +246,68 @@ def test_a_document_may_take_a_quarter_of_the_memory_unless_told_otherwise(tmp_p
         assert sum(batch.num_items for batch in batches(stage, task)) == count
     with pytest.raises(ConfigError, match="max_document_bytes: expected a number of bytes"):
         JsonlReader("in", max_document_bytes="much")
+
+
+def stream_seconds(megabytes):
+    pieces = [b"x" * (1 << 20)] * megabytes
+    began = time.process_time()
+    assert sum(len(block) for block in stream_blocks(iter(pieces), 1 << 20)) == (megabytes << 20) + 1
+    return time.process_time() - began
+
+
+@pytest.mark.slow
+def test_reading_a_line_takes_time_in_proportion_to_its_length():
+    stream_seconds(16)
+    assert stream_seconds(128) < 32 * stream_seconds(16)  # eight times as long; the square would be 64 times
+
+
+# Row groups that are too large
+
+
+def row_groups(tmp_path, rows, **options):
+    table = pa.table({"id": range(rows), "text": [f"{n} " + "text" * 100 for n in range(rows)]})
+    pq.write_table(table, tmp_path / "a.parquet", use_dictionary=False, **options)
+    return table
+
+
+def test_a_row_group_of_many_blocks_is_read_some_rows_at_a_time(tmp_path):
+    table = row_groups(tmp_path, 5000, compression="zstd")
+    partitioning, stage = ParquetReader(str(tmp_path), blocksize=100_000).decompose()
+    (task,) = partitioning.partitions()
+    made = list(stage.process(task))
+    assert [row for batch in made for row in batch.to_pyarrow().to_pylist()] == table.to_pylist()
+    assert len(made) > 10
+    assert max(batch.nbytes for batch in made) < 300_000
+
+
+def test_files_of_one_partition_are_one_batch_until_they_are_too_much(tmp_path):
+    for name in "abcdefghij":
+        (tmp_path / name).mkdir()
+        row_groups(tmp_path / name, 1000)
+    partitioning, stage = ParquetReader(str(tmp_path), files_per_partition=10).decompose()
+    (task,) = partitioning.partitions()
+    assert stage.process(task).num_items == 10_000
+    stage.block_bytes = 500_000
+    assert [batch.num_items for batch in stage.process(task)] == [1000] * 10
+
+
+def test_damage_in_a_row_group_that_is_streamed_keeps_the_rows_before_it(tmp_path):
+    table = row_groups(tmp_path, 5000, compression="none", write_page_checksum=True, data_page_size=20_000)
+    damaged = bytearray((tmp_path / "a.parquet").read_bytes())
+    damaged[damaged.index(b"4000 text")] ^= 1
+    (tmp_path / "a.parquet").write_bytes(damaged)
+    kept, (record,) = found(ParquetReader(str(tmp_path), blocksize=100_000))
+    assert 2000 < len(kept) < 4000
+    assert kept == table.to_pylist()[: len(kept)]
+    assert (record.kind, record.num_documents) == ("damaged", 0)
+
+
+def test_rows_that_are_too_large_are_on_record_by_their_group(tmp_path):
+    small, large = pa.table({"text": ["a", "b"]}), pa.table({"text": ["x" * 100_000] * 3})
+    with pq.ParquetWriter(tmp_path / "a.parquet", small.schema, use_dictionary=False) as writer:
+        for table in (small, large, small):
+            writer.write_table(table)
+    kept, (record,) = found(ParquetReader(str(tmp_path), max_document_bytes=10_000))
+    assert [row["text"] for row in kept] == ["a", "b", "a", "b"]
+    assert (record.kind, record.num_documents) == ("too_large", 3)
+    assert "a.parquet, row group 1 of 3 rows: expected a document of at most 10,000 bytes" in record.error
