@@ -10,7 +10,6 @@ from typing import Self
 from gristmill.backends.run_result import RunResult
 from gristmill.engine.plan import Plan
 from gristmill.engine.policies.quarantine_limit import DEFAULT_LIMIT, QuarantineLimit
-from gristmill.metrics.screens import IN_A_PROGRAM
 from gristmill.metrics.snapshot import RunSnapshot
 from gristmill.stages.worker_info import NodeInfo, WorkerMetadata
 from gristmill.storage.file_system import absolute, is_url
@@ -54,7 +53,7 @@ class BaseExecutor:
     """
 
     show_progress: bool = True
-    progress_interval: float = IN_A_PROGRAM.line_s
+    progress_interval: float = 30.0
 
     watchdog_s: float = WATCHDOG_S  # how long somebody may be at one thing before it is named
 

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, overload
 
 from gristmill.engine.plan import AnyTask
-from gristmill.metrics.error_counts import ErrorCount
 from gristmill.metrics.stage_counts import StageCounts, balance
 
 if TYPE_CHECKING:  # with it comes the scheduler: 60 ms that a run can spend while its workers start
     from gristmill.engine.account import Efficiency
+    from gristmill.metrics.error_counts import ErrorCount
 
 
 class LazyTasks(Sequence[AnyTask]):
@@ -52,7 +52,7 @@ class RunResult(Sequence[AnyTask]):
     resumed: bool = False
     already_finished: bool = False
     messages: list[str] = field(default_factory=list)
-    errors: list[ErrorCount] = field(default_factory=list)  # by stage and kind, with an example of each
+    errors: "list[ErrorCount]" = field(default_factory=list)  # by stage and kind, with an example of each
     peak_memory_bytes: int = 0
     efficiency: "Efficiency | None" = None  # of the session that ended the run; None if nothing was left to do
 

@@ -5,13 +5,15 @@ an observer of the caller's own there is no display, but warnings and summary st
 it goes to standard error: standard output is the program's.
 """
 
-from dataclasses import replace
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from gristmill.backends.base import BaseExecutor, Observer
 from gristmill.backends.run_result import RunResult
-from gristmill.metrics.progress import Progress
-from gristmill.metrics.screens import IN_A_PROGRAM
+
+if TYPE_CHECKING:
+    from gristmill.metrics.progress import Progress
+    from gristmill.metrics.snapshot import RunSnapshot
 
 
 class Watching:
@@ -19,13 +21,11 @@ class Watching:
 
     def __init__(self, name: str, executor: BaseExecutor, *, quiet: bool, observer: Observer | None) -> None:
         self._name = name
-        self.observer = observer
+        self._executor = executor
+        self._quiet = quiet
+        self._instead = observer
         self._progress: Progress | None = None
-        if not quiet:
-            interval = executor.progress_interval
-            pace = replace(IN_A_PROGRAM, line_s=interval, first_line_s=min(interval, IN_A_PROGRAM.first_line_s))
-            self._progress = Progress(pace=pace, shows=executor.show_progress, instead=observer)
-            self.observer = self._progress
+        self.observer: Observer | None = observer if quiet else self._show
 
     def __enter__(self) -> "Watching":
         return self
@@ -41,8 +41,26 @@ class Watching:
 
     def tell(self, result: object) -> None:
         """Say what nobody has heard yet, and the summary: what `print` would show of the result."""
-        if self._progress is not None:
-            self._progress.close()
-            messages = result.messages if isinstance(result, RunResult) else []
-            news = [message for message in messages if message not in self._progress.messages]
-            self._progress.say("\n".join([*news, f"{self._name}:", str(result)]))
+        if self._quiet:
+            return
+        progress = self._made()
+        progress.close()
+        messages = result.messages if isinstance(result, RunResult) else []
+        news = [message for message in messages if message not in progress.messages]
+        progress.say("\n".join([*news, f"{self._name}:", str(result)]))
+
+    def _show(self, snapshot: "RunSnapshot") -> None:
+        self._made()(snapshot)
+
+    def _made(self) -> "Progress":
+        """The display, made when there is something to show: until then the workers are more urgent."""
+        if self._progress is None:
+            from dataclasses import replace
+
+            from gristmill.metrics.progress import Progress
+            from gristmill.metrics.screens import IN_A_PROGRAM
+
+            every = self._executor.progress_interval
+            pace = replace(IN_A_PROGRAM, line_s=every, first_line_s=min(every, IN_A_PROGRAM.first_line_s))
+            self._progress = Progress(pace=pace, shows=self._executor.show_progress, instead=self._instead)
+        return self._progress

@@ -5,7 +5,6 @@ run does not fail for want of an audience. rich is imported when there is a tabl
 """
 
 import contextlib
-import html
 import importlib
 import io
 import sys
@@ -137,6 +136,8 @@ class Notebook:
         if snapshot.elapsed_s < self._next_s and not (self._handle and snapshot.state in ENDED):
             return
         self._next_s = snapshot.elapsed_s + NOTEBOOK_S
+        import html
+
         display = importlib.import_module("IPython.display")  # loaded already: this is a notebook
         shown = display.HTML(f"<pre>{html.escape(_drawn(snapshot, rates))}</pre>")
         if self._handle is None:
