@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from gristmill.backends.books import Books
 from gristmill.backends.commits import COMMIT_S, Commits
 from gristmill.backends.garbage import seldom_collecting
+from gristmill.backends.hang_watch import alive
 from gristmill.backends.measured import MeasuredRun, measure
 from gristmill.backends.pool import Pool
 from gristmill.backends.processes.wire import BlockLost
@@ -92,6 +93,7 @@ class Driver:
             self.messages += self.pool.take_messages()
             self._force_ledger()
             self._tell()
+            alive()
             if must_stop():
                 self._handle(e.Cancelled("interrupted"))
         self._force_ledger(at_once=True)

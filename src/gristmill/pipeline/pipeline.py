@@ -5,6 +5,7 @@ from pathlib import Path
 
 from gristmill.backends.base import BaseExecutor, Observer, RunOptions
 from gristmill.backends.default_executor import default_executor
+from gristmill.backends.hang_watch import watched
 from gristmill.backends.run_result import RunResult
 from gristmill.backends.watching import Watching
 from gristmill.engine.plan import AnyStage, AnyTask, Plan
@@ -48,10 +49,11 @@ class Pipeline:
 
     def plan(self, executor: BaseExecutor | None = None, initial_tasks: Sequence[AnyTask] | None = None) -> Plan:
         """Return what `run` would run. Inputs are listed, nothing is started, nothing is written."""
-        plan = compile_chain(self.name, self.stages, initial_tasks)
         executor = executor or default_executor()
-        for segment in chain(plan):
-            executor.check(segment)
+        with watched(f"planning {self.name!r} has taken", executor.watchdog_s):
+            plan = compile_chain(self.name, self.stages, initial_tasks)
+            for segment in chain(plan):
+                executor.check(segment)
         return plan
 
     def run(
@@ -110,7 +112,9 @@ class Pipeline:
         from gristmill.pipeline.chained_run import ChainedRun
 
         with executor.kept_ready() as ready, ChainedRun(ready, plan, options) as run:
-            return run.execute(compile_chain(self.name, self.stages, initial_tasks, run.path))
+            with watched(f"planning {self.name!r} has taken", executor.watchdog_s):
+                segments = compile_chain(self.name, self.stages, initial_tasks, run.path)
+            return run.execute(segments)
 
     def describe(self) -> str:
         """The stages in lines for a person: what each needs, reads and adds."""

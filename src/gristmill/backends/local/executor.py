@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from gristmill.backends.base import WATCHDOG_S, BaseExecutor, RunOptions
+from gristmill.backends.hang_watch import watched
 from gristmill.backends.local.gpus import Gpu, find_gpus
 from gristmill.backends.processes.launch import Server, launch
 from gristmill.backends.run_result import RunResult
@@ -98,10 +99,11 @@ class LocalExecutor(BaseExecutor):
             from gristmill.backends.local.run import LocalRun
 
             run = LocalRun(self, plan, options, server)
-            try:
-                result = run.execute()
-            finally:
-                run.close()
+            with watched(f"the run of {plan.name!r} has been held up for", self.watchdog_s):
+                try:
+                    result = run.execute()
+                finally:
+                    run.close()
         finally:
             if server is not None and not server.is_kept:
                 server.close()

@@ -13,7 +13,6 @@ import contextlib
 import ctypes
 import gc
 import importlib
-import mmap
 import os
 import pickle
 import select
@@ -28,6 +27,7 @@ from types import FrameType
 from typing import Any
 
 from gristmill.backends.processes.channel import Channel, ChannelClosed
+from gristmill.backends.processes.notes import Notes
 
 PR_SET_PDEATHSIG = 1
 FORK_PAUSES_S = (0.1, 0.3, 1.0)  # where the system has no room for another process just now
@@ -50,22 +50,10 @@ class ServerPlan:
     scratch: str | None  # the driver's temporary directory
 
 
-class _Notes:
-    """What this process is doing, where the driver can read it when it gets no answer."""
-
-    def __init__(self, fd: int) -> None:
-        self._block = mmap.mmap(fd, 0)
-        os.close(fd)
-
-    def __call__(self, doing: str) -> None:
-        said = doing.encode()[: len(self._block)]
-        self._block[:] = said.ljust(len(self._block), b"\0")
-
-
 def main() -> None:
     """Serve until the driver's end of the socket closes."""
     parent = os.getppid()
-    server = _ForkServer(Channel(socket.socket(fileno=int(sys.argv[1]))), _Notes(int(sys.argv[2])))
+    server = _ForkServer(Channel(socket.socket(fileno=int(sys.argv[1]))), Notes.open(int(sys.argv[2])))
     # Not SIGKILL: there may be something to clean up. The closed socket says the same, but not during an import.
     signal.signal(signal.SIGTERM, _leave)
     _die_with_parent(signal.SIGTERM)
@@ -89,7 +77,7 @@ def main() -> None:
 class _ForkServer:
     """The state of the server."""
 
-    def __init__(self, channel: Channel, note: _Notes) -> None:
+    def __init__(self, channel: Channel, note: Notes) -> None:
         self.channel = channel
         self.note = note
         self.workers: dict[int, int] = {}  # pid -> worker

@@ -1,7 +1,6 @@
 """Starts the fork server. Small on purpose: it runs before the driver has imported the rest of itself."""
 
 import contextlib
-import mmap
 import os
 import signal
 import socket
@@ -9,9 +8,8 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from gristmill.backends.processes import shared_memory
+from gristmill.backends.processes.notes import Notes
 from gristmill.errors import MachineFailed
 from gristmill.tasks.document_check import DOCUMENT_MODULE
 
@@ -19,8 +17,6 @@ from gristmill.tasks.document_check import DOCUMENT_MODULE
 SERVER_CODE = "import gc; gc.disable(); from gristmill.backends.processes.fork_server import main; main()"
 WORKER_MODULE = "gristmill.backends.processes.worker_process"
 END_S = 1.0
-NOTE_BYTES = 256  # what the server says it is doing, in UTF-8, filled up with zeros
-STARTING = "starting"
 
 
 @dataclass
@@ -29,7 +25,7 @@ class Server:
 
     process: subprocess.Popen[bytes]
     sock: socket.socket
-    note: mmap.mmap  # what it is doing, written by itself
+    notes: Notes  # what it is doing, written by itself
     imports: Sequence[str] = ()
     is_kept: bool = False  # for the next run; otherwise it ends with the one it was started for
     has_loaded: bool = False  # a plan, so that its size tells what it will be
@@ -53,39 +49,36 @@ class Server:
         """Have a new process in place of one that has ended."""
         self.sock.close()
         fresh = launch(self.imports)
-        self.process, self.sock, self.note, self.has_loaded = fresh.process, fresh.sock, fresh.note, False
-
-    def doing(self) -> str:
-        """What it said last that it is doing."""
-        return self.note[:].rstrip(b"\0").decode(errors="replace")
+        self.process, self.sock, self.notes, self.has_loaded = fresh.process, fresh.sock, fresh.notes, False
 
     def _leave_nobody(self) -> None:
         """End what a killed server leaves: its workers die with it, but not the processes their stages have started.
 
         The server leads a session, whose number stays taken until it is waited for, so nobody else can be meant.
         """
-        for entry in Path("/proc").glob("[0-9]*"):
+        own = self.process.pid
+        for name in os.listdir("/proc") if os.path.isdir("/proc") else ():  # noqa: PTH112, PTH208  # pathlib is slow here
             with contextlib.suppress(OSError, ValueError):
-                if entry.name != str(self.process.pid) and os.getsid(int(entry.name)) == self.process.pid:
-                    os.kill(int(entry.name), signal.SIGKILL)
+                if int(name) != own and os.getsid(int(name)) == own:
+                    os.kill(int(name), signal.SIGKILL)
 
 
 def launch(imports: Sequence[str] = ()) -> Server:
     """Start a fork server; it imports while the driver goes on. Raises MachineFailed if the system refuses."""
     ours, theirs = socket.socketpair()
-    block = shared_memory.create(NOTE_BYTES, lambda view: view.__setitem__(slice(0, len(STARTING)), STARTING.encode()))
+    notes = Notes.create("starting")
     try:
-        process = _popen([theirs.fileno(), block], imports)
+        process = _popen([theirs.fileno(), notes.fd], imports)
     except OSError as error:
         ours.close()
-        os.close(block)
         raise MachineFailed(
             f"the process that starts workers cannot be started: {error}. Is there memory for another process, and are "
             "more allowed (ulimit -u)? The same command continues the run"
         ) from error
     finally:
         theirs.close()
-    return Server(process, ours, shared_memory.map_read_only(block, NOTE_BYTES), imports)
+        notes.close_fd()
+    return Server(process, ours, notes, imports)
 
 
 def _popen(fds: list[int], imports: Sequence[str]) -> subprocess.Popen[bytes]:
@@ -99,13 +92,13 @@ def _popen(fds: list[int], imports: Sequence[str]) -> subprocess.Popen[bytes]:
         [sys.executable, "-c", SERVER_CODE, *map(str, fds), *modules],
         pass_fds=fds,
         stdin=subprocess.DEVNULL,
-        stdout=_where_prints_go(),
+        stdout=where_prints_go(),
         start_new_session=True,  # Ctrl-C in the terminal is the driver's to handle
         env=environment,
     )
 
 
-def _where_prints_go() -> int:
+def where_prints_go() -> int:
     """Standard error: what stages print must not end up in what this program prints for another to read."""
     try:
         os.fstat(2)

@@ -80,7 +80,7 @@ class ServerLine:
     def doing(self) -> str:
         """What the server is doing, for somebody who waits for it."""
         pid = self.server.process.pid
-        return f"the process that starts workers (process {pid}) is {standstill(pid) or self.server.doing()}"
+        return f"the process that starts workers (process {pid}) is {standstill(pid) or self.server.notes.read()}"
 
 
 def standstill(pid: int) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Literal, Self
 
 from gristmill.backends.base import WATCHDOG_S, BaseExecutor, RunOptions
+from gristmill.backends.hang_watch import watched
 from gristmill.backends.options import check_options
 from gristmill.backends.ray_connection import connect
 from gristmill.backends.run_result import RunResult
@@ -137,8 +138,9 @@ class RayActorPoolExecutor(BaseExecutor):
         # Imported when a run starts: the rest of the package knows executors without what they run on.
         from gristmill.backends.ray_actor_pool.run import RayRun
 
-        run = RayRun(self, ray, plan, options)
-        try:
-            return run.execute()
-        finally:
-            run.close()
+        with watched(f"the run of {plan.name!r} has been held up for", self.watchdog_s):
+            run = RayRun(self, ray, plan, options)
+            try:
+                return run.execute()
+            finally:
+                run.close()

@@ -49,15 +49,18 @@ class NodeKeeper:
             return place, str(error)
         return place, ""
 
-    def read_crumb(self, file: str) -> bytes:
-        """What a worker that has ended has left, or nothing."""
-        path = Path(file)
+    def look_at_crumb(self, file: str) -> bytes:
+        """What a worker leaves where it is, or nothing."""
         try:
-            return path.read_bytes()
+            return Path(file).read_bytes()
         except FileNotFoundError:
             return b""
-        finally:
-            path.unlink(missing_ok=True)
+
+    def read_crumb(self, file: str) -> bytes:
+        """What a worker that has ended has left, or nothing; it is removed."""
+        left = self.look_at_crumb(file)
+        Path(file).unlink(missing_ok=True)
+        return left
 
     def close(self) -> None:
         """Remove what was left."""

@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from gristmill.backends.hang_watch import waiting_for
 from gristmill.backends.processes.channel import Message
 from gristmill.backends.processes.crumbs import CRUMB, NO_CRUMB, place_of, read_crumb
 from gristmill.backends.processes.hearing import Hearing
@@ -101,14 +102,16 @@ class RayPool(Posting):
         invited = [(node, *self.machines.invite(node)) for node in self.machines.fresh()]
         deadline = time.monotonic() + OPEN_S
         for node, keeper, answer in invited:
+            address = node["NodeManagerAddress"]
             try:
-                place, error = answer.result(max(0.0, deadline - time.monotonic()))
+                with waiting_for(lambda address=address: f"waiting for node {address}, setup_on_node included"):  # type: ignore[misc]
+                    place, error = answer.result(max(0.0, deadline - time.monotonic()))
             except (TimeoutError, self._ray.exceptions.RayError) as problem:
                 if node["NodeID"] not in self.machines.alive():  # Ray lists a node for a while after it has gone
                     self.machines.forget(node["NodeID"])
                     continue
-                raise RunFailed(_no_keeper(node["NodeManagerAddress"], problem)) from problem
-            error = error or misfit(node["NodeManagerAddress"], place)
+                raise RunFailed(_no_keeper(address, problem)) from problem
+            error = error or misfit(address, place)
             if error:
                 raise RunFailed(error)
             self.machines.admit(node, keeper, place)
@@ -359,7 +362,7 @@ class RayPool(Posting):
         if not worker.pid:
             return "Ray has not started its process yet"
         try:
-            left = self._ray.get(worker.machine.keeper.read_crumb.remote(worker.crumbs), timeout=CRUMB_S)
+            left = self._ray.get(worker.machine.keeper.look_at_crumb.remote(worker.crumbs), timeout=CRUMB_S)
         except self._ray.exceptions.RayError:
             return "its machine does not answer"
         return place_of(left, worker.group) if len(left) == CRUMB.size else ""
