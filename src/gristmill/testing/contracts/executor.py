@@ -10,6 +10,7 @@ under test has to write the same bytes and give the same account. Only pytest is
 """
 
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +24,7 @@ from gristmill.backends.local import LocalExecutor
 from gristmill.backends.run_directory import ON_DISK
 from gristmill.backends.run_result import RunResult
 from gristmill.engine.plan import AnyTask
-from gristmill.errors import ConfigError, TooManyQuarantined
+from gristmill.errors import ConfigError, InputsChanged, TooManyQuarantined
 from gristmill.metrics.snapshot import RunSnapshot
 from gristmill.pipeline import Pipeline
 from gristmill.stages.base import ProcessingStage
@@ -68,6 +69,21 @@ class _FailsOnPoison(ProcessingStage[DocumentBatch, DocumentBatch]):
         bad = [n for n in task.column("n").to_pylist() if n % ROWS == POISON]
         if bad:
             raise ValueError(f"cannot do {bad}")
+        return task
+
+
+class _TouchesAnInput(ProcessingStage[DocumentBatch, DocumentBatch]):
+    """Changes a file after the run was planned and before anything is read: not one of its parts may be read."""
+
+    name = "touches_an_input"
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def setup_on_node(self, node_info: NodeInfo | None = None, worker_metadata: WorkerMetadata | None = None) -> None:
+        os.utime(self._path, ns=(1, 1))
+
+    def process(self, task: DocumentBatch) -> DocumentBatch:
         return task
 
 
@@ -247,6 +263,15 @@ class ExecutorContract:
 
         with pytest.raises(TooManyQuarantined, match="expected at most 1 document in quarantine"):
             Pipeline("limited", stages=stages).run(executor, max_quarantined=1)  # type: ignore[arg-type]
+
+    def test_an_input_that_changed_is_named_and_the_rest_is_done(self, executor: BaseExecutor, tmp_path: Path) -> None:
+        corpus, out = write_corpus(tmp_path / "in"), tmp_path / "out"
+        changed = corpus / "part-1.jsonl"
+        stages = [JsonlReader(str(corpus)), _TouchesAnInput(str(changed)), JsonlWriter(str(out))]
+
+        with pytest.raises(InputsChanged, match=r"part-1\.jsonl"):
+            Pipeline("changed", stages=stages).run(executor)  # type: ignore[arg-type]
+        assert list(visible_files(out)) == ["part-0.jsonl"]
 
     def test_rows_meet_at_an_exchange(self, executor: BaseExecutor, corpus: Path, tmp_path: Path) -> None:
         for name, where in (("here", LocalExecutor(num_workers=0)), ("there", executor)):
