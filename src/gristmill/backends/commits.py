@@ -45,6 +45,8 @@ class Commits:
         self._last = now
         files = [file for record in self._waiting for file in (*record.files, *record.side_files)]
         publish_all(files, self._options_of)
+        if self.directory is not None:
+            self.directory.keep_private(files)
         for record in self._waiting:
             self.books.add(record)
         committed = [record.root for record in self._waiting]

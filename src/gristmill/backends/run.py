@@ -92,7 +92,12 @@ class Run:
             forces = self.forces or all(map(is_url, self._outputs()))
             return StoreDirectory(path, session=self.session, options_of=options_of, forces=forces)
         return RunDirectory(
-            Path(path), session=self.session, forces=self.forces, root=self.options.segment_of, options_of=options_of
+            Path(path),
+            session=self.session,
+            forces=self.forces,
+            root=self.options.segment_of,
+            options_of=options_of,
+            shared=self.options.shared,
         )
 
     def _run_path(self) -> str:

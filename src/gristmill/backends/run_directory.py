@@ -98,6 +98,7 @@ class RunDirectory:
         root: Path | None = None,
         options_of: OptionsOf = environment_only,
         shown: str = "",
+        shared: bool = False,
     ) -> None:
         self.path = path
         self.shown = shown or str(path)  # what users know it by: another, where this is a copy of a store's
@@ -105,6 +106,8 @@ class RunDirectory:
         self.session = session
         self.messages: list[str] = []  # what was found when the run was continued
         self._forces = forces
+        # Quarantine holds documents, the header paths and settings: nobody else's business unless somebody says so.
+        self._file_mode, self._directory_mode = (0o666, 0o777) if shared else (0o600, 0o700)
         self._has_begun = False  # its first line is in the ledger
         self.quarantine = path / "quarantine"
         self.options_of = options_of
@@ -126,8 +129,10 @@ class RunDirectory:
     def acquire(self) -> None:
         """Make the directory and take its lock, or say who holds it."""
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            self._lock = LockFile(self.path / "lock")
+            self._make_directory(self.path)
+            if self._directory_mode == 0o700 and self.path.name == HIDDEN:  # made for another purpose, or long ago
+                self.path.chmod(self._directory_mode)
+            self._lock = LockFile(self.path / "lock", self._file_mode)
         except Held as held:
             raise ConfigError(f"{self.path}: expected no other run here; {held} is running in it") from None
         except OSError as error:
@@ -149,8 +154,8 @@ class RunDirectory:
             home = Path(plain(directory)) / HIDDEN
             made = [path for path in (home.parent, home) if not path.exists()]
             try:
-                home.mkdir(parents=True, exist_ok=True)
-                self._outputs.append((LockFile(home / "output.lock"), made))
+                self._make_directory(home)
+                self._outputs.append((LockFile(home / "output.lock", self._file_mode), made))
             except Held as held:
                 raise ConfigError(
                     f"{directory}: expected no other run into this directory; {held} is writing to it. "
@@ -212,7 +217,7 @@ class RunDirectory:
             what = "1 line is damaged; its partition is" if damaged == 1 else None
             what = what or f"{damaged} lines are damaged; their partitions are"
             self.messages.append(f"{self.shown}/ledger.jsonl: {what} done again")
-        self._ledger_fd = os.open(self.path / "ledger.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        self._ledger_fd = os.open(self.path / "ledger.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND, self._file_mode)
         self._cut_torn_line()
         return records
 
@@ -240,7 +245,7 @@ class RunDirectory:
     def make_staging(self) -> None:
         """Make the temporary directories of this session."""
         for root in (root for root in self._staging if not is_url(root)):
-            make_directory(f"{root}/{self.session}")
+            self._make_directory(Path(plain(root)) / self.session)
         self.sinks.make_staging()
         for _, made in self._outputs:
             made.clear()  # from here on they are the run's output, with files or without
@@ -373,7 +378,9 @@ class RunDirectory:
             return
         lines = read_ledger(self.path / "ledger.jsonl", plan).records  # with their counts; none in a temporary run
         self.append([lines[root]._replace(side_files=files) for root, files in numbered.items() if root in lines])
-        publish_all((file for files in numbered.values() for file in files), self.options_of)
+        changed = [file for files in numbered.values() for file in files]
+        publish_all(changed, self.options_of)
+        self.keep_private(changed)
 
     def _numbered(self, file: StagedFile, starts: BlockLines) -> StagedFile:
         if not file.final.startswith(f"{self.quarantine_path}/"):
@@ -437,7 +444,7 @@ class RunDirectory:
     def log_metrics(self, snapshot: RunSnapshot) -> None:
         """Append a snapshot to the history of the run."""
         path = self.path / "metrics.jsonl"
-        with explained(path), path.open("a") as file:
+        with explained(path), self.private_file("metrics.jsonl").open("a") as file:
             file.write(json.dumps({"time": time.time(), **dataclasses.asdict(snapshot)}) + "\n")
 
     def write_report(self, report: dict[str, object]) -> None:
@@ -456,6 +463,27 @@ class RunDirectory:
         """The run goes on: what was reported about it is no longer so."""
         (self.path / "report.json").unlink(missing_ok=True)
 
+    def private_file(self, name: str) -> Path:
+        """Return the path of a file, made with the mode files of this run have."""
+        path = self.path / name
+        path.touch(mode=self._file_mode)
+        return path
+
+    def keep_private(self, files: Iterable[StagedFile]) -> None:
+        """Give published files of the run itself the mode its files have; workers do not know it. Outputs stay."""
+        for file in files:
+            if self._file_mode == 0o600 and self._is_own(file.final) and not is_url(file.final):
+                with contextlib.suppress(FileNotFoundError):  # whoever looks at it next will say so
+                    Path(plain(file.final)).chmod(self._file_mode)
+
+    def _make_directory(self, path: Path) -> None:
+        """Make a directory, and what is missing above it. What belongs to the run gets the mode of its directories."""
+        missing = [path, *path.parents]
+        missing = missing[: next(number for number, place in enumerate(missing) if place.is_dir())]
+        for place in reversed(missing):
+            is_own = place == path or HIDDEN in place.parts or self.root in (place, *place.parents)
+            place.mkdir(mode=self._directory_mode if is_own else 0o777, exist_ok=True)
+
     def _read(self, name: str) -> str:
         """What a small file says; nothing if it is not there. Bytes that are damaged make it say something else."""
         with contextlib.suppress(FileNotFoundError):
@@ -464,6 +492,7 @@ class RunDirectory:
 
     def _write(self, name: str, text: str, *, forced: bool = False) -> None:
         with whole_file(self.path / name, forced=forced) as temporary:
+            temporary.touch(mode=self._file_mode)
             temporary.write_text(text)
 
     def close(self) -> None:

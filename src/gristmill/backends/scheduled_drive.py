@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from gristmill.backends.driver import Driver
-from gristmill.backends.event_recorder import EventRecorder
+from gristmill.backends.event_recorder import FILE_NAME, EventRecorder
 from gristmill.backends.pool import Pool
 from gristmill.backends.profiles import ProfileStore, priors, remember
 from gristmill.backends.run import Ending, Run
@@ -86,6 +86,8 @@ def _recorded(run: Run, driver: Driver, shell: Shell) -> Iterator[None]:
     if not run.keeps_directory or not shell.event_log:
         yield
         return
+    with contextlib.suppress(OSError):  # a run goes on without its log
+        run.directory.private_file(FILE_NAME)
     recorder = EventRecorder(run.directory.path, run.plan.groups, driver.scheduler.config)
     driver.recorder = recorder
     try:

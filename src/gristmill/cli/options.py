@@ -47,6 +47,9 @@ MaxQuarantined = Annotated[
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON, last line of stdout.")]
+Shared = Annotated[
+    bool, typer.Option("--shared", help="Let others read the run directory, which holds quarantined documents.")
+]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Start over instead of continuing.")]
 RetryQuarantined = Annotated[
     bool, typer.Option("--retry-quarantined", help="Do again what is in quarantine, once the cause is mended.")

@@ -23,6 +23,7 @@ from gristmill.cli.options import (
     Sample,
     Settings,
     ShardOf,
+    Shared,
     Workers,
 )
 from gristmill.errors import ConfigError, InputsChanged, TooManyQuarantined
@@ -50,6 +51,7 @@ def run(
     fresh: Fresh = False,
     retry_quarantined: RetryQuarantined = False,
     max_quarantined: MaxQuarantined = None,
+    shared: Shared = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -82,6 +84,7 @@ def run(
                 # A sample is a trial: yesterday's must not be continued with today's thresholds.
                 fresh=fresh or sample is not None,
                 retry_quarantined=retry_quarantined,
+                shared=shared,
                 observer=progress,
                 quiet=True,  # this command says everything itself
             )

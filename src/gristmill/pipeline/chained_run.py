@@ -48,7 +48,12 @@ class ChainedRun:
         else:
             self._scratch = tempfile.mkdtemp(prefix="gristmill-")
             self.path = Path(self._scratch)
-        self.directory = RunDirectory(self.path, session=os.urandom(6).hex(), options_of=store_options(chain(plan)[-1]))
+        self.directory = RunDirectory(
+            self.path,
+            session=os.urandom(6).hex(),
+            options_of=store_options(chain(plan)[-1]),
+            shared=options.shared,
+        )
 
     def __enter__(self) -> "ChainedRun":
         return self
@@ -123,7 +128,7 @@ class ChainedRun:
             raise
 
     def _segment(self, number: int) -> RunDirectory:
-        return RunDirectory(self.path / f"segment-{number}", session="", root=self.path)
+        return RunDirectory(self.path / f"segment-{number}", session="", root=self.path, shared=self.options.shared)
 
     def _start_over(self, num_segments: int) -> None:
         """Forget an earlier run here, and remove what it has published."""

@@ -68,6 +68,7 @@ class Pipeline:
         retry_quarantined: bool = False,
         observer: Observer | None = None,
         quiet: bool = False,
+        shared: bool = False,
     ) -> RunResult:
         """Run the pipeline and return its final tasks with the books of the run.
 
@@ -87,7 +88,8 @@ class Pipeline:
         changed for that, their parameters may not.
 
         Progress, warnings and the summary go to standard error. An `observer` gets the snapshots and replaces the
-        display of progress; `quiet` leaves out everything.
+        display of progress; `quiet` leaves out everything. Only the user who runs it may read the run directory, whose
+        quarantine holds documents; `shared` leaves that to the umask, as with outputs.
         """
         executor = executor or default_executor()
         for name, path in (("checkpoint_path", checkpoint_path), ("rejects_path", rejects_path)):
@@ -100,6 +102,7 @@ class Pipeline:
                 fresh=fresh,
                 retry_quarantined=retry_quarantined,
                 observer=watching.observer,
+                shared=shared,
             )
             result = self._run(executor, initial_tasks, options)
             watching.tell(result)
