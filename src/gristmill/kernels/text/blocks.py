@@ -10,10 +10,9 @@ from numba import types
 from numba.extending import intrinsic
 
 from gristmill.kernels.text.inline import inline
+from gristmill.kernels.text.layout import BLOCK
 from gristmill.kernels.text.spaces import space_length
 from gristmill.kernels.text.words_of_bytes import Bytes, count_ones, count_trailing_zeros
-
-BLOCK = 64
 
 _ONE = np.uint64(1)
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)

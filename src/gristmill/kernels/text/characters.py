@@ -3,11 +3,11 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from gristmill.kernels.text.layout import CHARACTER_COLUMNS as COLUMNS
+from gristmill.kernels.text.layout import CLASS_BITS
 from gristmill.kernels.text.words_of_bytes import Bytes
 
-COLUMNS = 5  # characters, plain ones, digits, white space, brackets
-FIELD_BITS = 12  # a byte's classes are five counters in one number, so that counting all is one addition
-_MASK = (1 << FIELD_BITS) - 1
+_MASK = (1 << CLASS_BITS) - 1
 _RUN = _MASK  # additions before a counter could overflow
 
 
@@ -21,7 +21,7 @@ def count_classes(
 ) -> None:
     """Count the characters of each class, in one pass over the bytes.
 
-    classes  [256]    for each byte, the sum of `1 << (FIELD_BITS * column)` over the columns it counts in
+    classes  [256]    for each byte, the sum of `1 << (CLASS_BITS * column)` over the columns it counts in
     counts   [D, 5]   one row per document
     """
     for d in range(documents):
@@ -35,7 +35,7 @@ def count_classes(
             for i in range(position, end):
                 total += classes[data[i]]
             for k in range(COLUMNS):
-                counts[d * COLUMNS + k] += (total >> (FIELD_BITS * k)) & _MASK
+                counts[d * COLUMNS + k] += (total >> (CLASS_BITS * k)) & _MASK
             position = end
         if counts[d * COLUMNS] != stop - start:  # not ASCII: ⟨ and ⟩ are brackets too
             angles = 0

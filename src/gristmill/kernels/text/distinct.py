@@ -4,9 +4,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gristmill.kernels.text.inline import inline
+from gristmill.kernels.text.layout import TABLE_SLOTS
 from gristmill.kernels.text.words_of_bytes import Bytes, count_characters_in, equal_bytes, hash_bytes
 
-SCRATCH_PER_PIECE = 7  # start, stop, hash, and up to four slots of the table
+SCRATCH_PER_PIECE = 3 + TABLE_SLOTS  # start, stop, hash, and the table
 
 
 @inline

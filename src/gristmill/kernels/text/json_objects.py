@@ -7,12 +7,12 @@ fields, at most `MOST_LEVELS` levels. What is refused is not wrong for that: who
 import numpy as np
 from numpy.typing import NDArray
 
-from gristmill.kernels.text.blocks import BLOCK, block_at, range_bits
+from gristmill.kernels.text.blocks import block_at, range_bits
 from gristmill.kernels.text.inline import inline, part
+from gristmill.kernels.text.layout import BLOCK, TOO_MANY
 from gristmill.kernels.text.words_of_bytes import Bytes, count_trailing_zeros
 
 MOST_LEVELS = 60
-TOO_MANY = -2
 _BAD = -1
 
 

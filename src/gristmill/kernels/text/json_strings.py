@@ -3,8 +3,9 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from gristmill.kernels.text.blocks import BLOCK, copy_block, range_bits
+from gristmill.kernels.text.blocks import copy_block, range_bits
 from gristmill.kernels.text.inline import inline
+from gristmill.kernels.text.layout import BLOCK
 from gristmill.kernels.text.words_of_bytes import HIGHS, ONES, Bytes, count_trailing_zeros, load8, store8
 
 _NO_SHIFT = np.uint64(0)

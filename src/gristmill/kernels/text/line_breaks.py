@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from gristmill.kernels.text.blocks import BLOCK, block_at, range_bits
+from gristmill.kernels.text.blocks import block_at, range_bits
 from gristmill.kernels.text.inline import inline
+from gristmill.kernels.text.layout import BLOCK
 from gristmill.kernels.text.words_of_bytes import Bytes, count_trailing_zeros
 
 

@@ -3,8 +3,9 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from gristmill.kernels.text.blocks import BLOCK, block_at, range_bits
+from gristmill.kernels.text.blocks import block_at, range_bits
 from gristmill.kernels.text.inline import inline
+from gristmill.kernels.text.layout import BLOCK, FILLED_COLUMNS, SHAPE_COLUMNS
 from gristmill.kernels.text.line_breaks import break_length, find_break
 from gristmill.kernels.text.spaces import last_word_stop, word_start
 from gristmill.kernels.text.words_of_bytes import (
@@ -14,9 +15,6 @@ from gristmill.kernels.text.words_of_bytes import (
     count_trailing_zeros,
     find_byte,
 )
-
-SHAPES = 6  # characters, number signs, ellipses, lines, with bullet, with ellipsis at the end
-FILLED = 4  # lines that are not blank, with end mark, short, newlines
 
 _ONE = np.uint64(1)
 
@@ -60,7 +58,7 @@ def count_line_shapes(
     """
     for d in range(documents):
         start, stop = starts[d], stops[d]
-        row = d * SHAPES
+        row = d * SHAPE_COLUMNS
         counts[row] = count_characters_in(data, start, stop)
         counts[row + 1], counts[row + 2] = _count_marks(data, start, stop)
         lines = bullets = trailing = 0
@@ -122,5 +120,5 @@ def count_filled_lines(
                 ended += _is_end_mark(data, start, end, marks, num_marks)
                 few += count_characters_in(data, start, end) <= short
             start = end + 1
-        row = d * FILLED
+        row = d * FILLED_COLUMNS
         counts[row], counts[row + 1], counts[row + 2], counts[row + 3] = lines, ended, few, newlines

@@ -6,10 +6,9 @@ from numpy.typing import NDArray
 from gristmill.kernels.text.blocks import count_in_blocks, find_in_blocks
 from gristmill.kernels.text.distinct import SCRATCH_PER_PIECE, count_distinct
 from gristmill.kernels.text.inline import inline
+from gristmill.kernels.text.layout import LINE_COLUMNS as COLUMNS
 from gristmill.kernels.text.spaces import last_word_stop, word_start
 from gristmill.kernels.text.words_of_bytes import Bytes
-
-COLUMNS = 7  # lines, with bullet, without end mark, with ellipsis, distinct, characters in distinct, characters in all
 
 
 @inline

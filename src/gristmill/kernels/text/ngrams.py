@@ -9,9 +9,10 @@ byte by byte, so nothing depends on chance. In prose the work for n = 2 to 10 is
 import numpy as np
 from numpy.typing import NDArray
 
-from gristmill.kernels.text.blocks import BLOCK, word_bits
+from gristmill.kernels.text.blocks import word_bits
 from gristmill.kernels.text.distinct import table_bits
 from gristmill.kernels.text.inline import inline
+from gristmill.kernels.text.layout import BLOCK, NGRAM_ARRAYS, TOP
 from gristmill.kernels.text.words_of_bytes import (
     HIGHS,
     Bytes,
@@ -25,14 +26,11 @@ from gristmill.kernels.text.words_of_bytes import (
     mix,
 )
 
-SCRATCH_PER_WORD = 14  # nine arrays, one value each, and up to four slots of the table; one to spare
-TOP, DUPLICATE = 0, 1  # what may be asked for
-
 Longs = NDArray[np.int64]
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 # The arrays in the scratch space: array k holds scratch[k * room .. (k + 1) * room].
-START, STOP, KEY, CHARS, WORD, _CLASS, _NEW, COUNT, _PLACE, _TABLE = range(10)
+START, STOP, KEY, CHARS, WORD, _CLASS, _NEW, COUNT, _PLACE, _TABLE = range(NGRAM_ARRAYS + 1)
 _LEVEL = KEY  # the keys are not needed once words are numbered
 
 

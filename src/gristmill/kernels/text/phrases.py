@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gristmill.kernels.text.inline import inline
+from gristmill.kernels.text.layout import PAIR_BITS, SHIFTS
+from gristmill.kernels.text.layout import PHRASE_COLUMNS as COLUMNS
 from gristmill.kernels.text.words_of_bytes import Bytes
 
-COLUMNS = 2  # matches of phrases of kind 1, paragraphs with a phrase of kind 0
-SHIFTS = 1024  # a pair of bytes is two times five bits, which leave out what tells capitals from small letters
+_PAIR_MASK = (1 << PAIR_BITS) - 1
 
 
 @inline
@@ -44,7 +45,7 @@ def kinds_in(data: Bytes, start: int, stop: int, table: Bytes) -> int:
     kinds = 0
     last = start + np.int64(table[SHIFTS]) - 1
     while last < stop:
-        shift = table[(np.int64(data[last - 1]) & 31) << 5 | np.int64(data[last]) & 31]
+        shift = table[(np.int64(data[last - 1]) & _PAIR_MASK) << PAIR_BITS | np.int64(data[last]) & _PAIR_MASK]
         if shift:
             last += shift
             continue
@@ -76,7 +77,7 @@ def count_paragraphs_with_phrases(
         is_counted = False
         last = known + window - 1
         while last < stop:
-            shift = table[(np.int64(data[last - 1]) & 31) << 5 | np.int64(data[last]) & 31]
+            shift = table[(np.int64(data[last - 1]) & _PAIR_MASK) << PAIR_BITS | np.int64(data[last]) & _PAIR_MASK]
             if shift:
                 last += shift
                 continue

@@ -6,14 +6,10 @@ from numpy.typing import NDArray
 from gristmill.kernels.text.blocks import count_in_blocks, find_in_blocks
 from gristmill.kernels.text.distinct import SCRATCH_PER_PIECE, count_distinct
 from gristmill.kernels.text.inline import inline
+from gristmill.kernels.text.layout import DOUBLE_NEWLINES, FILLED_LINES, LINES, PARAGRAPHS
+from gristmill.kernels.text.layout import PIECE_COLUMNS as COLUMNS
 from gristmill.kernels.text.spaces import last_word_stop, word_start
 from gristmill.kernels.text.words_of_bytes import Bytes
-
-COLUMNS = 4  # pieces, distinct, characters in distinct, characters in all
-
-# How a text is cut: at every double newline; stripped, at two newlines or more; at one or more; at every newline, and
-# blank pieces are none.
-DOUBLE_NEWLINES, PARAGRAPHS, LINES, FILLED_LINES = range(4)
 
 
 @inline

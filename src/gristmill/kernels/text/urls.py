@@ -4,10 +4,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gristmill.kernels.text.inline import inline
+from gristmill.kernels.text.layout import HEX_DIGIT, IN_URL
+from gristmill.kernels.text.layout import URL_COLUMNS as COLUMNS
 from gristmill.kernels.text.words_of_bytes import Bytes, find_byte
-
-COLUMNS = 2  # characters in URLs, URLs that contain "porn"
-IN_URL, HEX_DIGIT = 1, 2  # bits of a byte's class
 
 
 @inline

@@ -7,8 +7,10 @@ that holds a letter, into the white space behind it, where it is counted.
 import numpy as np
 from numpy.typing import NDArray
 
-from gristmill.kernels.text.blocks import BLOCK, block_at, range_bits, word_bits
+from gristmill.kernels.text.blocks import block_at, range_bits, word_bits
 from gristmill.kernels.text.inline import inline
+from gristmill.kernels.text.layout import BLOCK
+from gristmill.kernels.text.layout import WORD_COLUMNS as COLUMNS
 from gristmill.kernels.text.words_of_bytes import (
     Bytes,
     count_characters_in,
@@ -17,8 +19,6 @@ from gristmill.kernels.text.words_of_bytes import (
     load_up_to_8,
     low_bytes,
 )
-
-COLUMNS = 6  # words, characters in words, longest word, words with a letter, symbol words, common English words
 
 _ONE = np.uint64(1)
 

@@ -13,11 +13,22 @@ from gristmill.kernels.text.spaces import last_word_stop, word_start, word_stop
 from gristmill.kernels.text.words_of_bytes import Bytes, copy_bytes, count_characters_in, find_byte
 from gristmill.kernels.tokens.characters import Classes, class_at, width_at
 from gristmill.kernels.tokens.code_points import DECIMAL
-
-KEPT, LOREM_IPSUM, CURLY_BRACKET = range(3)  # what becomes of a text
-POLICY, JAVASCRIPT, LOREM = range(3)  # kinds of phrases
-# The rules, as numbers: -1 turns one of the first two off, 0 one of the others.
-MAX_WORD_LENGTH, MIN_WORDS, CITATIONS, END_MARKS, LOREM_RULE, JAVASCRIPT_RULE, CURLY_RULE, POLICY_RULE = range(8)
+from gristmill.kernels.tokens.layout import (
+    CITATIONS,
+    CURLY_BRACKET,
+    CURLY_RULE,
+    END_MARKS,
+    JAVASCRIPT,
+    JAVASCRIPT_RULE,
+    KEPT,
+    LOREM,
+    LOREM_IPSUM,
+    LOREM_RULE,
+    MAX_WORD_LENGTH,
+    MIN_WORDS,
+    POLICY,
+    POLICY_RULE,
+)
 
 Longs = NDArray[np.int64]
 

@@ -26,16 +26,13 @@ from gristmill.kernels.text.words_of_bytes import (
     load8,
     low_bytes,
 )
-
-SCRATCH_PER_TOKEN = 14  # as in `kernels.text.ngrams`
-BUCKETS = 1024
+from gristmill.kernels.tokens.layout import BUCKET_BITS, BUCKETS
 
 Longs = NDArray[np.int64]
 Ints = NDArray[np.int32]
 Floats = NDArray[np.float64]
 
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
-_BUCKET_BITS = 10
 _PAIR = 2
 _MARGIN = 1 - 1e-9  # for rounding in a bound
 
@@ -62,7 +59,7 @@ def _most_bytes(places: Ints, first: int, count: int, n: int, buckets: Ints, scr
         key = np.uint64(0)
         for k in range(i, i + n):
             key = key * np.uint64(3) ^ np.uint64(scratch[KEY * room + k])
-        bucket = np.int64(key * _MULTIPLIER >> np.uint64(64 - _BUCKET_BITS))
+        bucket = np.int64(key * _MULTIPLIER >> np.uint64(64 - BUCKET_BITS))
         buckets[bucket] += places[first + i + n] - places[first + i] + n
     most = 0
     for bucket in range(BUCKETS):

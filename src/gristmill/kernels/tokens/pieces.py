@@ -7,16 +7,17 @@ wanted: waiting for each in turn would take most of the time.
 import numpy as np
 from numpy.typing import NDArray
 
-from gristmill.kernels.text.blocks import BLOCK, word_bits
+from gristmill.kernels.text.blocks import word_bits
 from gristmill.kernels.text.inline import inline
+from gristmill.kernels.text.layout import BLOCK
 from gristmill.kernels.text.words_of_bytes import Bytes, count_trailing_zeros, prefetch
 from gristmill.kernels.tokens import lexicon_layout as lay
 from gristmill.kernels.tokens.affixes import hash_keys, keys_of
+from gristmill.kernels.tokens.layout import PIECE_ARRAYS, PIECES
 from gristmill.kernels.tokens.lexicon import Words
 
-PIECES = 512  # at a time: what is noted of them stays in the fastest cache
 # What is noted of each piece: array k holds notes[k * PIECES .. (k + 1) * PIECES].
-STARTS, STOPS, PAIRS, ONES, OTHERS, BEHIND = range(0, 6 * PIECES, PIECES)
+STARTS, STOPS, PAIRS, ONES, OTHERS, BEHIND = range(0, (PIECE_ARRAYS + 1) * PIECES, PIECES)
 
 Longs = NDArray[np.int64]
 

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from gristmill.kernels.text.distinct import table_bits
 from gristmill.kernels.text.inline import inline
 from gristmill.kernels.text.words_of_bytes import Bytes, count_characters_in, equal_bytes, hash_bytes, load8, mix
-
-SCRATCH_PER_TOKEN = 14  # five arrays, one value each, and a table of up to four
+from gristmill.kernels.tokens.layout import REPEAT_ARRAYS
 
 Longs = NDArray[np.int64]
 Ints = NDArray[np.int32]
@@ -24,7 +23,7 @@ _ONE = np.uint64(1)
 _MARGIN = 1 - 1e-9  # for rounding in a bound
 # The arrays in the scratch space: array k holds scratch[k * room .. (k + 1) * room]. Of each token: a key of its
 # longest window so far, the shortest window that occurs only once, and the shortest that was not seen before.
-_KEY, _ONCE, _NEW, _PLACE, _TABLE = range(5)
+_KEY, _ONCE, _NEW, _PLACE, _TABLE = range(REPEAT_ARRAYS + 1)
 _STEP, _LONGEST_WINDOW = 8, 48
 _FILTER_PLACES = 8  # a filter has 16 to 32 bits a place
 _ENDLESS = 1 << 40

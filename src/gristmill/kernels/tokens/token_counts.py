@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from gristmill.kernels.text.words_of_bytes import Bytes
 from gristmill.kernels.tokens.affixes import find_value, hash_span
 from gristmill.kernels.tokens.characters import Classes
+from gristmill.kernels.tokens.layout import LONGEST_LENGTH
 from gristmill.kernels.tokens.lexicon import ENDS_SENTENCE, IS_PUNCTUATION, Words, describe
 from gristmill.kernels.tokens.rejoining import SPACE
 
@@ -74,7 +75,7 @@ def count_listed(
         counts[d] = 0
         for k in range(offsets[d], offsets[d + 1] - 1):
             low, high = base + np.int64(places[k]), base + np.int64(places[k + 1])
-            if lengths[solid[low]] >> np.uint64(min(high - low, 63)) & np.uint64(1):
+            if lengths[solid[low]] >> np.uint64(min(high - low, LONGEST_LENGTH)) & np.uint64(1):
                 word = find_value(listed, 0, hash_span(solid, low, high))
                 if word >= 0 and seen[word] != d + 1:
                     seen[word] = d + 1

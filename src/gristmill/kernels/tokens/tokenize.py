@@ -14,19 +14,17 @@ from gristmill.kernels.tokens import lexicon_layout as lay
 from gristmill.kernels.tokens.characters import Classes
 from gristmill.kernels.tokens.cutting import cut_piece
 from gristmill.kernels.tokens.english_tables import EnglishTables
+from gristmill.kernels.tokens.layout import COUNTS, NOTES
 from gristmill.kernels.tokens.lexicon import Words, find_slot, learn, survey_tokens
 from gristmill.kernels.tokens.pieces import BEHIND, ONES, OTHERS, PAIRS, STARTS, STOPS, find_pieces, look_up
 from gristmill.kernels.tokens.rejoining import BLANK, NOTHING, SPACE, rejoin
-
-COUNTS = 3  # words, characters of words, tokens with a letter
-NOTES = BEHIND + 8
 
 Longs = NDArray[np.int64]
 Ints = NDArray[np.int32]
 
 # How far a text is, behind what is noted of its pieces: end of the last piece, tokens, end of the solid text, ranges of
 # tokens that may have to be put together, and whether the last token may start one.
-_DONE, _COUNT, _WRITTEN, _SUSPECTS, _ENDS_APART = range(BEHIND, BEHIND + 5)
+_DONE, _COUNT, _WRITTEN, _SUSPECTS, _ENDS_APART = range(BEHIND, NOTES - 3)
 _ONE_KEY, _TWO_KEYS = 8, 16  # bytes of which the keys are all
 
 

@@ -13,10 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from gristmill.kernels.tokens.layout import CURLY_BRACKET, LOREM_IPSUM
 from gristmill.stages.text.rules import token_measures
 from gristmill.stages.text.rules.c4_lines import (
-    CURLY_BRACKET,
-    LOREM_IPSUM,
     POLICY_PHRASES,
     CleanLines,
     LineRules,

@@ -7,17 +7,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gristmill.kernels.tokens.layout import JAVASCRIPT, LOREM, POLICY, ROOM_BEHIND
 from gristmill.stages.compiled_kernel import CompiledKernel
 from gristmill.stages.text.rules.tokenizer import character_classes
 from gristmill.stages.text.statistics.tables import phrase_table
 from gristmill.stages.text.statistics.text_column import ROOM_BEFORE, TextColumn
 
 POLICY_PHRASES = ("terms of use", "privacy policy", "cookie policy", "uses cookies", "use of cookies", "use cookies")
-
-# As in kernels/tokens/c4_lines.py, which may only be imported to be compiled.
-KEPT, LOREM_IPSUM, CURLY_BRACKET = range(3)
-_POLICY, _JAVASCRIPT, _LOREM = range(3)
-_ROOM_BEHIND = 8
 
 _clean_lines = CompiledKernel("tokens.c4_lines", "clean_lines")
 
@@ -53,7 +49,7 @@ class CleanLines:
 def clean_lines(texts: TextColumn, rules: LineRules) -> CleanLines:
     """Apply the line rules to every text."""
     total = texts.num_bytes + len(texts)
-    out = np.empty(ROOM_BEFORE + total + _ROOM_BEHIND, np.uint8)
+    out = np.empty(ROOM_BEFORE + total + ROOM_BEHIND, np.uint8)
     lines = np.empty((total, 2), np.int64)
     firsts, fates = np.zeros(len(texts) + 1, np.int64), np.zeros(len(texts), np.int64)
     bounds = np.zeros((len(texts), 2), np.int64)
@@ -71,5 +67,5 @@ def _texts_at(data: NDArray[np.uint8], bounds: NDArray[np.int64]) -> TextColumn:
 
 @cache
 def _phrases() -> NDArray[np.uint8]:
-    policies = [(phrase, _POLICY) for phrase in POLICY_PHRASES]
-    return phrase_table([*policies, ("javascript", _JAVASCRIPT), ("lorem ipsum", _LOREM)])
+    policies = [(phrase, POLICY) for phrase in POLICY_PHRASES]
+    return phrase_table([*policies, ("javascript", JAVASCRIPT), ("lorem ipsum", LOREM)])

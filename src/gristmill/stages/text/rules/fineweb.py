@@ -11,11 +11,12 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from gristmill.kernels.text.layout import FILLED_LINES
 from gristmill.stages.text.rules.gopher_datatrove import count_repeats, share, shares, split_words
 from gristmill.stages.text.rules.line_measures import filled_lines
 from gristmill.stages.text.rules.rule_set import Column, Measures, Rule, RuleSet
 from gristmill.stages.text.rules.texts import Texts
-from gristmill.stages.text.statistics.measure import FILLED_LINES, count_pieces
+from gristmill.stages.text.statistics.measure import count_pieces
 
 CHAR_DUPLICATES_DATATROVE = 0.01
 CHAR_DUPLICATES_PAPER = 0.1

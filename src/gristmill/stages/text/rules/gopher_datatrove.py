@@ -16,12 +16,13 @@ from statistics import fmean
 import numpy as np
 from numpy.typing import NDArray
 
+from gristmill.kernels.text.layout import LINES, PARAGRAPHS
 from gristmill.stages.text.rules import token_measures
 from gristmill.stages.text.rules.line_measures import line_shapes
 from gristmill.stages.text.rules.repetition_limits import RepetitionLimits
 from gristmill.stages.text.rules.rule_set import Column, Measures, Rule, RuleSet
 from gristmill.stages.text.rules.texts import Texts
-from gristmill.stages.text.statistics.measure import LINES, PARAGRAPHS, count_pieces
+from gristmill.stages.text.statistics.measure import count_pieces
 
 STOP_WORDS = ("the", "be", "to", "of", "and", "that", "have", "with")
 

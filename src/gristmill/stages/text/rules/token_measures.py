@@ -6,16 +6,11 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from gristmill.kernels.tokens.layout import BUCKETS, LONGEST_LENGTH, TABLE_HEAD, TOKEN_SCRATCH
 from gristmill.kernels.tokens.token_hash import hash_bytes, hash_table
 from gristmill.stages.compiled_kernel import CompiledKernel
 from gristmill.stages.text.rules.tokenizer import Tokens, character_classes
 
-_NGRAM_SCRATCH, _BUCKETS = (
-    14,
-    1024,
-)  # as in kernels/tokens/ngrams.py and repeats.py, which may only be imported to be compiled
-_LONGEST_LENGTH = 63  # as in kernels/tokens/token_counts.py: stands for all that are longer
-_TABLE_HEAD = 3
 _top_ngrams = CompiledKernel("tokens.ngrams", "top_ngrams")
 _duplicate_ngrams = CompiledKernel("tokens.repeats", "duplicate_ngrams")
 _count_sentences = CompiledKernel("tokens.token_counts", "count_sentences")
@@ -31,7 +26,7 @@ def top_ngram_chars(tokens: Tokens, limits: NGramLimits, chars: Counts, wanted: 
     Of several most frequent n-grams the one seen first counts, as in `Counter.most_common`. 0 without n-grams, where
     not wanted, and where no n-gram can have more than its limit, a share of `chars`.
     """
-    return _count_ngrams(_top_ngrams, tokens, limits, chars, wanted, np.empty(_BUCKETS, np.int32))
+    return _count_ngrams(_top_ngrams, tokens, limits, chars, wanted, np.empty(BUCKETS, np.int32))
 
 
 def duplicate_ngram_chars(tokens: Tokens, limits: NGramLimits, chars: Counts, wanted: NDArray[np.bool_]) -> Counts:
@@ -60,7 +55,7 @@ def _count_ngrams(
         kernel(
             *(tokens.solid, tokens.firsts, tokens.places, tokens.offsets, len(tokens), wanted.view(np.uint8), chars),
             *(np.array(list(lowest), np.int64), np.array(list(lowest.values()), np.float64), len(lowest)),
-            *(option, np.empty(_NGRAM_SCRATCH * room, np.int64), room, counts),
+            *(option, np.empty(TOKEN_SCRATCH * room, np.int64), room, counts),
         )
     return counts
 
@@ -94,7 +89,7 @@ def _word_tables(words: tuple[str, ...]) -> tuple[NDArray[np.uint64], NDArray[np
     """Lengths by first byte, and the words by their hash, as kernels/tokens/token_counts.py has it."""
     lengths = [0] * 256
     for word in words:
-        lengths[word.encode()[0]] |= 1 << min(len(word.encode()), _LONGEST_LENGTH)
+        lengths[word.encode()[0]] |= 1 << min(len(word.encode()), LONGEST_LENGTH)
     keys, values = hash_table({hash_bytes(word.encode()): number for number, word in enumerate(words)})
-    head = np.array([len(keys) - 1, _TABLE_HEAD, _TABLE_HEAD + len(keys)], np.uint64)
+    head = np.array([len(keys) - 1, TABLE_HEAD, TABLE_HEAD + len(keys)], np.uint64)
     return np.array(lengths, np.uint64), np.concatenate([head, keys, values])

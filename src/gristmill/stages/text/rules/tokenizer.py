@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gristmill.kernels.tokens import lexicon_layout as lay
+from gristmill.kernels.tokens.layout import COUNTS, NOTES, ROOM_BEHIND, SCRATCH_PER_BYTE, SPANS_PER_BYTE
 from gristmill.stages.compiled_kernel import CompiledKernel, source_digest
 from gristmill.stages.text.statistics.text_column import TextColumn
 from gristmill.storage.byte_cache import cached_bytes
@@ -21,9 +22,6 @@ from gristmill.storage.byte_cache import cached_bytes
 Number = TypeVar("Number", bound=np.generic)
 
 _LEXICON_BITS = 17  # 8 MB
-_COUNTS, _NOTES = 3, 5 * 512 + 8  # as in kernels/tokens/tokenize.py, which may only be imported to be compiled
-_SPANS_PER_BYTE, _SCRATCH_PER_BYTE = 2, 8
-_ROOM_BEHIND = 8
 _LARGE_BYTES = 64 << 20  # room for texts of more than some megabytes is given back
 _tokenize = CompiledKernel("tokens.tokenize", "tokenize")
 
@@ -75,15 +73,15 @@ class Tokenizer:
     def cut(self, texts: TextColumn) -> Tokens:
         """Return the tokens of every text."""
         longest, total, tokens = texts.longest, texts.num_bytes, texts.num_bytes + len(texts)
-        solid = np.empty(total + _ROOM_BEHIND, np.uint8)
+        solid = np.empty(total + ROOM_BEHIND, np.uint8)
         places, gaps = np.empty(tokens, np.int32), np.empty(tokens, np.uint8)  # of which a fifth is ever touched
         firsts, offsets = np.zeros(len(texts) + 1, np.int64), np.zeros(len(texts) + 1, np.int64)
-        counts = np.zeros((len(texts), _COUNTS), np.int64)
+        counts = np.zeros((len(texts), COUNTS), np.int64)
         _tokenize(
             *(texts.data, texts.starts, texts.stops, len(texts)),
-            *(*_tables(), self._lexicon(), (1 << _LEXICON_BITS) - 1, self._room("notes", _NOTES, np.int64)),
-            self._room("spans", _SPANS_PER_BYTE * (longest + _ROOM_BEHIND), np.int32),
-            self._room("scratch", _SCRATCH_PER_BYTE * (longest + _ROOM_BEHIND), np.int32),
+            *(*_tables(), self._lexicon(), (1 << _LEXICON_BITS) - 1, self._room("notes", NOTES, np.int64)),
+            self._room("spans", SPANS_PER_BYTE * (longest + ROOM_BEHIND), np.int32),
+            self._room("scratch", SCRATCH_PER_BYTE * (longest + ROOM_BEHIND), np.int32),
             *(solid, firsts, places, gaps, offsets, counts),
         )
         end = int(offsets[-1])

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from gristmill.kernels.text import layout
 from gristmill.stages.compiled_kernel import CompiledKernel
 from gristmill.stages.text.statistics import statistic as s
 from gristmill.stages.text.statistics import tables
@@ -20,11 +21,7 @@ Counts = dict[Statistic, NDArray[np.int64]]
 
 _FIRST_ROOM = 1 << 14
 _MANY_WORDS = 1 << 18  # beyond that, counting them first takes less than the room for as many as there could be
-_NGRAM_SCRATCH = 14  # as in kernels/text/ngrams.py, which may only be imported to be compiled
-# How a text is cut into pieces, as in kernels/text/pieces.py.
-DOUBLE_NEWLINES, PARAGRAPHS, LINES, FILLED_LINES = range(4)
-_PIECE_COLUMNS = 4
-_NGRAMS = {"top_ngram_chars": 0, "duplicate_ngram_chars": 1}
+_NGRAMS = {"top_ngram_chars": layout.TOP, "duplicate_ngram_chars": layout.DUPLICATE}
 _SUBSTRINGS: dict[str, Callable[[bytes, bytes], bool]] = {
     "substring_prefix": bytes.startswith,
     "substring_suffix": bytes.endswith,
@@ -34,16 +31,20 @@ _SUBSTRINGS: dict[str, Callable[[bytes, bytes], bool]] = {
 
 @dataclass(frozen=True)
 class Pass:
-    """What one kernel counts, column by column."""
+    """What one kernel counts, column by column: `columns` of them, or one for each statistic it is asked for."""
 
     name: str
     statistics: tuple[Statistic, ...]
+    columns: int | None = None
 
 
-CHARACTERS = Pass("characters", (s.NUM_CHARS, s.PLAIN_CHARS, s.DIGIT_CHARS, s.SPACE_CHARS, s.BRACKET_CHARS))
+CHARACTERS = Pass(
+    "characters", (s.NUM_CHARS, s.PLAIN_CHARS, s.DIGIT_CHARS, s.SPACE_CHARS, s.BRACKET_CHARS), layout.CHARACTER_COLUMNS
+)
 WORDS = Pass(
     "words",
     (s.NUM_WORDS, s.WORD_CHARS, s.LONGEST_WORD_CHARS, s.WORDS_WITH_LETTER, s.SYMBOL_WORDS, s.COMMON_ENGLISH_WORDS),
+    layout.WORD_COLUMNS,
 )
 LINE_COUNTS = Pass(
     "lines",
@@ -56,12 +57,15 @@ LINE_COUNTS = Pass(
         s.DISTINCT_LINE_CHARS,
         s.LINE_CHARS,
     ),
+    layout.LINE_COLUMNS,
 )
 PARAGRAPH_COUNTS = Pass(
-    "paragraphs", (s.NUM_PARAGRAPHS, s.DISTINCT_PARAGRAPHS, s.DISTINCT_PARAGRAPH_CHARS, s.PARAGRAPH_CHARS)
+    "paragraphs",
+    (s.NUM_PARAGRAPHS, s.DISTINCT_PARAGRAPHS, s.DISTINCT_PARAGRAPH_CHARS, s.PARAGRAPH_CHARS),
+    layout.PIECE_COLUMNS,
 )
-URLS = Pass("urls", (s.URL_CHARS, s.PORN_URLS))
-PHRASES = Pass("phrases", (s.LOREM_IPSUM, s.POLICY_PARAGRAPHS))
+URLS = Pass("urls", (s.URL_CHARS, s.PORN_URLS), layout.URL_COLUMNS)
+PHRASES = Pass("phrases", (s.LOREM_IPSUM, s.POLICY_PARAGRAPHS), layout.PHRASE_COLUMNS)
 
 _PASSES = (CHARACTERS, WORDS, LINE_COUNTS, PARAGRAPH_COUNTS, URLS, PHRASES)
 _PASS_OF = {found: made for made in _PASSES for found in made.statistics}
@@ -95,10 +99,11 @@ def measure(texts: TextColumn, wanted: Iterable[Statistic]) -> Counts:
 
 def run_pass(made: Pass, texts: TextColumn) -> Counts:
     """Run one pass; return a column of counts for each of its statistics."""
-    counts = np.zeros((len(texts), len(made.statistics)), np.int64)
+    columns = len(made.statistics) if made.columns is None else made.columns
+    counts = np.zeros((len(texts), columns), np.int64)
     if len(texts) and made.statistics:
         _RUNNERS[made.name](texts, counts, made.statistics)
-    return {found: counts[:, column] for column, found in enumerate(made.statistics)}
+    return {found: counts[:, column] for column, found in zip(range(columns), made.statistics, strict=True)}
 
 
 def _run(kernel: CompiledKernel, texts: TextColumn, table: NDArray[np.generic], counts: NDArray[np.int64]) -> None:
@@ -114,7 +119,7 @@ def count_characters(texts: TextColumn) -> NDArray[np.int64]:
 
 def count_pieces(texts: TextColumn, kind: int) -> NDArray[np.int64]:
     """Return int64[D, 4]: pieces of each text, distinct ones, characters in those and in all."""
-    counts = np.zeros((len(texts), _PIECE_COLUMNS), np.int64)
+    counts = np.zeros((len(texts), layout.PIECE_COLUMNS), np.int64)
     _count_in_scratch(_count_pieces, texts, counts, kind)
     return counts
 
@@ -137,7 +142,7 @@ def _run_ngrams(texts: TextColumn, counts: NDArray[np.int64], statistics: Sequen
     asked = np.array([(_NGRAMS[found.name], found.n) for found in statistics], np.int64)
     room, done = _FIRST_ROOM, 0
     while done < len(texts):
-        scratch = np.empty(_NGRAM_SCRATCH * room, np.int64)
+        scratch = np.empty(layout.NGRAM_SCRATCH * room, np.int64)
         done = _count_ngrams(
             *(texts.data, texts.starts, texts.stops, len(texts), done),
             *(words, asked, len(asked), scratch, room, counts),
@@ -157,7 +162,7 @@ _RUNNERS = {
     "characters": lambda texts, counts, _: _run(_count_classes, texts, tables.character_classes(), counts),
     "words": lambda texts, counts, _: _run(_count_words, texts, tables.letters(), counts),
     "lines": lambda texts, counts, _: _count_in_scratch(_count_lines, texts, counts),
-    "paragraphs": lambda texts, counts, _: _count_in_scratch(_count_pieces, texts, counts, DOUBLE_NEWLINES),
+    "paragraphs": lambda texts, counts, _: _count_in_scratch(_count_pieces, texts, counts, layout.DOUBLE_NEWLINES),
     "urls": lambda texts, counts, _: _run(_count_urls, texts, tables.url_classes(), counts),
     "phrases": lambda texts, counts, _: _run(_count_phrases, texts, tables.boilerplate_phrases(), counts),
     "ngrams": _run_ngrams,

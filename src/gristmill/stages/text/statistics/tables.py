@@ -5,6 +5,8 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from gristmill.kernels.text import layout
+
 POLICY_PHRASES = (
     "terms of use",
     "privacy policy",
@@ -18,7 +20,6 @@ POLICY_PHRASES = (
 )
 LOREM_IPSUM_PHRASE = "lorem ipsum"
 
-_CLASS_BITS = 12  # as in kernels/text/characters.py, which may only be imported to be compiled
 _PLAIN = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789\n?!,."
 _IN_URL = _PLAIN.replace(b"\n", b"") + b"$-_@&+/:=#~*()"
 _KELVIN = "\N{KELVIN SIGN}"  # the one character beyond ASCII whose small letter, k, is in ASCII
@@ -31,7 +32,7 @@ def character_classes() -> NDArray[np.int64]:
     is_start = [byte & 0xC0 != 0x80 for byte in range(256)]  # other bytes go on with a character
     columns = [[b for b in range(256) if is_start[b]], _PLAIN, b"0123456789", b"\t\n\r\b ", b"{}[]()"]
     for column, members in enumerate(columns):
-        classes[list(members)] += 1 << (_CLASS_BITS * column)
+        classes[list(members)] += 1 << (layout.CLASS_BITS * column)
     return classes
 
 
@@ -45,8 +46,8 @@ def letters() -> NDArray[np.uint8]:
 def url_classes() -> NDArray[np.uint8]:
     """1 for a byte that may stand in a URL, 2 for a hexadecimal digit, 3 for both."""
     classes = np.zeros(256, np.uint8)
-    classes[list(_IN_URL)] |= 1
-    classes[list(b"0123456789abcdefABCDEF")] |= 2
+    classes[list(_IN_URL)] |= layout.IN_URL
+    classes[list(b"0123456789abcdefABCDEF")] |= layout.HEX_DIGIT
     return classes
 
 
@@ -62,10 +63,11 @@ def phrase_table(phrases: list[tuple[str, int]]) -> NDArray[np.uint8]:
     window = min(len(text) for text, _ in spellings)
     if window < 2 or max(len(text) for text, _ in spellings) > 255:
         raise ValueError(f"phrase_table: expected phrases of 2 to 255 bytes; got {phrases}")
-    shifts = np.full(1024, window - 1, np.uint8)
+    shifts = np.full(layout.SHIFTS, window - 1, np.uint8)
+    mask = (1 << layout.PAIR_BITS) - 1
     for text, _ in spellings:
         for last in range(1, window):
-            pair = (text[last - 1] & 31) << 5 | text[last] & 31
+            pair = (text[last - 1] & mask) << layout.PAIR_BITS | text[last] & mask
             shifts[pair] = min(shifts[pair], window - 1 - last)
     entries = b"".join(bytes([kind, len(text)]) + text for text, kind in spellings)
     return np.concatenate([shifts, np.frombuffer(bytes([window, len(spellings)]) + entries, np.uint8)])

@@ -7,10 +7,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from gristmill.kernels.arrow_arrays import is_null
+from gristmill.kernels.text.layout import BLOCK
 
 _OFFSETS = {pa.string(): np.int32, pa.large_string(): np.int64}
 _NO_BYTES = np.zeros(1, np.uint8)
-ROOM_BEFORE = 64  # kernels load as many bytes that end where a text ends
+ROOM_BEFORE = BLOCK  # kernels load as many bytes that end where a text ends
 
 
 @dataclass(frozen=True)

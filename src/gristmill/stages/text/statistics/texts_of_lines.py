@@ -10,12 +10,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from gristmill.kernels.text.layout import BLOCK
 from gristmill.stages.compiled_kernel import CompiledKernel
 from gristmill.stages.text.statistics.text_column import ROOM_BEFORE, TextColumn
 from gristmill.tasks import DocumentBatch
 from gristmill.tasks.json_lines import JsonLines
 
-_ROOM_BEHIND = 64  # what is copied at a time
+_ROOM_BEHIND = BLOCK  # what is copied at a time
 _unescape_strings = CompiledKernel("text.json_strings", "unescape_strings")
 
 

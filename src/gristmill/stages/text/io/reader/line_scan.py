@@ -10,25 +10,24 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from gristmill.kernels.text.layout import BLOCK, TOO_MANY
 from gristmill.stages.compiled_kernel import CompiledKernel
 from gristmill.stages.text.io.reader.json_checks import holds_utf8, to_buffer
 from gristmill.stages.text.io.reader.line_blocks import Block
 from gristmill.tasks.json_lines import FieldPlaces, JsonLines
 
-_LEAST_BYTES = 64  # what the kernel loads at a time
 _SAMPLE_BYTES = 1 << 18
-_TOO_MANY = -2  # `TOO_MANY` of the kernel, whose module would load the compiler
 _scan_objects = CompiledKernel("text.json_objects", "scan_objects")
 
 
 def scan_lines(block: Block, find: Sequence[str]) -> JsonLines | None:
     """Return the documents with the places of their fields; None where something is not as it mostly is."""
-    if len(block) < _LEAST_BYTES or not holds_utf8(block):
+    if len(block) < BLOCK or not holds_utf8(block):
         return None
     wanted = [name for name in dict.fromkeys(find) if not _needs_escapes(name)]
     most = _likely_lines(block)
     count, bounds, places = _scan(block, wanted, most)
-    if count == _TOO_MANY:
+    if count == TOO_MANY:
         count, bounds, places = _scan(block, wanted, len(block) // len(b"{}\n"))
     if count < 0:
         return None
