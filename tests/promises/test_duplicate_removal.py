@@ -45,6 +45,19 @@ def test_a_list_of_ones_own_ids_will_do(corpus, tmp_path):
     assert left == set(range(30)) - {3, 12}
 
 
+@pytest.mark.parametrize("drop", [False, True])
+def test_the_column_of_ids_is_dropped_if_asked(corpus, tmp_path, drop):
+    pq.write_table(pa.table({"id": [3, 12]}), tmp_path / "bad.parquet")
+    options = {**JSONL, "id_field": "id", "drop_id_field": drop}
+    TextDuplicatesRemovalWorkflow(str(corpus), str(tmp_path / "bad.parquet"), str(tmp_path / "out"), **options).run(
+        HERE
+    )
+    left = read_documents(tmp_path / "out")
+
+    assert len(left) == 28
+    assert all(("id" in document) != drop for document in left)
+
+
 def test_places_of_another_input_are_refused(corpus, tmp_path):
     pq.write_table(pa.table({"id": ["elsewhere:3"]}), tmp_path / "ids.parquet")
     workflow = TextDuplicatesRemovalWorkflow(str(corpus), str(tmp_path / "ids.parquet"), str(tmp_path / "out"), **JSONL)

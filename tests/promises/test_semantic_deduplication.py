@@ -64,6 +64,20 @@ def test_workers_do_not_change_a_byte(corpus, tmp_path, workers):
     assert contents(tmp_path / "out") == contents(tmp_path / "here")
 
 
+def test_what_is_written_is_written_as_asked(corpus, tmp_path):
+    deduplicate(corpus, tmp_path / "out", write_kwargs={"compression": "gzip"})
+    [file, *_] = sorted((tmp_path / "out" / "deduplicated").glob("*.parquet"))
+
+    assert pq.read_metadata(file).row_group(0).column(0).compression == "GZIP"
+
+
+@pytest.mark.parametrize("verbose", [False, True])
+def test_it_speaks_while_it_runs_unless_told_not_to(corpus, tmp_path, capfd, verbose):
+    deduplicate(corpus, tmp_path / "out", verbose=verbose)
+
+    assert bool(capfd.readouterr().err) == verbose
+
+
 def test_a_dataset_of_embeddings_alone_needs_no_text(corpus, tmp_path):
     (tmp_path / "bare").mkdir()
     for file in corpus.iterdir():

@@ -16,7 +16,8 @@ from gristmill.tasks import DocumentBatch
 class RemoveById(ProcessingStage[DocumentBatch, DocumentBatch]):
     """Drop documents by the value of a column. Ids are compared as Arrow prints them: 7 is "7".
 
-    `ids_path` is a Parquet file or a directory of them; each worker holds its column `ids_field` in memory.
+    `ids_path` is a Parquet file or a directory of them; each worker holds its column `ids_field` in memory. With
+    `drop_id_field` the documents that stay lose the column.
     """
 
     adds_only_declared_columns: ClassVar[bool] = True
@@ -24,6 +25,7 @@ class RemoveById(ProcessingStage[DocumentBatch, DocumentBatch]):
     ids_path: str
     id_field: str
     ids_field: str = "id"
+    drop_id_field: bool = False
     name: str = field(default="remove_duplicates", kw_only=True)
 
     def inputs(self) -> tuple[list[str], list[str]]:
@@ -37,7 +39,10 @@ class RemoveById(ProcessingStage[DocumentBatch, DocumentBatch]):
 
         lost = pc.is_in(task.column(self.id_field).cast(pa.string()), value_set=self._ids, skip_nulls=True)
         self.context.drop(task, lost, reason=REASON)
-        return task.filter(pc.invert(lost))
+        kept = task.filter(pc.invert(lost))
+        if not self.drop_id_field:
+            return kept
+        return kept.select([column for column in kept.get_columns() if column != self.id_field])
 
 
 def read_ids(path: str, column: str) -> pa.Array:

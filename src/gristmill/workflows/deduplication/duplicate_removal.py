@@ -4,6 +4,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
@@ -25,8 +26,17 @@ class TextDuplicatesRemovalWorkflow(WorkflowBase):
     """Write the documents of `input_path` whose id is not in `ids_to_remove_path` (a `duplicates.parquet`).
 
     By default ids are places in the input, as the workflows write them without an `id_field`; the input must then be
-    cut as it was there, and a place it does not have is an error. With `id_field`, ids are values of that column.
+    cut as it was there, and a place it does not have is an error. With `id_field`, ids are values of that column, which
+    `drop_id_field` leaves out of what is written.
     """
+
+    IGNORED: ClassVar[tuple[str, ...]] = (
+        "input_files_per_partition",
+        "input_task_limit",
+        "duplicate_id_read_kwargs",
+        "id_generator_path",
+        "id_generator_storage_options",
+    )
 
     input_path: str | Sequence[str] | None
     ids_to_remove_path: str
@@ -58,8 +68,7 @@ class TextDuplicatesRemovalWorkflow(WorkflowBase):
                 f"TextDuplicatesRemovalWorkflow: expected output_filetype to be one of {[*WRITERS]}; "
                 f"got {self.output_filetype!r}"
             )
-        ignored = ("input_files_per_partition", "input_task_limit", "duplicate_id_read_kwargs", "id_generator_path")
-        warn_ignored(type(self).__name__, self, dict.fromkeys((*ignored, "id_generator_storage_options")))
+        warn_ignored(self)
 
     def run(
         self,
@@ -100,7 +109,8 @@ class TextDuplicatesRemovalWorkflow(WorkflowBase):
 
     def _removing(self, source: DedupInput, run_dir: Path) -> AnyStage:
         if self.id_field != CURATOR_DEDUP_ID_STR:
-            return RemoveById(self.ids_to_remove_path, self.id_field, self.duplicate_id_field)  # type: ignore[return-value]
+            ids = self.ids_to_remove_path, self.id_field, self.duplicate_id_field
+            return RemoveById(*ids, drop_id_field=self.drop_id_field)  # type: ignore[return-value]
         removals = run_dir / "removals.npy"
         removals.parent.mkdir(parents=True, exist_ok=True)
         try:

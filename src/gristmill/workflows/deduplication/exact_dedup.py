@@ -6,6 +6,7 @@ read, hash ─▶ exchange by hash ─▶ who loses to whom ─▶ duplicates.pa
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
+from typing import ClassVar
 
 from gristmill.backends.base import BaseExecutor, Observer
 from gristmill.backends.default_executor import default_executor
@@ -30,6 +31,14 @@ class ExactDeduplicationWorkflow(WorkflowBase):
     same call continues a run that was killed. `index` adds this dataset to an index and removes what is in it already;
     `consult` names further ones.
     """
+
+    IGNORED: ClassVar[tuple[str, ...]] = (
+        "identification_batchsize",
+        "rmm_pool_size",
+        "spill_memory_limit",
+        "env_vars",
+        "use_async_memory",
+    )
 
     output_path: str
     input_path: str | Sequence[str] | None = None
@@ -63,8 +72,7 @@ class ExactDeduplicationWorkflow(WorkflowBase):
             raise ConfigError("ExactDeduplicationWorkflow: expected id_field where assign_id is False; got None")
         if self.index is not None and not self.perform_removal:
             raise ConfigError("ExactDeduplicationWorkflow: expected perform_removal with index, which takes what stays")
-        defaults = {"rmm_pool_size": "auto", "spill_memory_limit": "auto", "env_vars": None, "use_async_memory": True}
-        warn_ignored("ExactDeduplicationWorkflow", self, {**defaults, "identification_batchsize": 1})
+        warn_ignored(self)
 
     def run(
         self,

@@ -8,6 +8,7 @@ import logging
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
+from typing import ClassVar
 
 from gristmill.backends.base import BaseExecutor, Observer
 from gristmill.backends.default_executor import default_executor
@@ -43,6 +44,17 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
     that share of its shingles is in the one that stays; candidates are still those whose Jaccard similarity is high
     enough for the bands.
     """
+
+    IGNORED: ClassVar[tuple[str, ...]] = (
+        "cache_kwargs",
+        "use_64_bit_hash",
+        "bands_per_iteration",
+        "lsh_num_output_partitions",
+        "lsh_rmm_pool_size",
+        "lsh_spill_memory_limit",
+        "env_vars",
+        "use_async_memory",
+    )
 
     cache_path: str | None
     output_path: str
@@ -103,9 +115,7 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
             self.verify,
             self.similarity == "containment",
         )
-        defaults: dict[str, object] = {"lsh_rmm_pool_size": "auto", "lsh_spill_memory_limit": "auto", "env_vars": None}
-        defaults |= {"use_async_memory": True, "use_64_bit_hash": False, "bands_per_iteration": 5, "cache_kwargs": None}
-        warn_ignored(who, self, {**defaults, "lsh_num_output_partitions": None})
+        warn_ignored(self)
 
     def _banding(self) -> Banding:
         for name in ("num_bands", "minhashes_per_band"):

@@ -8,6 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,8 +49,20 @@ class SemanticDeduplicationWorkflow(WorkflowBase):
     """Remove documents whose embedding's cosine to that of a kept document of its cluster is at least 1 - `eps`.
 
     Below `output_path` it writes `deduplicated/` (with `perform_removal`), `duplicates.parquet` and `report.json`. A
-    cluster must fit in memory; similarities are computed in blocks. Documents without an embedding are kept.
+    cluster must fit in memory; similarities are computed in blocks. Documents without an embedding are kept. Without
+    `verbose` it says nothing while it runs.
     """
+
+    IGNORED: ClassVar[tuple[str, ...]] = (
+        "embedding_dim",
+        "metadata_fields",
+        "init",
+        "n_init",
+        "oversampling_factor",
+        "max_samples_per_batch",
+        "_duplicates_num_row_groups_hint",
+        "cache_kwargs",
+    )
 
     input_path: str | Sequence[str]
     output_path: str
@@ -96,8 +109,7 @@ class SemanticDeduplicationWorkflow(WorkflowBase):
             raise ConfigError(f"{who}: expected distance_metric 'cosine'; got {self.distance_metric!r}")
         if self.n_clusters < 1:
             raise ConfigError(f"{who}: expected n_clusters ≥ 1; got {self.n_clusters!r}")
-        defaults = {"init": "k-means||", "n_init": 1, "oversampling_factor": 2.0, "max_samples_per_batch": 32768}
-        warn_ignored(who, self, {**defaults, "cache_kwargs": None, "metadata_fields": None})
+        warn_ignored(self)
 
     def run(
         self,
@@ -110,7 +122,7 @@ class SemanticDeduplicationWorkflow(WorkflowBase):
     ) -> WorkflowRunResult:
         """Find the duplicates, write their list, and unless told otherwise write the documents that stay."""
         chosen = executor or pairwise_executor or kmeans_executor or default_executor()
-        with Watching("semantic_deduplication", chosen, quiet=quiet, observer=observer) as watching:
+        with Watching("semantic_deduplication", chosen, quiet=quiet or not self.verbose, observer=observer) as watching:
             result = self._run(chosen, watching.observer)
             watching.tell(result)
         return result
@@ -127,7 +139,7 @@ class SemanticDeduplicationWorkflow(WorkflowBase):
             findings = Findings(self._search(job), self.text_field, ledger, self.alarm_share)
             result = findings.write(job, "semantic_deduplication")
             if self.perform_removal:
-                remove_found(job, findings, result)
+                remove_found(job, findings, result, self.write_kwargs)
             result.errors = errors_of(job.done)
         result.add_metadata("total_time", time.monotonic() - started)
         return result
