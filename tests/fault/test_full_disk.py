@@ -106,6 +106,17 @@ def test_with_room_again_the_same_command_gives_the_bytes_of_an_undisturbed_run(
     assert temporary_files(scene.work) == []
 
 
+def test_what_others_keep_on_a_disk_that_fills_up_is_left_alone(scene, mount, corpus, undisturbed):
+    disk = mount(scene.work / "out", "32k")
+    theirs = disk.path / "theirs.txt"
+    theirs.write_text("not of this run")
+    finish(scene.start("-c", CURATE, corpus, scene.work), expected=1)
+    disk.make_room()
+    finish(scene.start("-c", CURATE, corpus, scene.work))
+
+    assert contents(scene.work) == {**undisturbed[CURATE], "out/theirs.txt": b"not of this run"}
+
+
 def limit_files():
     resource.setrlimit(resource.RLIMIT_FSIZE, (3000, resource.RLIM_INFINITY))
 
