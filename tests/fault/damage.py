@@ -4,6 +4,8 @@ Nothing is killed: a scene is made once by a run in this process that is interru
 copied back for every seed, to the same path, because the ledger names its files in full.
 """
 
+import contextlib
+import io
 import json
 import random
 import shutil
@@ -12,7 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gristmill.backends.local import LocalExecutor
-from gristmill.errors import EngineBug, GristmillError, Interrupted
+from gristmill.cli.status import status
+from gristmill.errors import ConfigError, EngineBug, GristmillError, Interrupted
 from gristmill.pipeline import Pipeline
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.exchange import Exchange
@@ -243,6 +246,7 @@ def outcome(scene, seed):
     """Damage a scene and run it again. Return how it ended; raise AssertionError for anything but the promised."""
     scene.restore()
     told = f"seed {seed}, {scene.name}: {damage(scene, seed)}"
+    _look_at(scene, told)
     result, refused = _run(scene, told)
     # Whoever is refused does what the words say, starts over, and gets everything.
     for _ in range(20):
@@ -251,6 +255,18 @@ def outcome(scene, seed):
     assert scene.books(result) == scene.expected[0], f"{told}: other books"
     assert scene.contents() == scene.expected[1], f"{told}: {_difference(scene)}"
     return refused or ("finished already" if result.already_finished else "same output")
+
+
+def _look_at(scene, told):
+    """`gristmill status` shows what there is, or says in words why it cannot."""
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            status(str(scene.run_dir))
+            status(str(scene.run_dir), as_json=True)
+    except ConfigError:
+        pass
+    except Exception as error:
+        raise AssertionError(f"{told}: status: raw {type(error).__name__}: {error}") from error
 
 
 def _run(scene, told, **options):

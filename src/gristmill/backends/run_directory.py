@@ -20,6 +20,7 @@ after a restart looks at every committed file and does again what is not as it w
 
 import contextlib
 import dataclasses
+import errno
 import json
 import os
 import shutil
@@ -426,6 +427,9 @@ class RunDirectory:
         """Write ledger lines and force them to disk, all at once. If that fails, none of them has been written."""
         view = memoryview("".join(ledger.encode(record) for record in records).encode())
         with explained(self.path / "ledger.jsonl"):
+            # A ledger that was removed, or moved away, takes lines as ever; nobody would find them again.
+            if not os.path.samestat((self.path / "ledger.jsonl").stat(), os.fstat(self._ledger_fd)):
+                raise FileNotFoundError(errno.ENOENT, "it was replaced while the run was using it")
             if not self._has_begun:
                 self._begin()
             size = os.fstat(self._ledger_fd).st_size

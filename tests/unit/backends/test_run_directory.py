@@ -398,6 +398,18 @@ def test_a_byte_that_is_not_utf8_is_not_a_raw_error(opened, tmp_path, name):
         assert directory.has_report() == (name == "start")
 
 
+@pytest.mark.parametrize("how", ["removed", "moved", "replaced"])
+def test_a_ledger_that_is_no_longer_there_takes_no_line(opened, tmp_path, how):
+    directory, _ = opened()
+    path = tmp_path / "run" / "ledger.jsonl"
+    path.rename(tmp_path / "elsewhere") if how == "moved" else path.unlink()
+    if how == "replaced":
+        path.write_text("")
+
+    with pytest.raises(MachineError, match=r"ledger\.jsonl: .*run the same command again to go on"):
+        directory.append([record(0)])
+
+
 def test_staging_of_dead_sessions_is_removed_and_ones_own_at_the_end(opened, tmp_path):
     (tmp_path / "out" / ".gristmill" / "tmp" / "dead").mkdir(parents=True)
     directory, _ = opened(session="alive")
