@@ -1,10 +1,10 @@
 """`gristmill decontaminate`: remove documents that hold parts of benchmarks, and say which."""
 
-import json
 from typing import Annotated
 
 import typer
 
+from gristmill.cli.answer import answer
 from gristmill.cli.options import AsJson, Debug, ExecutorName, Fresh, MemoryLimit, Quiet, Workers
 
 
@@ -38,4 +38,4 @@ def decontaminate(
     if not quiet:
         typer.echo(str(result), err=True)
     if as_json:
-        typer.echo(json.dumps(result.metadata, ensure_ascii=False))
+        answer(result.metadata)

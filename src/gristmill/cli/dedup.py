@@ -1,11 +1,11 @@
 """`gristmill dedup`: find and remove duplicates, and say what was found."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from gristmill.cli.answer import answer
 from gristmill.cli.options import AsJson, Debug, ExecutorName, Fresh, MemoryLimit, Quiet, Workers
 
 if TYPE_CHECKING:
@@ -209,7 +209,7 @@ def parts(
     if not quiet:
         typer.echo(str(result), err=True)
     if as_json:
-        typer.echo(json.dumps(result.metadata, ensure_ascii=False))
+        answer(result.metadata)
 
 
 def _indexes(given: list[str] | None, *, dry_run: bool) -> tuple[str | None, list[str]]:
@@ -230,4 +230,4 @@ def _run(workflow: "WorkflowBase", executor: "BaseExecutor", *, as_json: bool, q
     for warning in cast("list[str]", result.metadata.get("warnings", [])):
         typer.echo(f"warning: {warning}", err=True)
     if as_json:
-        typer.echo(json.dumps(result.metadata, ensure_ascii=False))
+        answer(result.metadata)

@@ -9,6 +9,7 @@
 This is the only place of the command line that may catch everything. No command is implemented here.
 """
 
+import contextlib
 import json
 import sys
 import traceback
@@ -32,6 +33,7 @@ from gristmill.cli import (
     stages,
     status,
 )
+from gristmill.cli.answer import alone_on_stdout
 from gristmill.cli.options import Debug
 from gristmill.errors import ConfigError, GristmillError, Interrupted, MissingDependency, TooManyQuarantined
 from gristmill.secrets import without_secrets
@@ -96,7 +98,8 @@ def main() -> None:
     """Run the command line and exit."""
     arguments = sys.argv[1:]
     try:
-        app(args=arguments, prog_name="gristmill")
+        with alone_on_stdout() if "--json" in arguments else contextlib.nullcontext():
+            app(args=arguments, prog_name="gristmill")
     except SystemExit as leaving:  # the parser has said what it did not understand
         if leaving.code == USER_MISTAKE and "--json" in arguments:
             error = "expected a command as `gristmill --help` shows; standard error says what is wrong"

@@ -46,10 +46,10 @@ MaxQuarantined = Annotated[
     str | None, typer.Option(metavar="X", help="Documents (100) or share (0.01, 1%) that may fail.")
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON, last line of stdout.")]
 Shared = Annotated[
     bool, typer.Option("--shared", help="Let others read the run directory, which holds quarantined documents.")
 ]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON, the only line of stdout.")]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Start over instead of continuing.")]
 RetryQuarantined = Annotated[
     bool, typer.Option("--retry-quarantined", help="Do again what is in quarantine, once the cause is mended.")

@@ -1,10 +1,10 @@
 """`gristmill plan`: what would run. Starts nothing and writes nothing."""
 
-import json
 from typing import Annotated
 
 import typer
 
+from gristmill.cli.answer import answer
 from gristmill.cli.options import (
     AllowModules,
     Debug,
@@ -61,4 +61,4 @@ def plan(
         "output_directories": list(made.output_directories),
         "fingerprint": made.fingerprint,
     }
-    typer.echo(json.dumps(document, ensure_ascii=False))
+    answer(document)

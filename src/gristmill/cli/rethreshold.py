@@ -1,12 +1,12 @@
 """`gristmill rethreshold`: what other thresholds would do to documents that were scored."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gristmill.cli.answer import answer
 from gristmill.cli.options import AllowModules, Debug, Inputs, MemoryLimit, RecipeArgument, Workers
 from gristmill.errors import ConfigError, RunFailed, nearest
 
@@ -57,7 +57,10 @@ def rethreshold(
         executor = choose_executor(found, values, workers=workers, memory_limit=memory_limit, allow_modules=allowed)
         document["run"] = _run(with_rules(pipeline, rules), known, outcome, output, executor).to_json()
     here = f"{recipe} as changed" if thresholds else recipe
-    typer.echo(json.dumps(document, ensure_ascii=False) if as_json else _words(outcome, here, against))
+    if as_json:
+        answer(document)
+    else:
+        typer.echo(_words(outcome, here, against))
 
 
 def _values(found: "Recipe", known: "Scored", inputs: list[str] | None, output: str | None) -> dict[str, object]:

@@ -1,10 +1,10 @@
 """`gristmill run`: build a recipe's pipeline, run it with live progress, say in words what happened."""
 
-import json
 from typing import TYPE_CHECKING, cast
 
 import typer
 
+from gristmill.cli.answer import answer
 from gristmill.cli.options import (
     AllowModules,
     AsJson,
@@ -158,4 +158,4 @@ def _tell(result: "RunResult", told: list[str], rejects: str | None, *, as_json:
         news = [message for message in result.messages if message not in told]
         typer.echo("\n".join([*news, "", summarise(result, rejects=rejects, command_line=True)]), err=True)
     if as_json:
-        typer.echo(json.dumps(result.to_json(), ensure_ascii=False))
+        answer(result.to_json())

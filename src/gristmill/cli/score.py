@@ -1,10 +1,10 @@
 """`gristmill score`: measure every document with the filters of a recipe and keep the measures as columns."""
 
-import json
 from typing import Annotated
 
 import typer
 
+from gristmill.cli.answer import answer
 from gristmill.cli.options import (
     AllowModules,
     AsJson,
@@ -58,4 +58,4 @@ def score(
         told = f"{result.written:,} documents scored. Try thresholds: gristmill rethreshold {recipe} {output}"
         typer.echo(told, err=True)
     if as_json:
-        typer.echo(json.dumps(result.to_json(), ensure_ascii=False))
+        answer(result.to_json())

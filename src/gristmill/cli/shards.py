@@ -1,10 +1,10 @@
 """`gristmill shards`: whether every shard of a run has ended, and what they add up to."""
 
-import json
 from typing import Annotated
 
 import typer
 
+from gristmill.cli.answer import answer
 from gristmill.cli.options import Debug
 
 
@@ -18,7 +18,7 @@ def shards(
 
     books = add_up(output)
     if as_json:
-        typer.echo(json.dumps(books.to_json()))
+        answer(books.to_json())
     else:
         for index, state in books.unfinished.items():
             typer.echo(f"shard {index} of {books.count}: {state}")

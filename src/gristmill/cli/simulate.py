@@ -3,12 +3,12 @@
 Of a YAML file that describes machines and stages, or of a finished run, whose stages are as fast again as they were.
 """
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gristmill.cli.answer import answer
 from gristmill.cli.options import Debug
 from gristmill.errors import ConfigError, NoInputError
 from gristmill.metrics.amounts import duration
@@ -52,7 +52,10 @@ def _simulate_file(path: Path, *, as_json: bool) -> None:
     if not path.is_file():
         raise NoInputError(f"simulate: expected a file or the directory of a run; got {str(path)!r}")
     result = Simulation(SimulationSpec.parse(load_yaml(read_yaml_file(path, who=str(path)), who=str(path)))).run()
-    typer.echo(json.dumps(_document(result)) if as_json else _words(result))
+    if as_json:
+        answer(_document(result))
+    else:
+        typer.echo(_words(result))
 
 
 def _find_measured(path: Path) -> "MeasuredRun":
@@ -81,7 +84,7 @@ def _simulate_run(run: "MeasuredRun", changes: list[str], *, as_json: bool) -> N
     result = Simulation(after).run() if changes else as_it_was
     if as_json:
         measured = {"makespan_s": round(run.makespan_s, 3), "simulated_s": round(as_it_was.makespan_s, 3)}
-        typer.echo(json.dumps({**_document(result), "as_it_was": measured}))
+        answer({**_document(result), "as_it_was": measured})
         return
     off = as_it_was.makespan_s / run.makespan_s - 1 if run.makespan_s else 0.0
     typer.echo(

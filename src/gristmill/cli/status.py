@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gristmill.cli.answer import answer
 from gristmill.cli.options import Debug
 from gristmill.cli.run_files import RunFiles, find_runs
 from gristmill.errors import ConfigError
@@ -26,7 +27,7 @@ def status(
     """Show how a run is doing."""
     runs = find_runs(run_dir, who="status")
     if as_json:
-        typer.echo(json.dumps(_as_json(runs), ensure_ascii=False))
+        answer(_as_json(runs))
     elif watch:
         _watch(next((run for run in runs if _lives(run)), runs[-1]))
     else:
