@@ -60,7 +60,7 @@ def test_errors_outlive_a_temporary_run_whatever_the_workers(raw, workers):
     assert "6 in no_sevens: ValueError: cannot take 'text 7'" in str(result)
 
 
-class FailsAlways(ProcessingStage[DocumentBatch, DocumentBatch]):
+class FailsOnEverything(ProcessingStage[DocumentBatch, DocumentBatch]):
     name = "fails_always"
 
     def process(self, task):
@@ -70,7 +70,7 @@ class FailsAlways(ProcessingStage[DocumentBatch, DocumentBatch]):
 @pytest.mark.parametrize("workers", [0, 1])
 @pytest.mark.parametrize("writer", [True, False], ids=["writer", "temporary"])
 def test_a_broken_stage_shows_error_document_and_traceback_wherever_it_ran(raw, tmp_path, workers, writer):
-    stages = [JsonlReader(str(raw)), FailsAlways(), *([JsonlWriter(str(tmp_path / "out"))] if writer else [])]
+    stages = [JsonlReader(str(raw)), FailsOnEverything(), *([JsonlWriter(str(tmp_path / "out"))] if writer else [])]
     with pytest.raises(StageBroken) as broken:
         Pipeline("told", stages=stages).run(LocalExecutor(num_workers=workers))
 

@@ -21,7 +21,7 @@ from gristmill.tasks import DocumentBatch
 
 TABLE = pa.table({"id": [str(i) for i in range(200)], "text": [f"text {i}" * 9 for i in range(200)]})
 LINES = [json.dumps(row).encode() + b"\n" for row in TABLE.to_pylist()]
-GZIPPED = gzip.compress(b"".join(LINES))
+GZIPPED = gzip.compress(b"".join(LINES), mtime=0)
 CSV = b"id,text\n" + b"".join(f"{row['id']},{row['text']}\n".encode() for row in TABLE.to_pylist())
 
 
@@ -40,7 +40,7 @@ READERS = {
     "jsonl compressed": (JsonlReader, "a.jsonl.gz", GZIPPED),
     "jsonl compressed, streamed": (lambda p: JsonlReader(p, blocksize=2000), "a.jsonl.gz", GZIPPED),
     "csv": (CsvReader, "a.csv", CSV),
-    "csv compressed": (CsvReader, "a.csv.gz", gzip.compress(CSV)),
+    "csv compressed": (CsvReader, "a.csv.gz", gzip.compress(CSV, mtime=0)),
     "text": (TextReader, "a.txt", b"some text\n" * 1000),
     "lines of text": (lambda p: TextReader(p, document_per="line", blocksize=3000), "a.txt", b"some text\n" * 1000),
     "lines of compressed text": (lambda p: TextReader(p, document_per="line"), "a.txt.gz", GZIPPED),
