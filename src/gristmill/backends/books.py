@@ -20,10 +20,23 @@ class Books:
         self.records: dict[int, CommitRecord] = {}  # without their counts, which are in `totals`
         self.totals = {name: StageCounts() for name in plan.stage_names}  # of every stage over everything committed
         self.input_bytes_done = 0
+        self._hinted: set[str] = set()  # stages
         self.tasks: dict[int, list[Callable[[], AnyTask]]] = {}  # final tasks of a pipeline without a writer at its end
         for record in records.values():
             self.add(record)
         self.resumed = len(records)
+
+    def take_hints(self) -> list[str]:
+        """Return what to tell about stages that gave back nothing for all they were given, once for each."""
+        hints = []
+        for name, counts in self.totals.items():
+            if counts.returned_none and counts.returned_none == counts.documents_in and name not in self._hinted:
+                self._hinted.add(name)
+                hints.append(
+                    f"stage {name} returned None for all {counts.documents_in:,} documents it was given so far, so "
+                    "they count as dropped. If it is meant to change or pass them on, does it forget `return`?"
+                )
+        return hints
 
     def add(self, record: CommitRecord) -> None:
         """Enter a committed partition. What is kept of it is small: there may be millions."""

@@ -177,6 +177,8 @@ class Driver:
         # Waiting for company pays only while there is other work to do.
         committed = self._commits.force(at_once=at_once or not self.scheduler.tasks)
         self._events += [e.Committed(root) for root in committed]
+        if committed:
+            self.messages += self.books.take_hints()
 
     def _warn(self, command: c.Warn) -> None:
         busy = {"task": f"busy with {command.item_id}", "set-up": "setting up", "end": "ending"}[command.doing]

@@ -244,7 +244,7 @@ class Run:
             raise Interrupted(self._interrupted())
         run_dir = self.directory.shown if self.keeps_directory else None
         result = books.result(run_dir=run_dir, rejects_path=self.options.rejects_path)
-        result.messages = [*self.directory.messages, *ending.messages]
+        result.messages = [*self.directory.messages, *ending.messages, *books.take_hints()]
         result.efficiency = ending.efficiency
         result.wall_s = time.monotonic() - self.started
         result.errors = self._errors(result.quarantine_files, finish)

@@ -302,6 +302,8 @@ class GroupRunner:
         else:
             made = self._careful.process(index, item.task, job, context)
         seconds = time.perf_counter() - started
+        if made is None and job.care is Care.NORMAL and context.is_clean and item.task.counts_documents:
+            result.counts[index].returned_none += item.documents
         if not isinstance(made, Iterator):
             outputs = made if isinstance(made, list) else [] if made is None else [made]
             self._account(index, item, outputs, context, result, seconds)
@@ -376,6 +378,8 @@ class GroupRunner:
             own.dropped = context.dropped_of.get(item.item_id, {})
             own.rejects = [r for r in context.rejects if r.documents.task_id == item.item_id]
             own.quarantined = context.quarantined if number == 0 else []
+            if output is None and own.is_clean and item.task.counts_documents:
+                results[item.job].counts[index].returned_none += item.documents
             self._account(index, item, outputs, own, results[item.job], seconds)
             yield item, output
 

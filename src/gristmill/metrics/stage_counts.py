@@ -21,6 +21,7 @@ class StageCounts(msgspec.Struct, array_like=True):
     lost_parts: int = 0  # files, or parts of files, that could not be read: nobody knows how many documents they held
     lost_bytes: int = 0
     dropped: dict[str, int] = msgspec.field(default_factory=dict)  # reason -> documents
+    returned_none: int = 0  # documents in tasks for which the stage gave back None and no reason: they count as dropped
 
     def add(self, other: "StageCounts") -> None:
         for name in _NUMBERS:
