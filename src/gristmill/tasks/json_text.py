@@ -8,6 +8,7 @@ Strings are `pa.string()` everywhere: its offsets are 32 bits, and columns are c
 """
 
 import json
+import sys
 from collections.abc import Sequence
 from typing import TypeAlias
 
@@ -54,8 +55,22 @@ def loads(text: bytes | str) -> JsonValue:
     try:
         return _decode_any(text)  # type: ignore[no-any-return]
     except msgspec.DecodeError:
-        value: JsonValue = json.loads(text if isinstance(text, str) else text.decode())
-        return _without_surrogates(value)
+        return _without_surrogates(_loads_as_python(text if isinstance(text, str) else text.decode()))
+
+
+class LongNumber(ValueError):
+    """A number of so many digits that Python refuses to read it, which takes time by their square."""
+
+
+def _loads_as_python(text: str) -> JsonValue:
+    try:
+        value: JsonValue = json.loads(text)
+    except ValueError as error:
+        if isinstance(error, json.JSONDecodeError | UnicodeError):
+            raise
+        most = sys.get_int_max_str_digits()
+        raise LongNumber(f"expected whole numbers of at most {most:,} digits; got one with more") from None
+    return value
 
 
 def _without_surrogates(value: JsonValue) -> JsonValue:
@@ -78,7 +93,10 @@ def parse_column(name: str, texts: Sequence[bytes | None]) -> tuple[pa.Field, pa
     strings = _parse_strings(texts)
     if strings is not None:
         return pa.field(name, strings.type), pa.chunked_array([strings])
-    array = infer(_parse_values(texts))
+    try:
+        array = infer(_parse_values(texts))
+    except LongNumber:  # which only a text can hold
+        array = None
     if array is not None:
         return pa.field(name, array.type), _chunked(array)
     array = pa.array([None if t is None or bytes(t) == b"null" else bytes(t).decode() for t in texts], pa.string())

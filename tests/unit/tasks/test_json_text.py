@@ -52,6 +52,16 @@ def test_what_fits_no_type_is_kept_as_json_text(values):
     assert [json.loads(text) for text in column.to_pylist()] == values
 
 
+@pytest.mark.parametrize("text", ["7" * 5000, "-" + "7" * 5000, "[1, " + "7" * 5000 + "]"])
+def test_a_number_of_thousands_of_digits_is_kept_as_json_text(text):
+    field, column = parse_column("x", [text.encode(), b"5", None])
+
+    assert is_json(field)
+    assert column.to_pylist() == [text, "5", None]
+    with pytest.raises(ValueError, match=r"^expected whole numbers of at most 4,300 digits; got one with more$"):
+        loads(text)
+
+
 def test_a_missing_value_and_a_null_are_null():
     assert column_of("a", None, ...)[1].to_pylist() == ["a", None, None]
     assert column_of([1, "a"], None, ...)[1].to_pylist() == ['[1, "a"]', None, None]
