@@ -29,8 +29,9 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from gristmill.backends.disk_sinks import HIDDEN, DiskSinks
 from gristmill.backends.line_numbers import BlockLines, block_lines, with_line_numbers
-from gristmill.backends.lock_file import NO_LOCKS, Held, LockFile
+from gristmill.backends.lock_file import Held, LockFile
 from gristmill.backends.machine_start import machine_start
 from gristmill.backends.measured import MeasuredRun
 from gristmill.backends.publication import patiently, publish_all, publish_late
@@ -59,7 +60,6 @@ from gristmill.storage.failures import explained
 from gristmill.storage.file_system import file_system, is_url, plain
 from gristmill.tasks import StagedFile
 
-HIDDEN = ".gristmill"  # in a directory a run publishes files in: its lock, its temporary files, often the run directory
 ON_DISK = "on disk"  # instead of a start: every file was forced
 COMMIT_S = 0.05  # lines of this long are forced to disk together
 LOOKERS = 8  # files looked at at a time
@@ -107,18 +107,14 @@ class RunDirectory:
         self.session = session
         self.messages: list[str] = []  # what was found when the run was continued
         self._forces = forces
-        # Quarantine holds documents, the header paths and settings: nobody else's business unless somebody says so.
-        self._file_mode, self._directory_mode = (0o666, 0o777) if shared else (0o600, 0o700)
         self._has_begun = False  # its first line is in the ledger
         self.quarantine = path / "quarantine"
         self.options_of = options_of
+        self.disks = DiskSinks(session, self.root, shared=shared)
         self.sinks = StoreSinks(session, options_of)
         self._lock: LockFile | None = None
-        self._outputs: list[tuple[LockFile, list[Path]]] = []  # with the directories that were made for them
-        self._unlocked: set[str] = set()
         self._replaceable: set[str] = set()  # files of this run that are not as they were written
         self._ledger_fd = -1
-        self._staging: list[str] = []
 
     @property
     def quarantine_path(self) -> str:
@@ -130,10 +126,10 @@ class RunDirectory:
     def acquire(self) -> None:
         """Make the directory and take its lock, or say who holds it."""
         try:
-            self._make_directory(self.path)
-            if self._directory_mode == 0o700 and self.path.name == HIDDEN:  # made for another purpose, or long ago
-                self.path.chmod(self._directory_mode)
-            self._lock = LockFile(self.path / "lock", self._file_mode)
+            self.disks.make(self.path)
+            if self.disks.directory_mode == 0o700 and self.path.name == HIDDEN:  # made by others, or long ago
+                self.path.chmod(self.disks.directory_mode)
+            self._lock = LockFile(self.path / "lock", self.disks.file_mode)
         except Held as held:
             raise ConfigError(f"{self.path}: expected no other run here; {held} is running in it") from None
         except OSError as error:
@@ -147,28 +143,8 @@ class RunDirectory:
         Two runs would remove each other's temporary files, and replace each other's outputs. Directories of the run
         itself are kept by its own lock.
         """
-        directories = list(directories)
-        self.messages += self.sinks.hold_outputs(path for path in directories if not self._is_own(path))
-        for directory in {os.path.realpath(plain(path)): path for path in directories if not is_url(path)}.values():
-            if self._is_own(directory):
-                continue
-            home = Path(plain(directory)) / HIDDEN
-            made = [path for path in (home.parent, home) if not path.exists()]
-            try:
-                self._make_directory(home)
-                self._outputs.append((LockFile(home / "output.lock", self._file_mode), made))
-            except Held as held:
-                raise ConfigError(
-                    f"{directory}: expected no other run into this directory; {held} is writing to it. "
-                    "Wait until it has ended, or choose another directory"
-                ) from None
-            except OSError as error:
-                if error.errno not in NO_LOCKS:
-                    raise ConfigError(f"{directory}: expected a directory that can be written to; {error}") from error
-                self._unlocked.add(directory)
-                self.messages.append(
-                    f"{directory}: its file system has no locks, so nothing keeps another run out of it"
-                )
+        others = [path for path in directories if not self._is_own(path)]
+        self.messages += [*self.sinks.hold_outputs(others), *self.disks.hold_outputs(others)]
 
     def clear(self) -> list[str]:
         """Forget an earlier run: its outputs and rejects, its ledger, header, status and quarantine.
@@ -218,7 +194,9 @@ class RunDirectory:
             what = "1 line is damaged; its partition is" if damaged == 1 else None
             what = what or f"{damaged} lines are damaged; their partitions are"
             self.messages.append(f"{self.shown}/ledger.jsonl: {what} done again")
-        self._ledger_fd = os.open(self.path / "ledger.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND, self._file_mode)
+        self._ledger_fd = os.open(
+            self.path / "ledger.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND, self.disks.file_mode
+        )
         self._cut_torn_line()
         return records
 
@@ -234,22 +212,15 @@ class RunDirectory:
     # Files
 
     def claim_staging(self, directories: Iterable[str]) -> None:
-        """Delete the temporary directories of earlier sessions below these; `close` deletes this session's."""
-        directories = list(directories)
-        self._staging = [f"{directory.rstrip('/')}/{STAGING_DIR}" for directory in dict.fromkeys(directories)]
-        for directory, root in zip(dict.fromkeys(directories), self._staging, strict=True):
-            # Whoever has the lock knows that all of these are dead.
-            if not is_url(root) and directory not in self._unlocked:
-                shutil.rmtree(root, ignore_errors=True)
-        self.sinks.claim_staging(dict.fromkeys(directories))
+        """Remove what earlier sessions left under temporary names; `close` removes what is this session's."""
+        directories = list(dict.fromkeys(directories))
+        self.disks.claim_staging(directories)
+        self.sinks.claim_staging(directories)
 
     def make_staging(self) -> None:
         """Make the temporary directories of this session."""
-        for root in (root for root in self._staging if not is_url(root)):
-            self._make_directory(Path(plain(root)) / self.session)
+        self.disks.make_staging()
         self.sinks.make_staging()
-        for _, made in self._outputs:
-            made.clear()  # from here on they are the run's output, with files or without
 
     def finish_publication(self, records: dict[int, CommitRecord]) -> dict[int, CommitRecord]:
         """Do the renames a crash has prevented. Return the records whose files are there, as they were written.
@@ -470,23 +441,15 @@ class RunDirectory:
     def private_file(self, name: str) -> Path:
         """Return the path of a file, made with the mode files of this run have."""
         path = self.path / name
-        path.touch(mode=self._file_mode)
+        path.touch(mode=self.disks.file_mode)
         return path
 
     def keep_private(self, files: Iterable[StagedFile]) -> None:
         """Give published files of the run itself the mode its files have; workers do not know it. Outputs stay."""
         for file in files:
-            if self._file_mode == 0o600 and self._is_own(file.final) and not is_url(file.final):
+            if self.disks.file_mode == 0o600 and self._is_own(file.final) and not is_url(file.final):
                 with contextlib.suppress(FileNotFoundError):  # whoever looks at it next will say so
-                    Path(plain(file.final)).chmod(self._file_mode)
-
-    def _make_directory(self, path: Path) -> None:
-        """Make a directory, and what is missing above it. What belongs to the run gets the mode of its directories."""
-        missing = [path, *path.parents]
-        missing = missing[: next(number for number, place in enumerate(missing) if place.is_dir())]
-        for place in reversed(missing):
-            is_own = place == path or HIDDEN in place.parts or self.root in (place, *place.parents)
-            place.mkdir(mode=self._directory_mode if is_own else 0o777, exist_ok=True)
+                    Path(plain(file.final)).chmod(self.disks.file_mode)
 
     def _read(self, name: str) -> str:
         """What a small file says; nothing if it is not there. Bytes that are damaged make it say something else."""
@@ -496,27 +459,17 @@ class RunDirectory:
 
     def _write(self, name: str, text: str, *, forced: bool = False) -> None:
         with whole_file(self.path / name, forced=forced) as temporary:
-            temporary.touch(mode=self._file_mode)
+            temporary.touch(mode=self.disks.file_mode)
             temporary.write_text(text)
 
     def close(self) -> None:
         """Remove what is temporary and let the directory go."""
-        for root in map(Path, (root for root in self._staging if not is_url(root))):
-            shutil.rmtree(root / self.session, ignore_errors=True)
-            with contextlib.suppress(OSError):
-                root.rmdir()
-                root.parent.rmdir()
         self.sinks.close()
-        for lock, made in self._outputs:
-            lock.release(remove=True)
-            for directory in dict.fromkeys([*reversed(made), lock.path.parent]):
-                with contextlib.suppress(OSError):  # it may hold the run directory itself
-                    directory.rmdir()
+        self.disks.close()
         if self._lock is not None:
             self._lock.release()
         self._close_ledger()
         self._lock = None
-        self._outputs.clear()
 
     def _close_ledger(self) -> None:
         if self._ledger_fd >= 0:
