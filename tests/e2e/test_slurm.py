@@ -101,7 +101,9 @@ def test_a_mistake_in_the_recipe_is_found_before_anything_is_submitted(cluster):
 
 
 def test_without_submit_the_script_is_only_printed(cluster):
-    done = cluster("slurm", "basic-english", "--input=raw", "--output=clean", "--nodes=2", "--time=60")
+    options = ("--nodes=2", "--time=60", "--allow-module", "json", "--allow-module=csv")
+    done = cluster("slurm", "basic-english", "--input=raw", "--output=clean", *options)
 
     assert done.stdout.startswith("#!/bin/bash\n#SBATCH --job-name=gristmill\n#SBATCH --nodes=2\n")
+    assert " --allow-module=json --allow-module=csv " in done.stdout
     assert not (cluster.directory / "jobs").exists()

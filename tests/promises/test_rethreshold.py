@@ -189,9 +189,13 @@ def test_an_input_that_changed_since_is_refused(tmp_path):
     assert not (tmp_path / "kept").exists()
 
 
-def test_scores_that_are_not_complete_are_refused(corpus, tmp_path):
+@pytest.mark.parametrize("damage", ["gone", "cut", "flipped", "empty"])
+def test_scores_that_are_not_complete_are_refused(corpus, tmp_path, damage):
     scored_own(corpus, tmp_path, HEAD + WORDS + TAIL)
-    (tmp_path / "scored" / ".gristmill" / "scored.json").unlink()
+    note = tmp_path / "scored" / ".gristmill" / "scored.json"
+    content = note.read_bytes()
+    damaged = {"cut": content[:-30], "flipped": content.replace(b"jsonl", b"jsonm", 1), "empty": b""}
+    note.unlink() if damage == "gone" else note.write_bytes(damaged[damage])
 
     with pytest.raises(ConfigError, match="expected scores that `gristmill score` has written to the end"):
         rethreshold(str(tmp_path / "own.yaml"), str(tmp_path / "scored"))

@@ -20,6 +20,9 @@ S3 = ("s3", "s3a")
 # Stores whose client creates an object only if it is not there in one step. What fsspec does elsewhere is to look, and
 # then to write: between the two another may have written.
 CREATES = (*S3, "gs", "gcs", "az", "abfs", "abfss", "memory")
+# Names fsspec has for what is not a place but instructions: templates that are rendered, caches that are unpacked (some
+# versions unpickle them), other machines that are told what to load. A path is data, and may come from a stranger.
+REFUSED = ("reference", "filecache", "blockcache", "simplecache", "cached", "generic", "dask", "async_wrapper")
 _EXTRAS = {"s3": "s3", "s3a": "s3"}
 # botocore tries three times, and s3fs five times that where it is told to slow down. Its own default for a machine that
 # does not answer is ten seconds of trying, which is long for somebody who has misspelt an address.
@@ -31,10 +34,14 @@ class RemoteFileSystem:
     """One store, with the options to reach it. Errors are `MachineError`s, but for what is there and what is not."""
 
     def __init__(self, url: str, options: StorageOptions) -> None:
-        import fsspec
-
         remember(options)
         self._scheme = url.partition("://")[0].lower()
+        if self._scheme in REFUSED:
+            raise ConfigError(
+                f"{without_secrets(url)}: expected the URL of a store; got one that tells fsspec what to do"
+            )
+        import fsspec
+
         self._url_given = url
         given: dict[str, object] = {"use_listings_cache": False, **options}  # others write there too
         if self._scheme in S3:

@@ -104,3 +104,9 @@ def test_no_secret_is_repeated():
 def test_a_scheme_nobody_knows_is_a_mistake_in_words():
     with pytest.raises(ConfigError, match=r"^nosuch://a: expected a path or a URL that fsspec knows"):
         file_system("nosuch://a")
+
+
+@pytest.mark.parametrize("scheme", ["reference", "filecache", "simplecache", "REFERENCE", "dask"])
+def test_instructions_in_the_form_of_a_url_are_refused(scheme):
+    with pytest.raises(ConfigError, match="expected the URL of a store"):
+        file_system(f"{scheme}://a", {"fo": "x.json"}).status(f"{scheme}://a")

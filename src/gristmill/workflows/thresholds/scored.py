@@ -8,9 +8,10 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from gristmill.backends.run_result import RunResult
+from gristmill.engine.ledger import is_sealed, sealed
 from gristmill.errors import ConfigError, ReadError
 from gristmill.pipeline import Pipeline
 from gristmill.pipeline.fingerprint import canonical, fingerprint, stage_config
@@ -57,7 +58,7 @@ class Scored:
         """Read what was noted with scores."""
         path = f"{directory.rstrip('/')}/{FILE}"
         try:
-            found = cls(**json.loads(read_all(path)))
+            found = cls(**_unsealed(read_all(path).decode()))
         except (ReadError, ValueError, TypeError) as error:
             raise ConfigError(
                 f"{directory}: expected scores that `gristmill score` has written to the end; {path} cannot be read "
@@ -67,7 +68,8 @@ class Scored:
 
     def write(self, directory: str) -> None:
         """Note it with the scores."""
-        write_file(f"{directory.rstrip('/')}/{FILE}", [json.dumps(vars(self), indent=1, default=str).encode()])
+        text = sealed(json.dumps(vars(self), indent=1, default=str))
+        write_file(f"{directory.rstrip('/')}/{FILE}", [text.encode()])
 
     def check_serves(self, pipeline: Pipeline) -> None:
         """Refuse a pipeline that measures in another way than was measured."""
@@ -128,6 +130,13 @@ def digest_of_inputs(inputs: Sequence[tuple[str, int, str]]) -> str:
     """A hash of names, sizes and versions."""
     lines = sorted(f"{without_secrets(absolute(path))} {size} {version}" for path, size, version in inputs)
     return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+
+
+def _unsealed(text: str) -> dict[str, Any]:
+    if not is_sealed(text):
+        raise ValueError("it is damaged")
+    found: dict[str, object] = json.loads(text)
+    return {name: value for name, value in found.items() if name in Scored.__annotations__}
 
 
 def _digest_of_stage(stage: "AnyStage") -> str:
