@@ -105,3 +105,40 @@ def test_a_run_that_has_books_says_them_too(work, stage, read):
 
     assert json.loads(done.stdout)["read"] == read
     assert f"{read}  documents read" in done.stderr
+
+
+def test_a_file_in_the_working_directory_is_not_taken_for_a_module_of_pythons(work):
+    for name in ("copy", "types", "socket", "pickle"):
+        (work / f"{name}.py").write_text("import os\nos._exit(66)\n")
+    (work / "plain.yaml").write_text(
+        'name: c\nstages:\n  - JsonlReader: {file_paths: "${input}"}\n  - JsonlWriter: {path: "${output}"}\n'
+    )
+    command = [COMMAND, "run", "plain.yaml", "--input", "raw", "--output", "out", "--workers", "1"]
+    done = subprocess.run(command, cwd=work, capture_output=True, text=True, timeout=120, check=False)
+
+    assert done.returncode == 0, done.stderr
+
+
+NOWHERE = {
+    "full": "2> /dev/full",
+    "closed": "2>&-",
+    "all-closed": "0<&- 1>&- 2>&-",
+}
+
+
+@pytest.mark.parametrize("redirected", NOWHERE)
+@pytest.mark.parametrize("how", ["command", "script"])
+def test_a_run_that_nobody_listens_to_is_done_all_the_same(work, redirected, how):
+    (work / "copy.yaml").write_text(
+        'name: c\nstages:\n  - JsonlReader: {file_paths: "${input}"}\n  - JsonlWriter: {path: "${output}"}\n'
+    )
+    (work / "run.py").write_text(
+        "from gristmill.config.run import create_pipeline_from_yaml\n"
+        "if __name__ == '__main__':\n    create_pipeline_from_yaml('copy.yaml', input='raw', output='out').run()\n"
+    )
+    command = f"{COMMAND} run copy.yaml --input raw --output out" if how == "command" else f"{sys.executable} run.py"
+    done = subprocess.run(["sh", "-c", f"{command} {NOWHERE[redirected]}"], cwd=work, check=False, timeout=120)
+
+    assert done.returncode == 0
+    for name in "ab":
+        assert (work / "out" / f"{name}.jsonl").read_bytes() == (work / "raw" / f"{name}.jsonl").read_bytes()

@@ -40,7 +40,7 @@ def set_up_node(work: bytes, node: NodeInfo) -> None:
     # A file, not a pipe: what the stage leaves running may hold it open, and a pipe would not end before that does.
     with tempfile.TemporaryFile() as errors:
         with subprocess.Popen(
-            [sys.executable, "-c", CODE, str(notes.fd)],
+            [sys.executable, "-P", "-c", CODE, str(notes.fd)],
             stdin=subprocess.PIPE,
             stdout=where_prints_go(),
             stderr=errors,

@@ -45,8 +45,8 @@ class Watching:
             return
         progress = self._made()
         progress.close()
-        messages = result.messages if isinstance(result, RunResult) else []
-        news = [message for message in messages if message not in progress.messages]
+        messages, heard = result.messages if isinstance(result, RunResult) else [], set(progress.messages)
+        news = [message for message in messages if message not in heard]
         progress.say("\n".join([*news, f"{self._name}:", str(result)]))
 
     def _show(self, snapshot: "RunSnapshot") -> None:

@@ -6,6 +6,7 @@ import typer
 
 from gristmill.cli.answer import answer
 from gristmill.cli.options import AsJson, Debug, ExecutorName, Fresh, MemoryLimit, Quiet, Workers
+from gristmill.metrics.screens import say
 
 
 def decontaminate(
@@ -36,6 +37,6 @@ def decontaminate(
     with Progress(quiet=quiet) as progress:
         result = workflow.run(chosen, observer=progress, quiet=True)
     if not quiet:
-        typer.echo(str(result), err=True)
+        say(str(result))
     if as_json:
         answer(result.metadata)

@@ -7,6 +7,7 @@ import typer
 
 from gristmill.cli.answer import answer
 from gristmill.cli.options import AsJson, Debug, ExecutorName, Fresh, MemoryLimit, Quiet, Workers
+from gristmill.metrics.screens import say
 
 if TYPE_CHECKING:
     from gristmill.backends.base import BaseExecutor
@@ -121,7 +122,7 @@ def fuzzy(
         fresh=fresh,
     )
     if not quiet:
-        typer.echo(workflow.curve(), err=True)
+        say(workflow.curve())
     chosen = choose_executor(name=executor, workers=workers, memory_limit=memory_limit)
     _run(workflow, chosen, as_json=as_json, quiet=quiet)
 
@@ -207,7 +208,7 @@ def parts(
     with Progress(quiet=quiet) as progress:
         result = workflow.run(chosen, observer=progress, quiet=True)
     if not quiet:
-        typer.echo(str(result), err=True)
+        say(str(result))
     if as_json:
         answer(result.metadata)
 
@@ -226,8 +227,8 @@ def _run(workflow: "WorkflowBase", executor: "BaseExecutor", *, as_json: bool, q
     with Progress(quiet=quiet) as progress:
         result = workflow.run(executor=executor, observer=progress, quiet=True)  # type: ignore[call-arg]  # each does
     if not quiet:
-        typer.echo(str(result), err=True)
+        say(str(result))
     for warning in cast("list[str]", result.metadata.get("warnings", [])):
-        typer.echo(f"warning: {warning}", err=True)
+        say(f"warning: {warning}")
     if as_json:
         answer(result.metadata)

@@ -17,6 +17,7 @@ from typing import Annotated
 
 import typer
 
+from gristmill.backends.processes.standard_descriptors import hold_standard_descriptors
 from gristmill.cli import (
     decontaminate,
     dedup,
@@ -36,6 +37,7 @@ from gristmill.cli import (
 from gristmill.cli.answer import alone_on_stdout
 from gristmill.cli.options import Debug
 from gristmill.errors import ConfigError, GristmillError, Interrupted, MissingDependency, TooManyQuarantined
+from gristmill.metrics.screens import say
 from gristmill.secrets import without_secrets
 
 FAILED = 1
@@ -96,6 +98,7 @@ def exit_code(error: BaseException) -> int:
 
 def main() -> None:
     """Run the command line and exit."""
+    hold_standard_descriptors()
     arguments = sys.argv[1:]
     try:
         with alone_on_stdout() if "--json" in arguments else contextlib.nullcontext():
@@ -123,11 +126,11 @@ def _books(error: BaseException) -> dict[str, object]:
 
 def _report(error: BaseException, *, debug: bool) -> None:
     if debug:
-        typer.echo(without_secrets("".join(traceback.format_exception(error))), err=True)
+        say(without_secrets("".join(traceback.format_exception(error))))
     elif isinstance(error, GristmillError):
-        typer.echo(f"gristmill: {error}", err=True)
+        say(f"gristmill: {error}")
     elif isinstance(error, KeyboardInterrupt):
-        typer.echo("gristmill: stopped", err=True)
+        say("gristmill: stopped")
     else:
         said = without_secrets(f"{type(error).__name__}: {error}")
-        typer.echo(f"gristmill: {said} (--debug shows where)", err=True)
+        say(f"gristmill: {said} (--debug shows where)")

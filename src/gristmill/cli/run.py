@@ -153,9 +153,11 @@ def parse_limit(text: str | None) -> "QuarantineLimit":
 
 def _tell(result: "RunResult", told: list[str], rejects: str | None, *, as_json: bool, quiet: bool) -> None:
     from gristmill.backends.summary import summarise
+    from gristmill.metrics.screens import say
 
     if not quiet:
-        news = [message for message in result.messages if message not in told]
-        typer.echo("\n".join([*news, "", summarise(result, rejects=rejects, command_line=True)]), err=True)
+        heard = set(told)
+        news = [message for message in result.messages if message not in heard]
+        say("\n".join([*news, "", summarise(result, rejects=rejects, command_line=True)]))
     if as_json:
         answer(result.to_json())

@@ -17,6 +17,7 @@ from gristmill.cli.options import (
     Settings,
     Workers,
 )
+from gristmill.metrics.screens import say
 
 
 def score(
@@ -56,6 +57,6 @@ def score(
     noted(recipe_pipeline, result, listed, values).write(output)
     if not quiet:
         told = f"{result.written:,} documents scored. Try thresholds: gristmill rethreshold {recipe} {output}"
-        typer.echo(told, err=True)
+        say(told)
     if as_json:
         answer(result.to_json())

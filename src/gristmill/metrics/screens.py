@@ -156,6 +156,11 @@ def choose_screen(pace: Pace) -> Screen:
     return Terminal(pace) if _is_terminal(sys.stderr) else Lines(pace)
 
 
+def say(text: str) -> None:
+    """Write to standard error, if anybody can be reached there."""
+    Lines(ON_THE_COMMAND_LINE).say(text)
+
+
 def in_notebook() -> bool:
     """Whether this process is the kernel of a notebook. IPython is asked only if it is here already."""
     ipython = sys.modules.get("IPython")

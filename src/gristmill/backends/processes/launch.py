@@ -8,8 +8,10 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from gristmill.backends.processes.notes import Notes
+from gristmill.backends.processes.standard_descriptors import hold_standard_descriptors
 from gristmill.errors import MachineFailed
 from gristmill.tasks.document_check import DOCUMENT_MODULE
 
@@ -65,6 +67,7 @@ class Server:
 
 def launch(imports: Sequence[str] = ()) -> Server:
     """Start a fork server; it imports while the driver goes on. Raises MachineFailed if the system refuses."""
+    hold_standard_descriptors()
     ours, theirs = socket.socketpair()
     notes = Notes.create("starting")
     try:
@@ -87,9 +90,10 @@ def _popen(fds: list[int], imports: Sequence[str]) -> subprocess.Popen[bytes]:
     # numpy's BLAS starts a thread per core when imported, and a process with threads must not be forked.
     environment = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", **os.environ}
     # What this process can import, that one must be able to: an editable install, a path set by hand.
-    environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
+    environment["PYTHONPATH"] = os.pathsep.join(path or str(Path.cwd()) for path in sys.path)
     return subprocess.Popen(
-        [sys.executable, "-c", SERVER_CODE, *map(str, fds), *modules],
+        # And nothing else: -c alone would look in the working directory first, where somebody's copy.py may be.
+        [sys.executable, "-P", "-c", SERVER_CODE, *map(str, fds), *modules],
         pass_fds=fds,
         stdin=subprocess.DEVNULL,
         stdout=where_prints_go(),
