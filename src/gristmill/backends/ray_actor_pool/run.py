@@ -28,7 +28,9 @@ class RayRun:
     def __init__(self, executor: "RayActorPoolExecutor", ray: ModuleType, plan: Plan, options: RunOptions) -> None:
         self.config = executor.config
         self.run = Run(plan, options, ignore_failures=self.config.ignore_failures, forces=True)
-        limit = self.config.memory_limit
+        given = self.config.memory_limit
+        limit = None if given is None else parse_size(given, who="RayActorPoolExecutor: memory_limit")
+        self.run.memory_limit = limit or 0  # of one node, which is what a document has to fit in
         self.kept = executor.kept or KeptActors(keeps_workers=False)
         self.is_last = executor.kept is None
         self.machines = Machines(
@@ -36,7 +38,7 @@ class RayRun:
             self.kept,
             node_work(plan.groups),
             ignore_head_node=executor.ignore_head_node,
-            memory_limit=None if limit is None else parse_size(limit, who="RayActorPoolExecutor: memory_limit"),
+            memory_limit=limit,
             gpu_gb=self.config.gpu_memory_gb,
         )
         self.pool = RayPool(plan.groups, self.run.settings, self.machines)

@@ -1,36 +1,43 @@
 """`ArrowReader`: Arrow IPC files and streams."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 import pyarrow as pa
 
-from gristmill.stages.text.io.kwargs import part_options
+from gristmill.errors import ReadError
 from gristmill.stages.text.io.reader.file_reader import _FileReader
 from gristmill.stages.text.io.reader.reading_stage import _ReadingStage, planned
-from gristmill.stages.text.io.reader.whole_files import damaged, read_tables
+from gristmill.stages.text.io.reader.whole_files import _TableReadingStage, damaged, in_blocks
 from gristmill.stages.text.io.reader.wrong_format import Wrong, wrong_for_arrow
 from gristmill.storage.file_system import StorageOptions
-from gristmill.storage.open_read import read_all
-from gristmill.tasks import DocumentBatch, FileGroupTask, FileSlice
+from gristmill.storage.open_read import InputFile, read_all
+from gristmill.storage.paths import is_compressed
+from gristmill.tasks import FileSlice
 
 _FILE_MAGIC = b"ARROW1"
 
 
 @dataclass(eq=False)
 class ArrowReader(_FileReader):
-    """Read Arrow IPC files or streams, which of the two is seen from their first bytes; each file is one batch."""
+    """Read Arrow IPC files or streams; which of the two is seen from their first bytes.
+
+    Each file is one batch, unless it has more than 128 MiB, or four times `blocksize`.
+    """
+
+    limits_documents: ClassVar[bool] = False
 
     file_extensions: list[str] = field(default_factory=lambda: [".arrow", ".arrows", ".feather", ".ipc"])
     name: str = "arrow_reader"
 
     def _reading(self) -> _ReadingStage:
-        return ArrowReaderStage(self.fields, self.read_kwargs, name=self.name)
+        return ArrowReaderStage(self.fields, self.read_kwargs, block_bytes=self.block_bytes, name=self.name)
 
 
 @dataclass(eq=False)
-class ArrowReaderStage(_ReadingStage):
-    """Read whole Arrow files."""
+class ArrowReaderStage(_TableReadingStage):
+    """Read Arrow files."""
 
     name: str = field(default="arrow_reader", kw_only=True)
 
@@ -40,19 +47,28 @@ class ArrowReaderStage(_ReadingStage):
         return wrong_for_arrow(sample, is_whole=is_whole)
 
     def _columns_of(self, path: str, options: StorageOptions | None) -> list[str]:
-        return list(_read(FileSlice(path), options).column_names)
+        return list(next(self._tables_of(FileSlice(path), options)).column_names)
 
-    def process(self, task: FileGroupTask) -> DocumentBatch:
-        options = part_options(task.reader_config, self.read_kwargs)
-        return read_tables(task, self.fields, lambda part: _read(part, options), self.context)
+    def _tables_of(self, part: FileSlice, options: StorageOptions | None) -> Iterator[pa.Table]:
+        """A small or compressed file at once, a large one by its record batches."""
+        try:
+            if is_compressed(part.path) or part.file_size <= self._most_at_once:
+                content = read_all(part.path, planned=planned(part), storage_options=options)
+                yield _opened(pa.BufferReader(content)).read_all()
+                return
+            with InputFile(part.path, planned=planned(part), storage_options=options) as file, file.native() as native:
+                reader = _opened(native)
+                numbers = range(getattr(reader, "num_record_batches", 0))
+                yield from in_blocks(map(reader.get_batch, numbers) if numbers else reader, self.block_bytes)
+        except pa.ArrowException as error:
+            raise damaged(part, "an Arrow IPC file or stream", error) from error
+        except OSError as error:
+            if isinstance(error, ReadError) or error.errno is not None:
+                raise
+            raise damaged(part, "an Arrow IPC file or stream", error) from error
 
 
-def _read(part: FileSlice, options: StorageOptions | None) -> pa.Table:
-    content = pa.py_buffer(read_all(part.path, planned=planned(part), storage_options=options))
-    try:
-        is_file = (
-            content.slice(0, len(_FILE_MAGIC)).to_pybytes() == _FILE_MAGIC if content.size > len(_FILE_MAGIC) else False
-        )
-        return (pa.ipc.open_file if is_file else pa.ipc.open_stream)(content).read_all()
-    except (OSError, pa.ArrowException) as error:
-        raise damaged(part, "an Arrow IPC file or stream", error) from error
+def _opened(source: pa.NativeFile) -> "pa.ipc.RecordBatchFileReader | pa.ipc.RecordBatchStreamReader":
+    is_file = source.read(len(_FILE_MAGIC)) == _FILE_MAGIC
+    source.seek(0)
+    return (pa.ipc.open_file if is_file else pa.ipc.open_stream)(source)

@@ -4,34 +4,36 @@ CSV has no types, so none are guessed: `00123` stays what it is. An empty field 
 number of fields than the header goes to quarantine.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 import pyarrow as pa
 
-from gristmill.errors import ConfigError, ReadError
+from gristmill.errors import ConfigError, DamagedFile, ReadError
 from gristmill.stages.context import Quarantined
-from gristmill.stages.text.io.kwargs import part_options
 from gristmill.stages.text.io.reader.file_reader import _FileReader
 from gristmill.stages.text.io.reader.line_blocks import BOM
 from gristmill.stages.text.io.reader.reading_stage import _ReadingStage, lost_part, planned
-from gristmill.stages.text.io.reader.whole_files import damaged, read_tables
+from gristmill.stages.text.io.reader.whole_files import _TableReadingStage, damaged, in_blocks
 from gristmill.stages.text.io.reader.wrong_format import Wrong, wrong_for_csv
 from gristmill.storage.file_system import StorageOptions
-from gristmill.storage.open_read import read_start, read_undamaged
-from gristmill.tasks import DocumentBatch, FileGroupTask, FileSlice
+from gristmill.storage.open_read import InputFile, read_start
+from gristmill.tasks import FileSlice
 
 _SAMPLE_BYTES = 1_000_000
+_LEAST_BLOCK_BYTES = 1 << 20
 
 
 @dataclass(eq=False)
 class CsvReader(_FileReader):
-    """Read CSV files with a header line; each file is one batch.
+    """Read CSV files with a header line; each file is one batch, unless it has more than four blocks (128 MiB).
 
     `read_kwargs` takes `storage_options`, `delimiter` and `quote_char`. Quoted fields may contain newlines, so files
-    are not split.
+    are read from their beginning, a block at a time. A row must fit into a block.
     """
 
+    limits_documents: ClassVar[bool] = False
     known_kwargs: ClassVar[frozenset[str]] = frozenset({"storage_options", "delimiter", "quote_char"})
 
     file_extensions: list[str] = field(default_factory=lambda: [".csv"])
@@ -45,12 +47,12 @@ class CsvReader(_FileReader):
                 raise ConfigError(f"{self.name}: expected {key} to be one character; got {value!r}")
 
     def _reading(self) -> _ReadingStage:
-        return CsvReaderStage(self.fields, self.read_kwargs, name=self.name)
+        return CsvReaderStage(self.fields, self.read_kwargs, block_bytes=self.block_bytes, name=self.name)
 
 
 @dataclass(eq=False)
-class CsvReaderStage(_ReadingStage):
-    """Read whole CSV files."""
+class CsvReaderStage(_TableReadingStage):
+    """Read CSV files."""
 
     name: str = field(default="csv_reader", kw_only=True)
 
@@ -61,10 +63,6 @@ class CsvReaderStage(_ReadingStage):
 
     def _columns_of(self, path: str, options: StorageOptions | None) -> list[str]:
         return self._header(read_start(path, _SAMPLE_BYTES, storage_options=options), path)
-
-    def process(self, task: FileGroupTask) -> DocumentBatch:
-        options = part_options(task.reader_config, self.read_kwargs)
-        return read_tables(task, self.fields, lambda part: self._read(part, options), self.context)
 
     def _parse_options(self, bad: list[tuple[int | None, str, str]]) -> "pa.csv.ParseOptions":
         import pyarrow.csv
@@ -90,27 +88,81 @@ class CsvReaderStage(_ReadingStage):
         except csv.Error as error:
             raise ReadError(f"{path}: expected a CSV header; got {error}") from error
 
-    def _read(self, part: FileSlice, options: StorageOptions | None) -> pa.Table:
+    def _tables_of(self, part: FileSlice, options: StorageOptions | None) -> Iterator[pa.Table]:
+        """The rows a block of the content at a time; a small file is one block, so it is one table."""
+        with InputFile(part.path, planned=planned(part), storage_options=options) as file:
+            lines = _WholeLines(file.pieces())
+            start = lines.read(_SAMPLE_BYTES)
+            names = self._header(start, part.path)
+            if names:
+                yield from in_blocks(self._parsed(part, lines.from_start(start), names), self._most_at_once)
+        if lines.damage is not None:
+            self.context.quarantine(lost_part(lines.damage, part.path))
+
+    def _parsed(self, part: FileSlice, source: "_WholeLines", names: list[str]) -> Iterator[pa.RecordBatch]:
         import pyarrow.csv
 
-        content, damage = read_undamaged(part.path, planned=planned(part), storage_options=options)
-        if damage is not None:
-            if not damage.is_complete:
-                content = content[: content.rfind(b"\n") + 1]
-            self.context.quarantine(lost_part(damage, part.path))
-        names = self._header(content, part.path)
-        if not names:
-            return pa.table({})
         bad: list[tuple[int | None, str, str]] = []
         convert = pyarrow.csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False)
-        # One thread: only then does Arrow know the numbers of the rows it refuses.
-        read = pyarrow.csv.ReadOptions(use_threads=False)
+        # One thread: only then does Arrow know the numbers of the rows it refuses. A row must fit into a block.
+        read = pyarrow.csv.ReadOptions(use_threads=False, block_size=max(self.block_bytes, _LEAST_BLOCK_BYTES))
         try:
-            source = pa.BufferReader(content)
-            table = pyarrow.csv.read_csv(source, read, self._parse_options(bad), convert)
-        except (OSError, pa.ArrowException) as error:
+            reader = pyarrow.csv.open_csv(pa.PythonFile(source, "r"), read, self._parse_options(bad), convert)
+            yield pa.RecordBatch.from_pylist([], schema=reader.schema)  # the columns of a file without rows
+            for batch in reader:
+                self._report(bad, part.path)
+                yield batch
+        except pa.ArrowException as error:
             raise damaged(part, "CSV in UTF-8", error) from error
+        finally:
+            self._report(bad, part.path)
+
+    def _report(self, bad: list[tuple[int | None, str, str]], path: str) -> None:
         for number, problem, text in bad:
-            record = Quarantined(error=problem, kind="broken_csv", document=text, source=part.path, line=number)
+            record = Quarantined(error=problem, kind="broken_csv", document=text, source=path, line=number)
             self.context.quarantine(record)
-        return table
+        bad.clear()
+
+
+class _WholeLines:
+    """The content of a file to be read once, up to the last whole line before the damage if there is any."""
+
+    closed = False
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._lines = self._whole(pieces)
+        self._left = b""
+        self.damage: DamagedFile | None = None
+
+    def _whole(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
+        rest: list[bytes] = []
+        try:
+            for piece in pieces:
+                cut = piece.rfind(b"\n") + 1
+                if cut:
+                    yield b"".join([*rest, piece[:cut]])
+                    rest = []
+                rest.append(piece[cut:])
+        except DamagedFile as error:
+            self.damage = error
+            if not error.is_complete:
+                return
+        yield b"".join(rest)
+
+    def from_start(self, start: bytes) -> "_WholeLines":
+        """Give back what was read ahead."""
+        self._left = start + self._left
+        return self
+
+    def read(self, size: int) -> bytes:
+        found = [self._left]
+        length = len(self._left)
+        while length < size and (more := next(self._lines, None)) is not None:
+            found.append(more)
+            length += len(more)
+        content = b"".join(found)
+        self._left = content[size:]
+        return content[:size]
+
+    def close(self) -> None:
+        """The file belongs to whoever opened it."""

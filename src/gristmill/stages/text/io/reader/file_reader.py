@@ -19,6 +19,7 @@ class _FileReader(CompositeStage[EmptyTask, DocumentBatch]):
 
     split: ClassVar[Split] = "none"
     known_kwargs: ClassVar[frozenset[str]] = frozenset({"storage_options"})
+    limits_documents: ClassVar[bool] = True  # whether it can pass over a document that is too large
 
     file_paths: str | list[str]
     files_per_partition: int | None = None
@@ -43,6 +44,11 @@ class _FileReader(CompositeStage[EmptyTask, DocumentBatch]):
             )
         if self.max_document_bytes is not None:
             parse_size(self.max_document_bytes, who=f"{self.name}: max_document_bytes")
+            if not self.limits_documents:
+                raise ConfigError(
+                    f"{self.name}: expected no max_document_bytes, for rows of this format come a record batch or a "
+                    f"block at a time; got {self.max_document_bytes!r}"
+                )
         self._partitioning()  # what is wrong with the parameters is said here, not when the pipeline runs
 
     @property

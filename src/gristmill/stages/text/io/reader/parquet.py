@@ -1,27 +1,24 @@
 """`ParquetReader`: Parquet files, split by row groups. Types and schema metadata are kept as they are."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 
-from gristmill.errors import DamagedFile, ReadError
-from gristmill.stages.file_partitioning import DEFAULT_BLOCK_BYTES, Split
-from gristmill.stages.text.io.kwargs import part_options
+from gristmill.errors import ReadError
+from gristmill.stages.file_partitioning import Split
 from gristmill.stages.text.io.reader.file_reader import _FileReader
-from gristmill.stages.text.io.reader.reading_stage import _ReadingStage, lost_part, planned, too_large
-from gristmill.stages.text.io.reader.whole_files import damaged, project
+from gristmill.stages.text.io.reader.reading_stage import _ReadingStage, planned, too_large
+from gristmill.stages.text.io.reader.whole_files import _TableReadingStage, damaged
 from gristmill.stages.text.io.reader.wrong_format import Wrong, wrong_for_parquet
 from gristmill.storage.file_system import StorageOptions
 from gristmill.storage.open_read import InputFile, unreadable
-from gristmill.tasks import DocumentBatch, FileGroupTask, FileSlice
+from gristmill.tasks import FileSlice
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
-MAX_BLOCKS = 4  # in one batch: a block is what is stored, and texts are stored at about a quarter
 _BUFFER_BYTES = 1 << 20
 
 
@@ -44,10 +41,9 @@ class ParquetReader(_FileReader):
 
 
 @dataclass(eq=False)
-class ParquetReaderStage(_ReadingStage):
+class ParquetReaderStage(_TableReadingStage):
     """Read files, or row groups of files."""
 
-    block_bytes: int = field(default=DEFAULT_BLOCK_BYTES, kw_only=True)
     name: str = field(default="parquet_reader", kw_only=True)
 
     _format: ClassVar[str] = "Parquet"
@@ -59,37 +55,9 @@ class ParquetReaderStage(_ReadingStage):
         with _Opened(FileSlice(path), options) as file:
             return list(file.schema_arrow.names)
 
-    def streams(self, task: FileGroupTask) -> bool:
-        return task.nbytes > MAX_BLOCKS * self.block_bytes
-
-    def process(self, task: FileGroupTask) -> DocumentBatch | Iterator[DocumentBatch]:
-        """Read one batch, or a stream of batches where there is more than that to read."""
-        tables = self._tables(task)
-        read: list[pa.Table] = []
-        for table in tables:
-            read.append(table)
-            if len(read) > 1 and sum(each.nbytes for each in read) > MAX_BLOCKS * self.block_bytes:
-                return self._batches(task, chain(read, tables))
-        return iter([self._batch(task, read)]) if self.streams(task) else self._batch(task, read)
-
-    def _batches(self, task: FileGroupTask, tables: Iterable[pa.Table]) -> Iterator[DocumentBatch]:
-        for table in tables:
-            yield self._batch(task, [table])
-
-    def _batch(self, task: FileGroupTask, tables: list[pa.Table]) -> DocumentBatch:
-        batches = [DocumentBatch(task.dataset_name, project(table, self.fields)) for table in tables]
-        batch = DocumentBatch.concat(batches) if batches else DocumentBatch(task.dataset_name, pa.table({}))
-        batch._metadata["source_files"] = list(task.data)
-        return batch
-
-    def _tables(self, task: FileGroupTask) -> Iterator[pa.Table]:
-        options = part_options(task.reader_config, self.read_kwargs)
-        for part in task.parts():
-            try:
-                with _Opened(part, options) as file:
-                    yield from self._read(part, file)
-            except DamagedFile as error:
-                self.context.quarantine(lost_part(error, part.path))
+    def _tables_of(self, part: FileSlice, options: StorageOptions | None) -> Iterator[pa.Table]:
+        with _Opened(part, options) as file:
+            yield from self._read(part, file)
 
     def _read(self, part: FileSlice, file: "pq.ParquetFile") -> Iterator[pa.Table]:
         """The tables of a part: one, unless its rows would be too much at once."""
@@ -98,7 +66,7 @@ class ParquetReaderStage(_ReadingStage):
         groups = list(range(file.num_row_groups) if part.row_groups is None else part.row_groups)
         groups = [number for number in groups if not self._is_too_large(part.path, file, number)]
         sizes = [file.metadata.row_group(number).total_byte_size for number in groups]
-        if sum(sizes) <= MAX_BLOCKS * self.block_bytes:
+        if sum(sizes) <= self._most_at_once:
             # One thread: the cores are busy with other partitions.
             yield file.read_row_groups(groups, columns=columns, use_threads=False)
             return

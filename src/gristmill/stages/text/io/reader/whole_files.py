@@ -1,28 +1,81 @@
-"""What readers of self-describing files share: parts of files to tables, tables to one batch."""
+"""What readers of tables share: parts of files to tables, tables to one batch, or to several if it would be too large.
 
-from collections.abc import Callable, Sequence
+How many batches there are depends on the files and the parameters only.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
 
 import pyarrow as pa
 
 from gristmill.errors import DamagedFile
-from gristmill.stages.context import StageContext
-from gristmill.stages.text.io.reader.reading_stage import lost_part
+from gristmill.stages.file_partitioning import DEFAULT_BLOCK_BYTES
+from gristmill.stages.text.io.kwargs import part_options
+from gristmill.stages.text.io.reader.reading_stage import _ReadingStage, lost_part
+from gristmill.storage.file_system import StorageOptions
 from gristmill.tasks import DocumentBatch, FileGroupTask, FileSlice
 
+MAX_BLOCKS = 4  # in one batch: a block is what is stored, and texts are stored at about a quarter
 
-def read_tables(
-    task: FileGroupTask, fields: Sequence[str] | None, read: Callable[[FileSlice], pa.Table], context: StageContext
-) -> DocumentBatch:
-    """Read every part and join them; a field no file has is null. A part that is damaged is on record, and left out."""
-    batches = []
-    for part in task.parts():
-        try:
-            batches.append(DocumentBatch(task.dataset_name, project(read(part), fields)))
-        except DamagedFile as error:
-            context.quarantine(lost_part(error, part.path))
-    batch = DocumentBatch.concat(batches) if batches else DocumentBatch(task.dataset_name, pa.table({}))
-    batch._metadata["source_files"] = list(task.data)
-    return batch
+
+@dataclass(eq=False)
+class _TableReadingStage(_ReadingStage):
+    """Read files whose rows come as tables. A part that is damaged is on record, and the others are read."""
+
+    block_bytes: int = field(default=DEFAULT_BLOCK_BYTES, kw_only=True)
+
+    def _tables_of(self, part: FileSlice, options: StorageOptions | None) -> Iterator[pa.Table]:
+        """Yield the rows of a part, in one table unless that would have more than `self._most_at_once` bytes."""
+        raise NotImplementedError
+
+    @property
+    def _most_at_once(self) -> int:
+        return MAX_BLOCKS * self.block_bytes
+
+    def streams(self, task: FileGroupTask) -> bool:
+        return task.nbytes > self._most_at_once
+
+    def process(self, task: FileGroupTask) -> DocumentBatch | Iterator[DocumentBatch]:
+        """Read one batch, or a stream of batches where there is more than that to read."""
+        tables = self._tables(task)
+        read: list[pa.Table] = []
+        for table in tables:
+            read.append(table)
+            if len(read) > 1 and sum(each.nbytes for each in read) > self._most_at_once:
+                return self._batches(task, chain(read, tables))
+        return iter([self._batch(task, read)]) if self.streams(task) else self._batch(task, read)
+
+    def _tables(self, task: FileGroupTask) -> Iterator[pa.Table]:
+        options = part_options(task.reader_config, self.read_kwargs)
+        for part in task.parts():
+            try:
+                yield from self._tables_of(part, options)
+            except DamagedFile as error:
+                self.context.quarantine(lost_part(error, part.path))
+
+    def _batches(self, task: FileGroupTask, tables: Iterable[pa.Table]) -> Iterator[DocumentBatch]:
+        for table in tables:
+            yield self._batch(task, [table])
+
+    def _batch(self, task: FileGroupTask, tables: list[pa.Table]) -> DocumentBatch:
+        """Join tables; a field no file has is null."""
+        batches = [DocumentBatch(task.dataset_name, project(table, self.fields)) for table in tables]
+        batch = DocumentBatch.concat(batches) if batches else DocumentBatch(task.dataset_name, pa.table({}))
+        batch._metadata["source_files"] = list(task.data)
+        return batch
+
+
+def in_blocks(batches: Iterable[pa.RecordBatch], block_bytes: int) -> Iterator[pa.Table]:
+    """Join neighbours to tables of about a block."""
+    group: list[pa.RecordBatch] = []
+    for batch in batches:
+        group.append(batch)
+        if sum(each.nbytes for each in group) >= block_bytes:
+            yield pa.Table.from_batches(group)
+            group = []
+    if group:
+        yield pa.Table.from_batches(group)
 
 
 def project(table: pa.Table, fields: Sequence[str] | None) -> pa.Table:

@@ -5,7 +5,6 @@ import json
 import os
 import random
 import shutil
-import time
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,7 +15,7 @@ from hypothesis import strategies as st
 from gristmill.errors import ConfigError, InputChanged
 from gristmill.stages.context import StageContext
 from gristmill.stages.text.io import ArrowReader, CsvReader, JsonlReader, ParquetReader, ParquetWriter, TextReader
-from gristmill.stages.text.io.reader.line_blocks import stream_blocks
+from gristmill.stages.text.io.reader import line_blocks
 from gristmill.tasks import DocumentBatch
 
 TABLE = pa.table({"id": [str(i) for i in range(200)], "text": [f"text {i}" * 9 for i in range(200)]})
@@ -248,17 +247,27 @@ def test_a_document_may_take_a_quarter_of_the_memory_unless_told_otherwise(tmp_p
         JsonlReader("in", max_document_bytes="much")
 
 
-def stream_seconds(megabytes):
-    pieces = [b"x" * (1 << 20)] * megabytes
-    began = time.process_time()
-    assert sum(len(block) for block in stream_blocks(iter(pieces), 1 << 20)) == (megabytes << 20) + 1
-    return time.process_time() - began
+@pytest.mark.parametrize("reader", [CsvReader, ArrowReader])
+def test_a_limit_that_a_reader_cannot_keep_is_refused(reader):
+    with pytest.raises(ConfigError, match=r"expected no max_document_bytes.* a record batch or a block"):
+        reader("in", max_document_bytes="1MB")
 
 
-@pytest.mark.slow
-def test_reading_a_line_takes_time_in_proportion_to_its_length():
-    stream_seconds(16)
-    assert stream_seconds(128) < 32 * stream_seconds(16)  # eight times as long; the square would be 64 times
+def test_each_byte_of_a_long_line_is_looked_at_once(monkeypatch):
+    looked_at = 0
+    search = line_blocks._after_last_newline
+
+    def counting(view, end, least=0):
+        nonlocal looked_at
+        found = search(view, end, least)
+        looked_at += end - max(found, least)
+        return found
+
+    monkeypatch.setattr(line_blocks, "_after_last_newline", counting)
+    pieces = [b"x" * 1000] * 1000
+    (line,) = line_blocks.stream_blocks(iter(pieces), 1000)
+    assert len(line) == 1_000_001
+    assert looked_at <= 1_000_001
 
 
 # Row groups that are too large
@@ -311,3 +320,53 @@ def test_rows_that_are_too_large_are_on_record_by_their_group(tmp_path):
     assert [row["text"] for row in kept] == ["a", "b", "a", "b"]
     assert (record.kind, record.num_documents) == ("too_large", 3)
     assert "a.parquet, row group 1 of 3 rows: expected a document of at most 10,000 bytes" in record.error
+
+
+# CSV and Arrow files that are too large for one batch
+
+
+def test_a_large_csv_file_is_read_a_block_at_a_time_and_its_rows_keep_their_numbers(tmp_path):
+    rows = [f'{n},"text, {n}\nand more"\n' for n in range(300_000)]
+    rows[250_000] = "1,2,3\n"
+    (tmp_path / "a.csv").write_text("id,text\n" + "".join(rows))
+    partitioning, stage = CsvReader(str(tmp_path), blocksize="500kB").decompose()
+    (task,) = partitioning.partitions()
+    assert stage.streams(task)
+    made = list(stage.process(task))
+    ids = [value for batch in made for value in batch.column("id").to_pylist()]
+    assert ids == [str(n) for n in range(300_000) if n != 250_000]
+    assert 1 < len(made) < 20
+    (record,) = stage.context.quarantined
+    assert (record.kind, record.line, record.document) == ("broken_csv", 250_002, "1,2,3")
+
+
+def test_a_csv_row_larger_than_arrows_blocks_does_not_lose_its_file(tmp_path):
+    (tmp_path / "a.csv").write_text(f"id,text\n1,{'x' * 3_000_000}\n2,y\n")
+    kept, records = found(CsvReader(str(tmp_path)))
+    assert ([row["id"] for row in kept], records) == (["1", "2"], [])
+
+
+def test_a_csv_file_with_a_header_only_has_its_columns_and_no_rows(tmp_path):
+    (tmp_path / "a.csv").write_text("id,text\n")
+    partitioning, stage = CsvReader(str(tmp_path)).decompose()
+    batch = stage.process(partitioning.partitions()[0])
+    assert (batch.get_columns(), batch.num_items) == (["id", "text"], 0)
+
+
+@pytest.mark.parametrize("kind", ["file", "stream"])
+def test_a_large_arrow_file_is_read_by_its_record_batches(tmp_path, kind):
+    make = pa.ipc.new_file if kind == "file" else pa.ipc.new_stream
+    with make(str(tmp_path / "a.arrow"), TABLE.schema) as sink:
+        for _ in range(50):
+            sink.write_table(TABLE)
+    partitioning, stage = ArrowReader(str(tmp_path)).decompose()
+    whole = stage.process(partitioning.partitions()[0])
+    partitioning, stage = ArrowReader(str(tmp_path), blocksize=20_000).decompose()
+    (task,) = partitioning.partitions()
+    made = list(stage.process(task))
+    assert len(made) > 10
+    assert pa.concat_tables([batch.to_pyarrow() for batch in made]).equals(whole.to_pyarrow())
+    os.truncate(tmp_path / "a.arrow", (tmp_path / "a.arrow").stat().st_size // 2)
+    kept, (record,) = found(ArrowReader(str(tmp_path), blocksize=20_000))
+    assert (record.kind, record.num_documents) == ("damaged", 0)
+    assert len(kept) % 200 == 0
