@@ -95,6 +95,27 @@ def test_a_run_writes_down_no_secret_it_was_given(source, tmp_path):
     assert b"cannot reach https://***@host/v1" in b"".join(bytes_of(tmp_path / "run").values())
 
 
+def test_a_run_on_a_store_writes_down_no_secret_either(source, tmp_path):
+    import fsspec
+
+    store = fsspec.filesystem("memory")
+    for path in source.iterdir():
+        store.pipe(f"/secret-in/{path.name}", path.read_bytes())
+    made = pipeline(source, tmp_path / "out")
+    options = {"secret": SECRETS[0], "key": SECRETS[1]}
+    made.stages[0] = JsonlReader("memory://secret-in", read_kwargs={"storage_options": options})
+    made.stages[-1] = JsonlWriter("memory://secret-out", write_kwargs={"storage_options": options})
+    result = made.run(LocalExecutor(num_workers=0), max_quarantined=1.0, quiet=True)
+    files = store.find("/secret-out")
+
+    assert (result.written, result.quarantined) == (5, 3)
+    assert any("header.json" in file for file in files)
+    for secret in SECRETS:
+        assert not [file for file in files if secret.encode() in store.cat(file) or secret in file]
+    store.rm("/secret-in", recursive=True)
+    store.rm("/secret-out", recursive=True)
+
+
 def test_a_new_token_continues_the_run_and_a_new_threshold_does_not(source, tmp_path):
     def run(made):
         return made.run(LocalExecutor(num_workers=0), checkpoint_path=tmp_path / "run", max_quarantined=1.0)

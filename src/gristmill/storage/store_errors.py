@@ -109,7 +109,7 @@ def code_of(error: BaseException) -> str:
         response = getattr(each, "response", None)
         if isinstance(response, dict):
             return str(response.get("Error", {}).get("Code", ""))
-        for name in ("error_code", "code"):
+        for name in ("error_code", "status", "code"):  # aiohttp has both of the latter, and warns of `code`
             if isinstance(value := getattr(each, name, None), str | int):
                 return str(value)
     return ""
