@@ -121,7 +121,7 @@ def test_no_run_ends_well_with_a_document_missing_or_of_another_content(tmp_path
             failure = str(error)
         if failure:
             refused += 1
-            assert changed in failure
+            assert failure.count(f"{changed}: expected") == 1  # however many of its parts were met
             written = read_documents(here / "out")
             assert {document["version"] for document in written} <= {"old"}
             # Everything of the other files is there; of the changed one only parts that were read before.

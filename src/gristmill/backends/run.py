@@ -47,6 +47,9 @@ from gristmill.storage.file_system import StorageOptions, file_system, is_hidden
 FAILURES: dict[str, type[RunFailed]] = {"failed": RunFailed, "broken": StageBroken, "machine": MachineFailed}
 
 
+_FILES_SHOWN = 10  # of those that changed
+
+
 def _nobody_listens(state: str) -> None:
     del state
 
@@ -258,7 +261,7 @@ class Run:
             left = len(self.plan.sources) - len(books.records)
             changed = InputsChanged(
                 f"{self.plan.name}: {left} of {len(self.plan.sources)} source partitions are not done, because their "
-                f"input is not what was planned; everything else is committed:\n{finish.error}\n"
+                f"input is not what was planned; everything else is committed:\n{_by_file(finish.error)}\n"
                 "Run it again with fresh=True (--fresh) to read the input as it is now."
             )
             changed.result = result
@@ -309,3 +312,11 @@ class Run:
         self.directory.close()
         if self.scratch is not None:
             shutil.rmtree(self.scratch, ignore_errors=True)
+
+
+def _by_file(errors: str) -> str:
+    """One line for each file that changed, of which many parts may have been read; not more than can be taken in."""
+    files = {line.partition(": expected")[0]: line for line in reversed(errors.splitlines())}
+    lines = [files[path] for path in sorted(files)]
+    more = [f"and {len(lines) - _FILES_SHOWN} more files"] if len(lines) > _FILES_SHOWN else []
+    return "\n".join([*lines[:_FILES_SHOWN], *more])
