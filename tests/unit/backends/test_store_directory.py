@@ -4,14 +4,16 @@ Real servers are under tests/stores.
 """
 
 import dataclasses
+import errno
 import json
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from gristmill.backends import store_lease
+from gristmill.backends import publication, store_lease
 from gristmill.backends.local import LocalExecutor
+from gristmill.backends.publication import publish_all, publish_late
 from gristmill.backends.store_directory import StoreDirectory
 from gristmill.backends.store_lease import Lease, NoConditionalWrites
 from gristmill.backends.store_options import environment_only, store_options
@@ -25,7 +27,7 @@ from gristmill.stages.text.filters.heuristic import WordCountFilter
 from gristmill.stages.text.io.reader import JsonlReader
 from gristmill.stages.text.io.writer import JsonlWriter
 from gristmill.storage.remote_file_system import RemoteFileSystem
-from gristmill.tasks import DocumentBatch
+from gristmill.tasks import DocumentBatch, StagedFile
 
 URL = "memory://runs/out/.gristmill"
 TASKS = [DocumentBatch("b", pa.table({"text": ["a"]}))] * 3
@@ -212,3 +214,58 @@ def test_a_process_that_is_gone_is_known_to_be():
     assert dataclasses.replace(claim, began=claim.began - 100).is_gone() is True
     assert dataclasses.replace(claim, pid=2**22 + 1).is_gone() is True
     assert dataclasses.replace(claim, machine="another").is_gone() is None
+
+
+def test_an_output_on_a_store_may_have_its_run_directory_on_a_disk(store, tmp_path):
+    store.write("memory://runs/in/a.jsonl", b'{"text": "a"}\n')
+    stages = [JsonlReader("memory://runs/in"), JsonlWriter("memory://runs/out")]
+    first = Pipeline("p", stages=stages).run(HERE, checkpoint_path=tmp_path / "run")
+    again = Pipeline("p", stages=stages).run(HERE, checkpoint_path=tmp_path / "run")
+
+    assert (first.run_dir, again.already_finished) == (str(tmp_path / "run"), True)
+    assert names(store, "memory://runs/out") == [".gristmill/lease/00000002.json", "a.jsonl"]
+
+
+def test_an_output_on_a_store_is_kept_by_one_run_whatever_its_run_directory(store, tmp_path):
+    store.write("memory://runs/in/a.jsonl", b'{"text": "a"}\n')
+    lease = Lease(store, "memory://runs/out/.gristmill", "another")
+    lease.take()
+    stages = [JsonlReader("memory://runs/in"), JsonlWriter("memory://runs/out")]
+    with pytest.raises(ConfigError, match=r"runs/out/\.gristmill: expected no other run here; process \d+"):
+        Pipeline("p", stages=stages).run(HERE, checkpoint_path=tmp_path / "run")
+    lease.release()
+
+
+def test_publication_that_was_cut_off_is_done_by_the_next_run(store):
+    """The line was written, and the driver killed before, during or after the copy."""
+    files = [
+        StagedFile(f"memory://runs/out/.gristmill/tmp/s/{name}.0", f"memory://runs/out/{name}", 2, 1, "")
+        for name in ("before", "between", "after", "nowhere")
+    ]
+    store.write(files[0].temporary, b"{}")
+    store.write(files[1].temporary, b"{}")
+    store.write(files[1].final, b"{}")
+    store.write(files[2].final, b"{}")
+    found = publish_late(files, environment_only)
+
+    assert found == {file.final: 2 for file in files[:3]}
+    assert names(store, "memory://runs/out") == ["after", "before", "between"]
+    publish_all(files[:3], environment_only)  # once more: nothing happens, and nothing is missing
+    with pytest.raises(FileNotFoundError):
+        publish_all(files[3:], environment_only)
+
+
+@pytest.mark.parametrize(("number", "tries"), [(errno.EBUSY, 3), (errno.ECONNREFUSED, 3), (errno.EACCES, 1)])
+def test_only_what_may_pass_is_tried_again(monkeypatch, number, tries):
+    monkeypatch.setattr(publication, "PAUSES_S", (0.0, 0.0))
+    made = []
+
+    def refused():
+        made.append(1)
+        error = MachineError("s3://b: no")
+        error.errno = number
+        raise error
+
+    with pytest.raises(MachineError, match="s3://b: no"):
+        publication.patiently(refused)
+    assert len(made) == tries
