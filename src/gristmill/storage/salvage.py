@@ -134,8 +134,8 @@ class _Zstd:
         stream = pa.CompressedInputStream(pa.PythonFile(feed, "r"), "zstd")
         try:
             left = skip
-            while left:
-                left -= len(stream.read(min(left, _PIECE_BYTES)))
+            while left and (piece := stream.read(min(left, _PIECE_BYTES))):
+                left -= len(piece)
             # By single bytes: what a call has made is lost when it fails. Less than a piece is left before the damage.
             yield from self._piecewise(stream)
         except OSError as error:
