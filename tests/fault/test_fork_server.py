@@ -36,7 +36,7 @@ def server_of_this_process():
 
 
 class UntilTold(ProcessingStage[DocumentBatch, DocumentBatch]):
-    """Returns when a file is there."""
+    """Returns when a file is there; cannot cope with one number."""
 
     name = "until_told"
 
@@ -46,6 +46,8 @@ class UntilTold(ProcessingStage[DocumentBatch, DocumentBatch]):
     def process(self, task):
         while not Path(self.path).exists():
             select.select([], [], [], 0.01)
+        if 13 in task.column("n").to_pylist():
+            raise ValueError("not thirteen")
         return task
 
 
@@ -61,12 +63,12 @@ def test_a_server_that_is_ended_in_a_run_without_a_directory_of_its_own_is_repla
             (tmp_path / "go").touch()
 
     stage = UntilTold(tmp_path / "go")
-    tasks = [batch(n) for n in range(5)]
+    tasks = [batch(n) for n in (11, 12, 13, 14, 15)]
     result = Pipeline("p", stages=[stage]).run(LocalExecutor(num_workers=2), initial_tasks=tasks, observer=observe)
 
     assert ended
-    assert numbers(result) == list(range(5))
-    assert result.quarantined == 0
+    assert numbers(result) == [11, 12, 14, 15]
+    assert result.quarantined == 1  # which is written into that directory
     [message] = [message for message in result.messages if "starts workers" in message]
     assert f"the process that starts workers (process {ended[0]}) has ended: " in message
     assert "It is started again (1 of at most 3 times), and what its workers had is done again" in message
@@ -156,3 +158,27 @@ def test_a_server_that_cannot_be_started_at_all_is_named(monkeypatch):
 
     with pytest.raises(MachineFailed, match=r"the process that starts workers cannot be started: .*'/nowhere/python'"):
         launch()
+
+
+class EndsItsServer(ProcessingStage[DocumentBatch, DocumentBatch]):
+    """Ends the process that is to load it: a native library that crashes when it is imported does that."""
+
+    name = "ends_its_server"
+
+    def __init__(self, how):
+        self.how = how
+
+    def before_fork(self):
+        if self.how == "exit":
+            os._exit(3)
+        os.kill(os.getpid(), signal.SIGSEGV)
+
+    def process(self, task):
+        return task
+
+
+@pytest.mark.parametrize(("how", "words"), [("exit", "it ended with exit code 3"), ("crash", "killed by SIGSEGV")])
+def test_a_stage_that_ends_the_server_every_time_is_named(how, words):
+    named = rf"has ended 4 times \(the last time: {words} in before_fork of stage ends_its_server\)"
+    with pytest.raises(RunFailed, match=named):
+        Pipeline("p", stages=[EndsItsServer(how)]).run(LocalExecutor(num_workers=1), initial_tasks=[batch(1)])

@@ -30,6 +30,7 @@ from gristmill.backends.processes.channel import Channel, ChannelClosed
 from gristmill.backends.processes.notes import Notes
 
 PR_SET_PDEATHSIG = 1
+WAITING = "waiting for something to do"
 FORK_PAUSES_S = (0.1, 0.3, 1.0)  # where the system has no room for another process just now
 
 Loaded = tuple[Any, Any]  # groups and settings, typed where they are used: this file imports as little as it can
@@ -96,7 +97,7 @@ class _ForkServer:
         signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         while True:
-            self.note("waiting for something to do")
+            self.note(WAITING)
             readable, _, _ = select.select([self.channel.sock.fileno(), wake_read], [], [])
             if wake_read in readable:
                 os.read(wake_read, 4096)

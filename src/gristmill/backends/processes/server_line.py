@@ -8,7 +8,7 @@ import selectors
 from pathlib import Path
 
 from gristmill.backends.processes.channel import BufferedChannel, ChannelClosed, Message
-from gristmill.backends.processes.fork_server import ServerPlan
+from gristmill.backends.processes.fork_server import WAITING, ServerPlan
 from gristmill.backends.processes.launch import Server
 from gristmill.errors import RunFailed
 
@@ -61,6 +61,9 @@ class ServerLine:
         self._selector.unregister(self.server.sock)
         self._channel.close()
         how = self.server.end()
+        doing = self.server.notes.read()  # the block outlives the process
+        if doing != WAITING:
+            how += f" while {doing}" if doing[:3] != "in " else f" {doing}"
         if self.times_started_again == MOST_STARTS_AGAIN:
             raise RunFailed(
                 f"the process that starts workers has ended {MOST_STARTS_AGAIN + 1} times (the last time: {how}). "
