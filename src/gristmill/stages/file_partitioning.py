@@ -140,36 +140,43 @@ def _whole(file: FileStatus) -> FileSlice:
 
 
 def _row_group_parts(file: FileStatus, block: int, options: Mapping[str, object] | None) -> list[FileSlice]:
-    """Runs of row groups of at most one block as stored; a row group is never divided."""
+    """Runs of row groups of at most about one block as stored; a row group is never divided.
+
+    What a group takes of the file is its share of the whole in memory. The exact number is with its columns, and asking
+    for those ends the process if the footer is damaged (pyarrow 26: an exception nobody catches).
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
         with open_stream(file.path, storage_options=options) as stream:
             metadata = pq.read_metadata(stream)
-    except pa.ArrowException:
+    except (pa.ArrowException, UnicodeDecodeError):
         return [_whole(file)]  # damaged: the reader says so, and loses this file only
     except OSError as error:
         if error.errno is not None:
             raise
         return [_whole(file)]  # Arrow's own errors have no number
+    sizes = [metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups)]
+    total = sum(sizes)
+    if total <= 0 or min(sizes) < 0:
+        return [_whole(file)]
     runs: list[list[int]] = []
     stored = 0
-    for i in range(metadata.num_row_groups):
-        group = metadata.row_group(i)
-        size = sum(group.column(c).total_compressed_size for c in range(group.num_columns))
-        if not runs or stored + size > block:
+    for i, size in enumerate(sizes):
+        share = file.size * size // total
+        if not runs or stored + share > block:
             runs.append([])
             stored = 0
         runs[-1].append(i)
-        stored += size
+        stored += share
     return [
         FileSlice(
             file.path,
             row_groups=tuple(run),
             file_size=file.size,
             version=file.version,
-            num_bytes=sum(metadata.row_group(i).total_byte_size for i in run),
+            num_bytes=sum(sizes[i] for i in run),
         )
         for run in runs
     ]

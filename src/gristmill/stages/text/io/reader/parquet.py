@@ -112,10 +112,10 @@ class _Opened:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None = None, *_: object) -> None:
         if self._stream is not None:
             self._stream.close()
-        with self._file:
-            if isinstance(error, ReadError) or not isinstance(error, pa.ArrowException | OSError):
-                return
-            self._file.check_unchanged()  # a file that is being exchanged looks damaged
-            if isinstance(error, OSError) and error.errno is not None:  # the disk's; Arrow's own have no number
-                raise unreadable(self._part.path, error) from error
-            raise damaged(self._part, "a whole Parquet file", error) from error
+        self._file.__exit__(kind)
+        if isinstance(error, ReadError) or not isinstance(error, pa.ArrowException | OSError | UnicodeDecodeError):
+            return
+        self._file.check_unchanged()  # a file that is being exchanged looks damaged
+        if isinstance(error, OSError) and error.errno is not None:  # the disk's; Arrow's own have no number
+            raise unreadable(self._part.path, error) from error
+        raise damaged(self._part, "a whole Parquet file", error) from error

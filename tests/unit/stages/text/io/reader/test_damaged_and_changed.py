@@ -5,6 +5,8 @@ import json
 import os
 import random
 import shutil
+import subprocess
+import sys
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -182,6 +184,38 @@ def test_a_parquet_file_whose_footer_is_damaged_is_lost_alone_even_where_files_a
     kept, (record,) = found(ParquetReader(str(tmp_path), blocksize=1000))
     assert kept == TABLE.to_pylist()
     assert (record.source, record.num_documents) == (str(tmp_path / "b.parquet"), 0)
+
+
+FOOTERS = """
+import random, sys
+from pathlib import Path
+from gristmill.stages.text.io import ParquetReader
+
+path = Path(sys.argv[1])
+whole = path.read_bytes()
+chance = random.Random(1)
+for number in range(200):
+    damaged = bytearray(whole)
+    footer = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
+    damaged[chance.randrange(footer, len(whole))] ^= 1 << chance.randrange(8)
+    path.write_bytes(damaged)
+    partitioning, stage = ParquetReader(str(path), blocksize=chance.choice([1000, 10**8])).decompose()
+    tasks = partitioning.partitions()
+    stage.columns()
+    for task in tasks:
+        made = stage.process(task)
+        for batch in [made] if hasattr(made, "num_items") else made:
+            batch.to_pyarrow()
+"""
+
+
+@pytest.mark.slow
+def test_no_damage_of_a_parquet_footer_raises_or_ends_the_process(tmp_path):
+    """In a process of its own: pyarrow ends it when some numbers of a damaged footer are asked for."""
+    write_parquet(tmp_path / "a.parquet")
+    command = [sys.executable, "-c", FOOTERS, str(tmp_path / "a.parquet")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 # Lines that are too long
