@@ -166,7 +166,7 @@ def test_a_run_whose_fork_server_is_killed_four_times_fails_in_words_and_the_nex
     committed = lines(scene)
     finish(curate(scene, corpus))
 
-    assert "the process that starts workers has ended 4 times (the last time: killed by SIGKILL)" in errors
+    assert "the process that starts workers has ended 4 times (the last time: killed by SIGKILL" in errors
     assert "the same command continues the run" in errors
     assert contents(scene.work) == undisturbed
     assert 5 <= committed < SMALL

@@ -89,6 +89,24 @@ def _no_method(method: str, stage: int) -> None:
     pass
 
 
+class _Generation:
+    """Counts forks, so that a process knows that it is a child; asking for its number would be a system call."""
+
+    number = 0
+    _counts = False
+
+    @classmethod
+    def of_this_process(cls) -> int:
+        if not cls._counts:
+            os.register_at_fork(after_in_child=cls._next)
+            cls._counts = True
+        return cls.number
+
+    @classmethod
+    def _next(cls) -> None:
+        cls.number += 1
+
+
 class GroupRunner:
     """The stages of one group in one worker."""
 
@@ -109,7 +127,7 @@ class GroupRunner:
         self.settings = settings or RunSettings()
         self.leave_crumb = leave_crumb
         self.enter_method = enter_method
-        self._pid = os.getpid()
+        self._generation = _Generation.of_this_process()
         self._side = SideFiles(
             group, self.settings.rejects_path, self.settings.quarantine_path, self.settings.side_options
         )
@@ -154,7 +172,7 @@ class GroupRunner:
 
         It holds copies of everything, the socket to the driver and the names of files to be written included.
         """
-        if os.getpid() != self._pid:
+        if _Generation.number != self._generation:
             name = self.group.name if stage is None else stage.stage_name()
             words = f"{name}: a process it forked came back from {method}() and is ended; end it there with os._exit()"
             with contextlib.suppress(OSError):
