@@ -89,3 +89,10 @@ def test_a_changed_object_has_another_version(store):
     assert list_files(f"{store.url}/version") == [first]
     store.put("version/a", b"two")
     assert fs.status(f"{store.url}/version/a").version != first.version
+
+
+def test_an_empty_object_that_stands_for_a_directory_is_not_a_file(store):
+    for key in ("marked/", "marked/sub/"):
+        store.put(key, b"")
+    store.put("marked/sub/a.jsonl", b"{}\n")
+    assert [status.path for status in list_files(f"{store.url}/marked")] == [f"{store.url}/marked/sub/a.jsonl"]

@@ -6,6 +6,8 @@ import pytest
 from tests.object_stores import KEY, SECRET
 
 from gristmill.backends.local import LocalExecutor
+from gristmill.cli.run_files import find_runs
+from gristmill.cli.status import read_documents
 from gristmill.pipeline import Pipeline
 from gristmill.stages.text.filters import ScoreFilter
 from gristmill.stages.text.filters.heuristic import WordCountFilter
@@ -45,6 +47,10 @@ def test_a_run_beside_an_output_on_a_store_is_continued_without_being_told_where
 
     assert first.run_dir == f"{store.url}/default/out/.gristmill"
     assert again.already_finished
+    (run,) = find_runs(f"{store.url}/default/out", who="status")
+    assert read_documents(run)["report"]["read"] == 30
+    assert run.holder()[1] is False
+    assert run.quarantine_files() == []
 
 
 def test_credentials_given_by_hand_reach_everything_the_run_writes(seaweedfs, monkeypatch):

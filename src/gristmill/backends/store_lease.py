@@ -122,16 +122,7 @@ class Lease:
         return f"{self._home}/{number:08d}.json"
 
     def _last_claim(self) -> tuple[int, Claim] | None:
-        names = [name.removesuffix(".json") for name in self._fs.list_names(self._home)]
-        numbers = sorted(int(name) for name in names if name.isdecimal() and len(name) == 8)
-        if not numbers:
-            return None
-        content = self._fs.read(self._name(numbers[-1]))
-        if content is None:
-            return self._last_claim()  # the next one has removed it since
-        with contextlib.suppress(ValueError, TypeError):
-            return numbers[-1], Claim(**json.loads(content))
-        return numbers[-1], Claim("?", "?", 0, "?", 0.0)  # nothing of ours; its second object is not there
+        return _last_claim(self._fs, self._home)
 
     def _is_alive(self, claim: Claim) -> bool:
         beats = f"{self._home}/{claim.session}.json"
@@ -183,6 +174,36 @@ class Lease:
             self._thread = None
             with contextlib.suppress(MachineError):  # then it expires
                 self._fs.remove(self._own)
+
+
+def _last_claim(fs: RemoteFileSystem, home: str) -> tuple[int, Claim] | None:
+    names = [name.removesuffix(".json") for name in fs.list_names(home)]
+    numbers = sorted(int(name) for name in names if name.isdecimal() and len(name) == 8)
+    if not numbers:
+        return None
+    content = fs.read(f"{home}/{numbers[-1]:08d}.json")
+    if content is None:
+        return _last_claim(fs, home)  # the next one has removed it since
+    with contextlib.suppress(ValueError, TypeError):
+        return numbers[-1], Claim(**json.loads(content))
+    return numbers[-1], Claim("?", "?", 0, "?", 0.0)  # nothing of ours; its second object is not there
+
+
+def last_holder(fs: RemoteFileSystem, directory: str) -> tuple[Claim, bool] | None:
+    """Who runs in a directory or ran there last, and whether they live as far as one can tell by looking once."""
+    home = f"{directory.rstrip('/')}/{DIRECTORY}"
+    last = _last_claim(fs, home)
+    if last is None:
+        return None
+    beats = f"{home}/{last[1].session}.json"
+    try:
+        written = fs.modified(beats)
+    except FileNotFoundError:
+        return last[1], False
+    gone = last[1].is_gone()
+    if gone is None:  # of another machine: by the clock of this one, which is good enough to be told
+        gone = written is not None and time.time() - written > EXPIRY_S
+    return last[1], not gone
 
 
 def lost(directory: str, by: str) -> MachineError:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gristmill.backends.lock_file import Holder, holder_of
+from gristmill.backends.store_lease import last_holder
 from gristmill.errors import ConfigError
 from gristmill.storage.file_system import is_url
 from gristmill.storage.remote_file_system import RemoteFileSystem
@@ -39,13 +40,16 @@ class RunFiles:
         return file.read_bytes() if file.is_file() else None
 
     def holder(self) -> tuple[Holder, bool] | None:
-        """Who runs here or ran here last, and whether they live; None if nobody knows, as on a store."""
-        return None if self._store is not None else holder_of(Path(self.place) / "lock")
+        """Who runs here or ran here last, and whether they live; None if nobody knows."""
+        if self._store is None:
+            return holder_of(Path(self.place) / "lock")
+        found = last_holder(self._store, self.place)
+        return None if found is None else (Holder(str(found[0].pid), found[0].host, ""), found[1])
 
     def quarantine_files(self) -> list[str]:
-        """Files of documents that could not be processed, of all segments; none of a store's."""
+        """Files of documents that could not be processed, of all segments."""
         if self._store is not None:
-            return []
+            return sorted(status.path for status in self._store.walk(f"{self.place}/quarantine"))
         home = Path(self.place)
         return [
             str(path) for pattern in ("", "segment-*/") for path in sorted(home.glob(f"{pattern}quarantine/*.jsonl"))

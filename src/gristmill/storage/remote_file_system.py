@@ -115,9 +115,12 @@ class RemoteFileSystem:
         return {status.path: status for status in found}
 
     def _find(self, directory: str) -> dict[str, Mapping[str, object]]:
+        found: dict[str, Mapping[str, object]] = {}
         with store_errors(directory), contextlib.suppress(FileNotFoundError):
-            return cast("dict[str, Mapping[str, object]]", self._fs.find(directory, detail=True))
-        return {}
+            found = self._fs.find(directory, detail=True)
+        root = str(self._fs._strip_protocol(directory)).rstrip("/")
+        # Some stores list empty objects that stand for directories, the one that was asked for among them.
+        return {name: info for name, info in found.items() if not _is_directory(name, info, root)}
 
     def list_names(self, directory: str) -> list[str]:
         try:
@@ -208,6 +211,11 @@ class RemoteFileSystem:
         if not self._has_objects:
             with store_errors(path):
                 self._fs.makedirs(path, exist_ok=True)
+
+
+def _is_directory(name: str, info: Mapping[str, object], root: str) -> bool:
+    key = str(info.get("Key") or name)
+    return info.get("type") == "directory" or (not info.get("size") and (key.endswith("/") or name.rstrip("/") == root))
 
 
 class _Remote:

@@ -15,13 +15,14 @@ from gristmill.backends import publication, store_lease
 from gristmill.backends.local import LocalExecutor
 from gristmill.backends.publication import publish_all, publish_late
 from gristmill.backends.store_directory import StoreDirectory
-from gristmill.backends.store_lease import Lease, NoConditionalWrites
+from gristmill.backends.store_lease import Lease, NoConditionalWrites, last_holder
 from gristmill.backends.store_options import environment_only, store_options
 from gristmill.engine.ledger import CommitRecord
 from gristmill.errors import ConfigError, MachineError, ResumeRefused
 from gristmill.metrics.stage_counts import StageCounts
 from gristmill.pipeline import Pipeline
 from gristmill.pipeline.compile import compile_plan
+from gristmill.stages.exchange import Shuffle
 from gristmill.stages.text.filters import ScoreFilter
 from gristmill.stages.text.filters.heuristic import WordCountFilter
 from gristmill.stages.text.io.reader import JsonlReader
@@ -269,3 +270,24 @@ def test_only_what_may_pass_is_tried_again(monkeypatch, number, tries):
     with pytest.raises(MachineError, match="s3://b: no"):
         publication.patiently(refused)
     assert len(made) == tries
+
+
+def test_a_pipeline_with_an_exchange_writes_to_a_store_from_a_run_directory_on_a_disk(store, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    store.write("memory://runs/in/a.jsonl", b'{"text": "a"}\n{"text": "b"}\n')
+    stages = [JsonlReader("memory://runs/in"), Shuffle(seed=1), JsonlWriter("memory://runs/out")]
+    result = Pipeline("p", stages=stages).run(HERE, checkpoint_path=tmp_path / "run")
+
+    assert result.written == 2
+    assert Pipeline("p", stages=stages).run(HERE, checkpoint_path=tmp_path / "run").already_finished
+    with pytest.raises(ConfigError, match="expected a directory on a disk, because the pipeline has an exchange"):
+        Pipeline("p", stages=stages).run(HERE, checkpoint_path=URL)
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def test_whoever_looks_is_told_who_runs_and_who_ran(opened, store):
+    assert last_holder(store, URL) is None
+    directory, _ = opened()
+    assert last_holder(store, URL) == (store_lease.own_claim("one"), True)
+    directory.close()
+    assert last_holder(store, URL) == (store_lease.own_claim("one"), False)
