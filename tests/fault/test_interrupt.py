@@ -53,7 +53,8 @@ def command(scene, corpus, **options):
     work = scene.work
     (work / "recipe.yaml").write_text(RECIPE)
     paths = ("--input", corpus, "--output", work / "out", "--rejects", work / "rejects", "--run-dir", work / "run")
-    arguments = ("run", work / "recipe.yaml", *paths, "--workers", 2, "--json")
+    allowed = ("--allow-module", "tests.fault.curate")
+    arguments = ("run", work / "recipe.yaml", *allowed, *paths, "--workers", 2, "--json")
     return scene.start(str(COMMAND), *arguments, start_new_session=True, **options)
 
 
