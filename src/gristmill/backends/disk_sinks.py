@@ -17,6 +17,8 @@ from gristmill.storage.file_system import is_url, plain
 
 HIDDEN = ".gristmill"  # in a directory a run publishes files in: its lock, its temporary files, often the run directory
 
+TRIES = 20
+
 
 def make_directories(path: Path, *, mode: int, root: Path) -> None:
     """Make a directory and what is missing above it; what is below `root` or hidden gets the mode, others the usual."""
@@ -51,8 +53,7 @@ class DiskSinks:
             home = Path(plain(directory)) / HIDDEN
             made = [path for path in (home.parent, home) if not path.exists()]
             try:
-                self.make(home)
-                self._locks.append((LockFile(home / "output.lock", self.file_mode), made))
+                self._locks.append((self._locked(home), made))
             except Held as held:
                 raise ConfigError(
                     f"{directory}: expected no other run into this directory; {held} is writing to it. "
@@ -64,6 +65,15 @@ class DiskSinks:
                 self._unlocked.add(directory)
                 messages.append(f"{directory}: its file system has no locks, so nothing keeps another run out of it")
         return messages
+
+    def _locked(self, home: Path) -> LockFile:
+        """Lock a directory. A run that ends at this moment may remove it in between: then it is made again."""
+        for _ in range(TRIES):
+            with contextlib.suppress(FileNotFoundError):
+                self.make(home)
+                return LockFile(home / "output.lock", self.file_mode)
+        self.make(home)
+        return LockFile(home / "output.lock", self.file_mode)
 
     def claim_staging(self, directories: Iterable[str]) -> None:
         """Remove what earlier sessions left under temporary names. Whoever has the lock knows that they are dead."""
