@@ -23,7 +23,7 @@ CASES += [("exact", errno.EDQUOT, True), ("fuzzy", errno.EIO, False), ("durable"
 STEP = {"curate": 1, "durable": 5, "regroup": 5, "exact": 23, "fuzzy": 19}  # each so many-th call, in `make test`
 ALL_CASES = [(name, number, lasting) for name in STEP for number in NUMBERS for lasting in (True, False)]
 
-pytestmark = [pytest.mark.fault, pytest.mark.slow, pytest.mark.timeout(3600 if NIGHTLY else 300)]
+pytestmark = [pytest.mark.fault, pytest.mark.slow, pytest.mark.timeout(14400 if NIGHTLY else 900)]
 
 
 @pytest.fixture

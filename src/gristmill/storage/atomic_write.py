@@ -142,12 +142,22 @@ def force_names(directory: str, *, above: bool = False) -> None:
         return
     place = Path(plain(directory)).absolute()
     with explained(directory):
-        _force_names_in(place)
-        for parent in place.parents if above else ():
-            if time.time() - parent.stat().st_mtime > _SETTLED_S:
-                return
-            with contextlib.suppress(PermissionError):  # others' directories are others' to force
-                _force_names_in(parent)
+        if not above:
+            _force_names_in(place)
+            return
+        from concurrent.futures import ThreadPoolExecutor  # for the driver: workers write without it
+
+        places = [place, *_new_above(place)]
+        with ThreadPoolExecutor(len(places)) as forcing:  # at once: a file system puts what waits to disk together
+            list(forcing.map(_force_names_in, places))
+
+
+def _new_above(directory: Path) -> Iterator[Path]:
+    for parent in directory.parents:
+        if time.time() - parent.stat().st_mtime > _SETTLED_S:
+            return
+        if os.access(parent, os.R_OK):  # others' directories are others' to force
+            yield parent
 
 
 def _force_names_in(directory: Path) -> None:

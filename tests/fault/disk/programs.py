@@ -105,7 +105,9 @@ class Curate(Program):
         writer = JsonlWriter(f"{self.work}/out", mode=self.mode)
         pipeline = Pipeline("curate", stages=[JsonlReader(str(self.input)), *self.stages(**options), writer])
         paths = {"checkpoint_path": f"{self.work}/run", "rejects_path": f"{self.work}/rejects"}
-        return _books(pipeline.run(LocalExecutor(num_workers=0, durable=self.durable), fresh=fresh, **paths))
+        return _books(
+            pipeline.run(LocalExecutor(num_workers=0, durable=self.durable), fresh=fresh, quiet=True, **paths)
+        )
 
 
 class Durable(Curate):
@@ -152,7 +154,7 @@ class Exact(Program):
         out = f"{self.work}/out"
         options = {"total_nparts": 2, "id_field": "id", "index": f"{self.work}/index"}
         result = ExactDeduplicationWorkflow(out, str(self.input), "jsonl", **options).run(
-            executor=LocalExecutor(num_workers=0)
+            executor=LocalExecutor(num_workers=0), quiet=True
         )
         return _metadata(result)
 
@@ -163,7 +165,7 @@ class Fuzzy(Program):
     def run(self):
         options = {"id_field": "id", "index": f"{self.work}/index"}
         workflow = FuzzyDeduplicationWorkflow(None, f"{self.work}/out", str(self.input), "jsonl", **options)
-        return _metadata(workflow.run(executor=LocalExecutor(num_workers=0)))
+        return _metadata(workflow.run(executor=LocalExecutor(num_workers=0), quiet=True))
 
 
 def _metadata(result):
