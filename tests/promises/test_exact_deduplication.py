@@ -174,7 +174,7 @@ def test_the_same_call_again_changes_nothing_and_another_is_refused(corpus, tmp_
 
 
 def test_an_option_that_means_nothing_here_is_accepted_with_a_warning(corpus, tmp_path):
-    with pytest.warns(UserWarning, match="rmm_pool_size have no effect"):
+    with pytest.warns(UserWarning, match="rmm_pool_size has no effect"):
         ExactDeduplicationWorkflow(str(tmp_path / "out"), str(corpus[0]), rmm_pool_size=1)
 
 

@@ -57,7 +57,7 @@ def test_a_text_pipeline_moves_descriptors_only(tmp_path, monkeypatch):
     assert result.written == 600
     assert len(received) == 3
     assert sum(received) < 20_000
-    assert {size for size in blocks if size > 100} == set()
+    assert {size for size in blocks if size > 1000} == set()  # what is smaller says where a worker is
 
 
 def record_received(monkeypatch):
