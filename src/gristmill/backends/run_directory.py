@@ -296,6 +296,8 @@ class RunDirectory:
             for file in (*record.files, *record.side_files)
             if everything or self._is_own(file.final)
         ]
+        if len(files) <= LOOKERS:  # starting threads takes longer
+            return {root for root, file in files if not _is_as_written(file)}
         with ThreadPoolExecutor(LOOKERS) as looking:
             found = looking.map(_is_as_written, (file for _, file in files))
             return {root for (root, _), is_sound in zip(files, found, strict=True) if not is_sound}

@@ -4,14 +4,13 @@ Tasks run one at a time when the driver polls, so a debugger stops in the user's
 never ends is not possible. Nothing is packed: what a stage returns is what the next one gets.
 """
 
-import os
 import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from gristmill.backends.isolation import Job
-from gristmill.backends.processes.memory import resident_bytes
+from gristmill.backends.processes.memory import own_bytes
 from gristmill.backends.worker import GroupRunner, JobFailure, JobResult, RunSettings
 from gristmill.engine import events as e
 from gristmill.engine.commands import Assignment
@@ -134,4 +133,4 @@ class InlinePool:
         return []
 
     def memory_bytes(self) -> int:
-        return resident_bytes([os.getpid()])
+        return own_bytes()

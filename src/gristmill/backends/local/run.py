@@ -10,7 +10,7 @@ from gristmill.backends.local.inline_pool import InlinePool
 from gristmill.backends.node_setup import node_work, set_up_node
 from gristmill.backends.processes.launch import Server
 from gristmill.backends.processes.limits import allow_many_files
-from gristmill.backends.processes.memory import default_limit, resident_bytes
+from gristmill.backends.processes.memory import default_limit, own_bytes, resident_bytes
 from gristmill.backends.processes.pool import ProcessPool
 from gristmill.backends.profiles import open_store
 from gristmill.backends.run import Ending, Run
@@ -108,9 +108,9 @@ class LocalRun:
 
     def _standing_bytes(self, cpus: int) -> int:
         """What is used before there is any data."""
-        driver = resident_bytes([os.getpid()])
         if self.server is None:
-            return driver
+            return own_bytes()
+        driver = resident_bytes([os.getpid()])
         # A fork server that is only starting will be about the size of the driver, which has just begun too.
         server = resident_bytes([self.server.process.pid]) if self.server.has_loaded else driver
         return driver + server + cpus * WORKER_BYTES

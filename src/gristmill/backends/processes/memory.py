@@ -1,6 +1,8 @@
 """How much memory there is, how much is used, and whether the system has been killing for it."""
 
 import contextlib
+import os
+import resource
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -22,6 +24,16 @@ def default_limit() -> int:
 def resident_bytes(pids: Iterable[int]) -> int:
     """Memory of these processes. Pages they share are counted once where the system tells (Pss on Linux)."""
     return sum(_proportional(pid) for pid in pids)
+
+
+def own_bytes() -> int:
+    """Memory of this process. What it shares with others is counted whole, which takes microseconds to find out.
+
+    Adding up shares takes the system 2 ms for every 400 MB: more than a small run in one process takes otherwise.
+    """
+    with contextlib.suppress(OSError):
+        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+    return resident_bytes([os.getpid()])
 
 
 def _proportional(pid: int) -> int:
