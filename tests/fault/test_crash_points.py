@@ -21,7 +21,7 @@ from gristmill.backends import machine_start
 NIGHTLY = SEEDS >= 1000
 # Of each program: its states are tried in so many parts, and in `make test` each so many-th of them.
 PARTS = {"curate": 2} if not NIGHTLY else dict.fromkeys(PROGRAMS, 8)
-EVERY = {"durable": 60, "fresh": 60, "overwrite": 60, "regroup": 150, "exact": 2003, "fuzzy": 1409}
+EVERY = {"durable": 60, "fresh": 60, "overwrite": 60, "regroup": 300, "exact": 5003, "fuzzy": 3001}
 PAIRS = 20 if NIGHTLY else 0
 RANDOM = 1000 if NIGHTLY else 10  # states with any combination of losses, in each part
 
@@ -51,7 +51,7 @@ def test_the_same_command_goes_on_from_every_state_a_crash_may_leave(place, name
         print(
             f"\n{name}, part {part + 1} of {PARTS.get(name, 1)}: {len(log.operations) - log.begun} operations, {tally}"
         )
-    assert tally.tried > 30
+    assert tally.tried > 20
     assert not tally.wrong, "\n".join(tally.wrong)
     assert not tally.refused or name == "fresh", tally
 

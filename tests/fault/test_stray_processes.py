@@ -14,6 +14,7 @@ import psutil
 import pyarrow as pa
 import pytest
 from tests.fault.processes import finish, wait_until
+from tests.fault.test_fork_server import UntilTold
 
 from gristmill.backends.local import LocalExecutor
 from gristmill.pipeline import Pipeline
@@ -175,17 +176,3 @@ def test_a_killed_server_leaves_no_process_of_a_stage(tmp_path):
     [message] = [message for message in result.messages if "starts workers" in message]
     assert "has ended: killed by SIGKILL. It is started again (1 of at most 3 times)" in message
     wait_until(lambda: not alive(pids), what="what the stage has started to end", deadline_s=10)
-
-
-class UntilTold(ProcessingStage[DocumentBatch, DocumentBatch]):
-    """Returns when a file is there."""
-
-    name = "until_told"
-
-    def __init__(self, path):
-        self.path = str(path)
-
-    def process(self, task):
-        while not Path(self.path).exists():
-            select.select([], [], [], 0.01)
-        return task
