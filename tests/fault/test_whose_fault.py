@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import shutil
+import signal
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -203,6 +204,107 @@ def test_a_tenth_of_the_documents_is_the_limit_if_nothing_is_said(tmp_path):
     with pytest.raises(TooManyQuarantined, match="at most 10 % of the documents read"):
         run(101, "many")
     assert run(101, "any", max_quarantined=None).quarantined == 101
+
+
+@dataclass
+class Away(ProcessingStage[DocumentBatch, DocumentBatch]):
+    """Asks a server that never answers about one document."""
+
+    transient_errors = (ConnectionError,)
+    name: str = "away"
+
+    def process(self, task):
+        if "1-7" in task.column("id").to_pylist():
+            raise ConnectionError("nobody there")
+        return task
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_an_error_declared_transient_that_lasts_costs_one_document(workers, source, tmp_path):
+    stages = [JsonlReader(str(source)), Away(), JsonlWriter(str(tmp_path / "out"))]
+    result = Pipeline("away", stages=stages).run(LocalExecutor(num_workers=workers))
+    (error,) = result.errors
+
+    assert (result.read, result.written, result.quarantined, result.lost_parts) == (180, 179, 1, 0)
+    assert (error.stage, error.kind, error.example.document_id) == ("away", "ConnectionError", "1-7")
+
+
+class DeclaresEverything(ScoreFilter):
+    """Says that any error of the system passes."""
+
+    transient_errors = (OSError,)
+
+
+def test_a_stage_cannot_declare_the_runs_own_files_transient(source, tmp_path):
+    out, rejects = tmp_path / "out", tmp_path / "rejects"
+    removes = RemovesTree(str(rejects / ".gristmill"))
+    short = DeclaresEverything(WordCountFilter(min_words=30))
+    pipeline = Pipeline("half", stages=[JsonlReader(str(source)), removes, short, JsonlWriter(str(out))])
+    with pytest.raises(MachineFailed, match=r"rejects/.*No such file or directory"):
+        pipeline.run(LocalExecutor(num_workers=0), rejects_path=rejects)
+
+
+class KillsOn(ProcessingStage[DocumentBatch, DocumentBatch]):
+    """Ends its process on the first document of each file, by a signal without a name."""
+
+    name = "kills_on"
+
+    def process(self, task):
+        if any(document_id.endswith("-0") for document_id in task.column("id").to_pylist()):
+            os.kill(os.getpid(), signal.SIGRTMIN + 6)
+        return task
+
+
+def test_a_killer_in_every_file_is_not_a_broken_stage(source, tmp_path):
+    for file in range(3, 6):
+        (source / f"{file}.jsonl").write_text((source / "0.jsonl").read_text().replace('"0-', f'"{file}-'))
+    stages = [JsonlReader(str(source)), KillsOn(), JsonlWriter(str(tmp_path / "out"))]
+    result = Pipeline("killers", stages=stages).run(LocalExecutor(num_workers=2))
+
+    assert (result.read, result.written, result.quarantined) == (360, 354, 6)
+
+
+@dataclass
+class Joined(ProcessingStage[DocumentBatch, DocumentBatch]):
+    """Ends its process on one batch, whose rows belong together."""
+
+    rows_are_independent = False
+    name: str = "joined"
+
+    def process(self, task):
+        if "1-0" in task.column("id").to_pylist():
+            os._exit(9)
+        return task
+
+
+def test_a_batch_that_cannot_be_divided_and_kills_its_worker_is_put_aside(tmp_path):
+    (tmp_path / "in").mkdir()
+    for file in range(4):
+        (tmp_path / "in" / f"{file}.jsonl").write_text(json.dumps({"id": f"{file}-0", "text": "x"}) + "\n")
+    stages = [JsonlReader(str(tmp_path / "in"), files_per_partition=1), Joined(), JsonlWriter(str(tmp_path / "out"))]
+    result = Pipeline("joined", stages=stages).run(LocalExecutor(num_workers=1), max_quarantined=None)
+
+    assert result.written == 3
+    assert result.quarantined + result.lost_parts == 1
+
+
+def test_files_that_cannot_be_read_count_by_their_bytes_however_few_there_are(source, tmp_path):
+    (source / "damaged.jsonl.gz").write_bytes(b"\x1f\x8b" + bytes(range(256)) * 200)
+    stages = [JsonlReader(str(source)), JsonlWriter(str(tmp_path / "out"))]
+    with pytest.raises(TooManyQuarantined, match="1 part of files .* that could not be read"):
+        Pipeline("damaged", stages=stages).run(LocalExecutor(num_workers=0))
+
+    assert len(lines(tmp_path / "out")) == 180
+
+
+def test_rejects_beside_the_output_are_not_taken_for_the_quarantine(source, tmp_path):
+    out = tmp_path / "out"
+    stages = [JsonlReader(str(source)), Raises(59), ScoreFilter(WordCountFilter(min_words=30)), JsonlWriter(str(out))]
+    result = Pipeline("beside", stages=stages).run(LocalExecutor(num_workers=0), rejects_path=out)
+
+    assert [error.stage for error in result.errors] == ["raises"]
+    assert result.rejects_files
+    assert set(result.rejects_files).isdisjoint(result.quarantine_files)
 
 
 @dataclass

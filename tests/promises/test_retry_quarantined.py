@@ -34,13 +34,12 @@ class NeedsAFile(ProcessingStage[DocumentBatch, DocumentBatch]):
 class Calls(ProcessingStage[DocumentBatch, DocumentBatch]):
     """Asks a function of the user's about every document."""
 
-    function: Callable[[int], None]
+    function: Callable[[int], object]
     name: str = "calls"
 
     def process(self, task):
-        for n in task.column("id").to_pylist():
-            self.function(int(n))
-        return task
+        found = [self.function(int(n)) for n in task.column("id").to_pylist()]
+        return None if "drop" in found else task
 
 
 def function(code):
@@ -60,8 +59,8 @@ def source(tmp_path):
     return tmp_path / "in"
 
 
-def run(source, out, stage, *, between=(), **options):
-    stages = [JsonlReader(str(source)), stage, *between, JsonlWriter(str(out))]
+def run(source, out, stage, *, between=(), mode="ignore", **options):
+    stages = [JsonlReader(str(source)), stage, *between, JsonlWriter(str(out), mode=mode)]
     return Pipeline("retry", stages=stages).run(
         LocalExecutor(num_workers=0), checkpoint_path=out / ".gristmill", **options
     )
@@ -122,11 +121,37 @@ def test_mended_code_is_taken_for_what_failed(source, tmp_path):
     assert any("the code of a stage has changed" in message for message in again.messages)
 
 
-def test_a_changed_parameter_is_refused_all_the_same(source, tmp_path):
-    run(source, tmp_path / "out", NeedsAFile(str(tmp_path / "dictionary")))
+@pytest.mark.parametrize("between", [(), (Exchange("id"),)], ids=["plain", "exchange"])
+def test_a_changed_parameter_is_refused_all_the_same(source, tmp_path, between):
+    run(source, tmp_path / "out", NeedsAFile(str(tmp_path / "dictionary")), between=between)
+    before = files(tmp_path / "out")
 
     with pytest.raises(ResumeRefused, match="needs_a_file: path"):
-        run(source, tmp_path / "out", NeedsAFile(str(tmp_path / "other")), retry_quarantined=True)
+        other = NeedsAFile(str(tmp_path / "other"))
+        run(source, tmp_path / "out", other, between=between, retry_quarantined=True)
+    assert files(tmp_path / "out") == before
+
+
+def test_what_the_mended_code_does_not_give_any_more_is_removed(source, tmp_path):
+    bad = "def judge(n):\n  assert n % 3 != 1"
+    run(source, tmp_path / "out", Calls(function(bad)))
+    drops = "def judge(n):\n  return 'drop' if n // 10 == 1 else None"
+    again = run(source, tmp_path / "out", Calls(function(drops)), retry_quarantined=True)
+
+    assert (again.written, again.dropped_total, again.quarantined) == (21, 10, 0)
+    assert sorted(files(tmp_path / "out")) == ["0.jsonl", "2.jsonl", "3.jsonl"]
+
+
+def test_a_writer_that_wants_an_empty_directory_takes_its_own_files_for_its_own(source, tmp_path):
+    for path in sorted(source.glob("*.jsonl"))[1:]:
+        path.unlink()
+    (source / "0.jsonl").write_text('{"id": "1", "text": "x"}\n{"id": "2", "text": "x"}\n')
+    stage = NeedsAFile(str(tmp_path / "dictionary"))
+    run(source, tmp_path / "out", stage, mode="error")
+
+    (tmp_path / "dictionary").touch()
+    again = run(source, tmp_path / "out", stage, mode="error", retry_quarantined=True)
+    assert (again.written, again.quarantined) == (2, 0)
 
 
 def test_a_crash_after_the_quarantine_was_let_go_loses_nothing(source, tmp_path):

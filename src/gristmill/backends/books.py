@@ -50,7 +50,9 @@ class Books:
         ordered = [self.records[root] for root in sorted(self.records)]
         files = [file.final for record in ordered for file in record.files]
         side = [file.final for record in ordered for file in record.side_files]
-        rejects = [path for path in side if rejects_path and path.startswith(rejects_path.rstrip("/") + "/")]
+        # Directly in their directory: the quarantine may be below the same one.
+        root = (rejects_path or "").rstrip("/")
+        rejects = [path for path in side if root and path.rpartition("/")[0] == root]
         if self.plan.ends_in_writer:
             tasks: Sequence[AnyTask] = [_written(record) for record in ordered if record.files]
         else:

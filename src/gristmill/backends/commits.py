@@ -41,6 +41,7 @@ class Commits:
             if not at_once and now - self._last < self.directory.commit_s:
                 return []
             self.directory.check_not_in_the_way(self._waiting)
+            self.directory.remove_superseded(self._waiting)
             self.directory.append(self._waiting)
         self._last = now
         files = [file for record in self._waiting for file in (*record.files, *record.side_files)]

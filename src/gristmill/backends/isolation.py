@@ -19,7 +19,7 @@ from gristmill.engine.faults import FAILED_DOCUMENTS, Fault, fault_of
 from gristmill.engine.plan import AnyStage, AnyTask
 from gristmill.secrets import without_secrets
 from gristmill.stages.context import Quarantined, StageContext
-from gristmill.storage.failures import explain
+from gristmill.storage.failures import explain, machine_error
 from gristmill.tasks import FileGroupTask
 from gristmill.tasks.document_check import is_document_batch
 
@@ -42,6 +42,11 @@ class Job(NamedTuple):
     attempt: int = 0
     condemned: tuple[Crumb, ...] = ()
     cause: str = ""
+    out_of_patience: bool = False
+
+    def blames_documents(self, fault: Fault) -> bool:
+        """Whether a failure is followed up to single documents; any other ends the attempt."""
+        return fault is Fault.DOCUMENT or (fault is Fault.TRANSIENT and self.out_of_patience)
 
 
 class StageRaised(Exception):  # carries a user's exception and which stage it was; never leaves a worker
@@ -125,7 +130,7 @@ class Isolation:
             try:
                 made = self._process(self._stages[index], good, trial)
             except StageRaised as raised:
-                if raised.fault is not Fault.DOCUMENT:
+                if not job.blames_documents(raised.fault):
                     raise
                 error = raised.error
             else:
@@ -177,9 +182,9 @@ class Isolation:
             made = self._process(self._stages[index], piece, context)
             for output in made if isinstance(made, list | Iterator) else [made]:
                 if isinstance(output, FileGroupTask):
-                    SideFiles.discard(output.staged, self._stages[index].output_options())
+                    self._discard(index, output)
         except StageRaised as raised:
-            if raised.fault is not Fault.DOCUMENT:
+            if not job.blames_documents(raised.fault):
                 raise
             if len(rows) == 1:
                 bad[rows[0]] = record_of(raised.error, piece, rows[0])
@@ -187,6 +192,13 @@ class Isolation:
             return False
         self._passed = True
         return True
+
+    def _discard(self, index: int, output: FileGroupTask) -> None:
+        stage = self._stages[index]
+        try:
+            SideFiles.discard(output.staged, stage.output_options())
+        except OSError as error:
+            raise StageRaised(stage, machine_error(stage.output_directory() or "", error)) from error
 
     def _give_up_if_hopeless(self, index: int, job: Job, bad: Bad) -> None:
         """Stop taking a batch apart that has shown enough: the run stops, if no document has passed elsewhere."""

@@ -79,6 +79,7 @@ class Run:
         self.started = time.monotonic()
         self.stop = StopSignals()
         self.books = Books(plan, {})
+        self._continues = False
         self._kept_errors: list[ErrorCount] | None = None
         self._kept_evidence: str | None = None
         self.scratch: str | None = None  # a temporary directory, where the run has no other
@@ -150,7 +151,7 @@ class Run:
         self.directory.claim_staging(self._sinks())
         self.directory.make_staging()
         stages = [stage for group in self.plan.groups for stage in group.stages]
-        resuming = bool(self.books.records)
+        resuming = self._continues
         removed += [path for stage in stages for path in stage.prepare_output(resuming=resuming)]
         plural = "s" * (len(removed) != 1)
         told = [f"removed {len(removed)} file{plural} of an earlier run: {removed[:3]}"] if removed else []
@@ -200,6 +201,7 @@ class Run:
         if not self.options.fresh:  # another pipeline's directory is refused, even where nothing could be continued
             found = self.directory.resume(self.plan, rejects_path=self.options.rejects_path, mended=mended)
         committed = self.directory.finish_publication(found) if self.resumable else {}
+        self._continues = bool(found) and self.resumable  # even where everything of it has to be done again
         if mended:
             committed = self.directory.forget_quarantined(committed)
         self.books = Books(self.plan, committed)
@@ -297,9 +299,7 @@ class Run:
         return done + ". Run the same command again to continue."
 
     def _check_quarantine_limit(self, result: RunResult, *, stopped: bool = False, reason: str = "") -> None:
-        parts = sum(counts.lost_parts for counts in result.counts.values())
-        lost = sum(counts.lost_bytes for counts in result.counts.values())
-        failed = Failed(result.quarantined, result.read, parts, lost, self.plan.input_bytes)
+        failed = Failed.of(result.counts.values(), self.plan.input_bytes)
         # What was under way when a share was exceeded may have brought it down again; the run is incomplete anyway.
         if stopped or self.limit.is_exceeded(failed, at_end=True):
             account = "" if self.limit.is_exceeded(failed, at_end=True) else f": {reason}"

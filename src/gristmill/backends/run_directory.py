@@ -114,6 +114,7 @@ class RunDirectory:
         self.sinks = StoreSinks(session, options_of)
         self._lock: LockFile | None = None
         self._replaceable: set[str] = set()  # files of this run that are not as they were written
+        self._superseded: dict[int, set[str]] = {}  # by partition: what it gave before, if it is done anew
         self._ledger_fd = -1
 
     @property
@@ -260,17 +261,34 @@ class RunDirectory:
             if any(counts.quarantined or counts.lost_parts for _, counts in record.counts)
         }
         for record in failed.values():
-            self._replaceable.update(file.final for file in (*record.files, *record.side_files))
+            finals = {file.final for file in (*record.files, *record.side_files)}
+            self._replaceable |= finals
+            self._superseded[record.root] = finals
             own = [file.final for file in record.side_files if file.final.startswith(f"{self.quarantine_path}/")]
             for path in own:
                 remove(path, storage_options=self.options_of(path))
         if failed:
             self.remove_report()
             documents = sum(counts.quarantined for record in failed.values() for _, counts in record.counts)
-            parts = f"{len(failed)} source partition{'s' * (len(failed) != 1)}"
-            inside = f"{documents:,} quarantined document{'s' * (documents != 1)}"
-            self.messages.append(f"{self.shown}: {parts} with {inside} are done again")
+            one = len(failed) == 1
+            parts = (
+                f"1 source partition with {documents:,}"
+                if one
+                else f"{len(failed)} source partitions with {documents:,}"
+            )
+            inside = f"quarantined document{'s' * (documents != 1)}"
+            self.messages.append(f"{self.shown}: {parts} {inside} {'is' if one else 'are'} done again")
         return {root: record for root, record in records.items() if root not in failed}
+
+    def remove_superseded(self, records: Iterable[CommitRecord]) -> None:
+        """Remove what partitions gave before and do not give any more, as they are about to be committed anew.
+
+        Before the new line: a crash in between leaves a partition whose files are not all there, which is done again.
+        """
+        for record in records:
+            finals = {file.final for file in (*record.files, *record.side_files)}
+            for path in sorted(self._superseded.pop(record.root, set()) - finals):
+                remove(path, storage_options=self.options_of(path))
 
     def _published(self, records: dict[int, CommitRecord]) -> dict[int, CommitRecord]:
         """Do the renames that are still to be done; return the records whose files are all there."""

@@ -1,4 +1,4 @@
-"""`header.json`: what a run is. Whoever continues a run must be the same; who is not is told what differs.
+"""`header.json`: what a run is. Whoever continues a run must have the same; what differs is said.
 
 Sealed like a line of the ledger: a header that was damaged says nothing, and must not be taken for another run's.
 """
@@ -14,6 +14,7 @@ from gristmill.errors import ResumeRefused
 from gristmill.secrets import without_secrets
 
 FORMAT = 2  # of header and ledger: lines have checksums
+CODE = "<code>"  # stands for code in a configuration (pipeline/fingerprint.py)
 SHOWN = 5  # differences named in a message
 SHOWN_CHARS = 80  # of each value
 HOW_TO_GO_ON = "choose another directory, or start over with fresh=True (--fresh)."
@@ -97,7 +98,7 @@ def _without_code(stages: object) -> object:
 
 def _stripped(value: object) -> object:
     if isinstance(value, dict):
-        return {key: _stripped(item) for key, item in value.items() if key != "code"}
+        return {key: _stripped(item) for key, item in value.items() if key != CODE}
     return [_stripped(item) for item in value] if isinstance(value, list) else value
 
 
@@ -127,8 +128,8 @@ def _changed_values(name: str, old: object, new: object) -> Iterator[str]:
     if isinstance(old, dict) and isinstance(new, dict):
         for key in dict.fromkeys([*old, *new]):
             yield from _changed_values(f"{name}.{key}" if name else str(key), old.get(key), new.get(key))
-    elif old != new and name.rpartition(".")[2] == "code":
-        yield f"the {name} has changed"
+    elif old != new and name.rpartition(".")[2] == CODE:
+        yield f"the {name.replace(CODE, 'code')} has changed"
     elif old != new:
         yield f"{name} {_shortened(old)} then, {_shortened(new)} now"
 

@@ -13,8 +13,8 @@ from gristmill.backends.pool import Pool
 from gristmill.backends.profiles import ProfileStore, priors, remember
 from gristmill.backends.run import Ending, Run
 from gristmill.engine.events import NodeJoined
+from gristmill.engine.policies.quarantine_limit import Failed
 from gristmill.engine.scheduler import Scheduler, SchedulerConfig
-from gristmill.metrics.stage_counts import StageCounts
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,8 @@ def drive(run: Run, shell: Shell) -> Ending:
         priors=priors(run.plan, gpus, shell.profiles),
         limit=run.limit,
         input_bytes=run.plan.input_bytes,
-        passed_before=tuple(_has_passed(run.books.totals[name]) for name in run.plan.stage_names),
+        passed_before=tuple(run.books.totals[name].has_passed for name in run.plan.stage_names),
+        failed_before=Failed.of(run.books.totals.values(), 0),
     )
     driver = Driver(
         run.plan,
@@ -74,10 +75,6 @@ def drive(run: Run, shell: Shell) -> Ending:
         measured=measured,
         tell=driver.tell_end,
     )
-
-
-def _has_passed(counts: StageCounts) -> bool:
-    return bool(counts.documents_out or counts.written or counts.dropped)
 
 
 @contextlib.contextmanager

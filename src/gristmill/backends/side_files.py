@@ -114,7 +114,7 @@ def _what_can_be_written(document: "DocumentBatch") -> list[bytes]:
 
 
 def _unwritable() -> tuple[type[Exception], ...]:
-    """Arrow holds what Python does not: dates beyond the year 9999, text that is no UTF-8, two fields of one name."""
+    """Arrow holds what Python does not: dates beyond the year 9999, text that is not UTF-8, two fields of one name."""
     import pyarrow as pa
 
     return ArithmeticError, LookupError, RuntimeError, TypeError, ValueError, pa.ArrowException

@@ -439,7 +439,7 @@ class GroupRunner:
             try:
                 task = next(made, None)
             except StageRaised as raised:
-                if job.care is Care.NORMAL or raised.fault is not Fault.DOCUMENT:
+                if job.care is Care.NORMAL or not job.blames_documents(raised.fault):
                     raise
                 # What was streamed before is on its way already; the rest of this source is lost, and said so.
                 record = record_of(raised.error, item.task, None)

@@ -11,7 +11,7 @@ from gristmill.errors import ConfigError
 from gristmill.storage.file_system import is_url
 from gristmill.storage.remote_file_system import RemoteFileSystem
 
-ON_A_DISK_S = 15.0  # after which no news are bad news: a live run writes every second
+ON_A_DISK_S = 15.0  # after which no news is bad news: a live run writes every second
 ON_A_STORE_S = 45.0  # there every five
 LEFT_BY_A_RUN = ("status.json", "report.json", "ledger.jsonl")  # one of these says that a directory is a run's
 DEPTH = 4  # a workflow has a directory for each of its pipelines
@@ -56,7 +56,7 @@ class RunFiles:
         ]
 
     def silence_s(self) -> float:
-        """How long ago there were news."""
+        """How long ago there was news."""
         if self._store is None:
             return time.time() - (Path(self.place) / "status.json").stat().st_mtime
         written = self._store.modified(f"{self.place}/status.json")

@@ -71,7 +71,7 @@ class Substitution:
 
 
 def _size(value: object) -> int:
-    """About how many characters a value takes; one that is no text counts as a hundred."""
+    """About how many characters a value takes; one that is not text counts as a hundred."""
     if isinstance(value, str):
         return len(value)
     if isinstance(value, Mapping):

@@ -91,15 +91,15 @@ class Breaker:
 
     def look(self, group: GroupRecord, event: e.TaskFinished) -> None:
         """A task is done and in the books: has anything passed, has too much failed?"""
-        failed = False
+        stuck = False  # a stage of this task let nothing pass
         for stage, counts in enumerate(event.counts, group.plan.first_stage):
-            if not self._passed[stage] and (counts.documents_out or counts.written or counts.dropped):
+            if not self._passed[stage] and counts.has_passed:
                 self._passed[stage] = True
                 self._release()
-            failed = failed or bool(counts.quarantined or counts.lost_parts)
-        if failed:
-            self._has_failures = True
-        else:
+            if counts.has_failures:
+                self._has_failures = True
+                stuck = stuck or not counts.has_passed
+        if not stuck:
             group.deaths, group.has_finished_some = 0, True
         if self._has_failures and not self.scheduler.stop_reason:
             self._stop_if_too_much()
@@ -134,10 +134,7 @@ class Breaker:
                 self.scheduler.commit_now(root)
 
     def _suspects(self, root: RootRecord) -> bool:
-        return any(
-            (counts.quarantined or counts.lost_parts) and not self._passed[stage]
-            for stage, counts in enumerate(root.counts)
-        )
+        return any(counts.has_failures and not self._passed[stage] for stage, counts in enumerate(root.counts))
 
     # Stopping
 
@@ -150,14 +147,7 @@ class Breaker:
                 if not self._passed[stage] and failed.quarantined + failed.lost_parts >= FAILED_DOCUMENTS:
                     self._stop(name, failed)
                     return
-        totals = s.totals
-        failed_now = Failed(
-            sum(counts.quarantined for counts in totals),
-            sum(counts.read for counts in totals),
-            sum(counts.lost_parts for counts in totals),
-            sum(counts.lost_bytes for counts in totals),
-            s.config.input_bytes,
-        )
+        failed_now = Failed.of(s.totals, s.config.input_bytes).with_earlier(s.config.failed_before)
         if s.config.limit.is_exceeded(failed_now):
             s.stop_soon("quarantine_limit", f"more than {s.config.limit} failed")
 

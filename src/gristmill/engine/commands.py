@@ -33,6 +33,9 @@ class Assignment(NamedTuple):
     condemned: tuple[Crumb, ...]
     cause: str  # why it is handled with care, for the quarantine record
     skip: int
+    out_of_patience: bool = (
+        False  # an error declared transient has lasted too long: now it is a document's like any other
+    )
 
 
 class StartWorker(msgspec.Struct, frozen=True, array_like=True, tag=True):

@@ -203,5 +203,13 @@ class Dispatcher:
 def _assignment(task: TaskRecord, first_attempt: int) -> c.Assignment:
     trial, attempt = task.trial, first_attempt + task.trial.attempts
     return c.Assignment(
-        task.id, task.item_id, task.payload, trial.care, attempt, trial.condemned, trial.cause, task.received
+        task.id,
+        task.item_id,
+        task.payload,
+        trial.care,
+        attempt,
+        trial.condemned,
+        trial.cause,
+        task.received,
+        trial.is_out_of_patience,
     )

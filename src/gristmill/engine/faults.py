@@ -69,13 +69,14 @@ _DEPTH = 8  # causes followed: an error may have been wrapped by whoever knew th
 
 def fault_of(error: BaseException, *, writes: bool, transient: tuple[type[BaseException], ...] = ()) -> Fault:
     """Return whose fault an exception is. `writes`: it comes from a stage that writes the run's output."""
-    if isinstance(error, transient):
-        return Fault.TRANSIENT
     for each in _causes(error):
         if isinstance(each, InputChanged):
             return Fault.INPUT
-        if isinstance(each, MachineError):
+        if isinstance(each, MachineError):  # of the run's own files: a stage cannot declare those transient
             return _of_machine(each)
+    if isinstance(error, tuple(transient)):
+        return Fault.TRANSIENT
+    for each in _causes(error):
         if isinstance(each, OSError) and (each.errno in _MACHINES or writes):
             return _of_machine(each)
     return Fault.DOCUMENT

@@ -26,7 +26,7 @@ from gristmill.engine.fleet import Fleet
 from gristmill.engine.plan import Group
 from gristmill.engine.policies import retry
 from gristmill.engine.policies.backpressure import MemoryBook
-from gristmill.engine.policies.quarantine_limit import NO_LIMIT, QuarantineLimit
+from gristmill.engine.policies.quarantine_limit import NO_LIMIT, NOTHING_FAILED, Failed, QuarantineLimit
 from gristmill.engine.policies.rates import Prior
 from gristmill.engine.restarts import Restarts
 from gristmill.engine.state import GroupRecord, RootRecord
@@ -52,6 +52,7 @@ class SchedulerConfig:
     limit: QuarantineLimit = NO_LIMIT
     input_bytes: int = 0  # of all partitions, those of earlier sessions included
     passed_before: tuple[bool, ...] = ()  # by stage: whether documents have passed it in an earlier session
+    failed_before: Failed = NOTHING_FAILED  # in earlier sessions
     rescale_interval_s: float = 1.0
     worker_max_lifetime_s: float | None = None
     worker_restart_interval_s: float = 0.0

@@ -43,6 +43,15 @@ class StageCounts(msgspec.Struct, array_like=True):
         )
 
     @property
+    def has_passed(self) -> bool:
+        """Whether any document came through the stage; one that it dropped has."""
+        return bool(self.documents_out or self.written or self.dropped)
+
+    @property
+    def has_failures(self) -> bool:
+        return bool(self.quarantined or self.lost_parts)
+
+    @property
     def dropped_total(self) -> int:
         return sum(self.dropped.values())
 

@@ -21,7 +21,9 @@ from gristmill.backends.quarantine_errors import read_errors
 from gristmill.backends.run_directory import RunDirectory
 from gristmill.backends.run_result import RunResult
 from gristmill.backends.store_options import store_options
+from gristmill.backends.summary import too_many_quarantined
 from gristmill.engine.plan import Plan
+from gristmill.engine.policies.quarantine_limit import Failed
 from gristmill.errors import ConfigError, EngineBug, TooManyQuarantined
 from gristmill.metrics.snapshot import RunSnapshot, StageSnapshot
 from gristmill.metrics.stage_counts import StageCounts
@@ -95,12 +97,18 @@ class ChainedRun:
         """Whether all is done again: what is behind an exchange depends on every document before it."""
         if not self.options.retry_quarantined:
             return False
-        for number in range(1, len(plans) + 1):
-            quarantine = self.path / f"segment-{number}" / "quarantine"
-            if any(quarantine.glob("*.jsonl")):
-                self.directory.messages.append(f"{self.path}: everything is done again, with what was in quarantine")
-                return True
-        return False
+        failed = False
+        for number, plan in enumerate(plans, 1):
+            segment = self._segment(number)
+            segment.acquire()
+            try:
+                segment.resume(plan, rejects_path=self.options.rejects_path, mended=True)  # or refuse another parameter
+                failed = failed or any(segment.quarantine.glob("*.jsonl"))
+            finally:
+                segment.close()
+        if failed:
+            self.directory.messages.append(f"{self.path}: everything is done again, with what was in quarantine")
+        return failed
 
     def _remove_exchanges(self, num_segments: int) -> None:
         for number in range(1, num_segments):
@@ -109,7 +117,8 @@ class ChainedRun:
     def _run_segment(self, number: int, plan: Plan, plans: list[Plan], before: list[RunResult]) -> RunResult:
         limit = self.options.limit
         if isinstance(limit.most, int):
-            limit = replace(limit, most=max(0, limit.most - sum(result.quarantined for result in before)))
+            failed = sum(result.quarantined + result.lost_parts for result in before)
+            limit = replace(limit, most=max(0, limit.most - failed))
         observer = _JoinedProgress(self.directory, plans, before, self.options.observer, self.started)
         options = replace(
             self.options,
@@ -128,7 +137,13 @@ class ChainedRun:
             raise
 
     def _segment(self, number: int) -> RunDirectory:
-        return RunDirectory(self.path / f"segment-{number}", session="", root=self.path, shared=self.options.shared)
+        return RunDirectory(
+            self.path / f"segment-{number}",
+            session="",
+            root=self.path,
+            shared=self.options.shared,
+            options_of=self.directory.options_of,
+        )
 
     def _start_over(self, num_segments: int) -> None:
         """Forget an earlier run here, and remove what it has published."""
@@ -163,6 +178,12 @@ class ChainedRun:
         self._remove_exchanges(len(plans))  # again, if the machine stopped just after that
         result.already_finished = True
         result.messages = [f"{self.path}: this run is finished already; nothing was changed"]
+        failed = Failed.of(result.counts.values(), plans[0].input_bytes)
+        if self.options.limit.is_exceeded(failed, at_end=True):
+            words = too_many_quarantined(result, self.options.limit)
+            error = TooManyQuarantined(f"{plans[0].name}: {words}")
+            error.result = result
+            raise error
         return result
 
     def _joined(self, results: list[RunResult]) -> RunResult:
@@ -192,7 +213,7 @@ class ChainedRun:
             wall_s=time.monotonic() - self.started,
             resumed=any(result.resumed for result in results),
             already_finished=all(result.already_finished for result in results),
-            messages=[message for result in results for message in result.messages],
+            messages=[*self.directory.messages, *(message for result in results for message in result.messages)],
             errors=[error for result in results for error in result.errors],
             peak_memory_bytes=max(result.peak_memory_bytes for result in results),
         )

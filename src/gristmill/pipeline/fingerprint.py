@@ -32,6 +32,7 @@ NOT_CONTENT = {"name", "resources", "batch_size", "runtime_env"}
 # Class attributes that say nothing about what is done.
 NOT_SETTINGS = NOT_CONTENT | {"__doc__", "__module__", "__qualname__", "__firstlineno__"}
 DEPTH = 12
+CODE = "<code>"  # a key that no parameter can have
 
 
 def fingerprint(parts: list[str]) -> str:
@@ -64,7 +65,7 @@ def stage_config(stage: AnyStage) -> str:
     config = {k: v for k, v in stage.get_config().items() if k not in NOT_CONTENT}
     described = _fields(config, -1)
     kind = type(stage)
-    return json.dumps({"class": f"{kind.__module__}.{kind.__qualname__}", "code": _class_code(kind), **described})
+    return json.dumps({"class": f"{kind.__module__}.{kind.__qualname__}", CODE: _class_code(kind), **described})
 
 
 def canonical(value: object, depth: int = 0) -> Json:  # noqa: C901, PLR0911  # one branch for each kind of value
@@ -105,7 +106,7 @@ def _object(value: object, depth: int) -> Json:
         fields = {f.name: getattr(value, f.name, None) for f in dataclasses.fields(value)}
     else:
         fields = {k: v for k, v in getattr(value, "__dict__", {}).items() if k != "_context"}
-    described: dict[str, Json] = {"class": kind, "code": _class_code(type(value))}
+    described: dict[str, Json] = {"class": kind, CODE: _class_code(type(value))}
     return described | _fields(fields, depth)
 
 
@@ -123,7 +124,7 @@ def _function(function: types.FunctionType | types.MethodType, depth: int) -> Js
     defaults = dict(zip(code.co_varnames[code.co_argcount - len(given) : code.co_argcount], given, strict=True))
     return {
         "function": f"{plain.__module__}.{plain.__qualname__}",
-        "code": _code(code),
+        CODE: _code(code),
         "defaults": _fields(defaults | (plain.__kwdefaults__ or {}), depth),
         "closure": cells,
         "self": canonical(bound, depth + 1),

@@ -18,7 +18,7 @@ _ADVICE = {
     errno.EDQUOT: "Make room or have the quota raised",
     errno.EFBIG: "Raise the limit on the size of a file (ulimit -f)",
     errno.EROFS: "Mount the file system for writing (a disk with errors is made read-only: see dmesg)",
-    errno.EIO: "Look after the disk (dmesg says what it reported)",
+    errno.EIO: "Check the disk (dmesg says what it reported)",
     errno.EMFILE: "Raise the limit on open files (ulimit -n)",
     errno.ENFILE: "Let fewer programs run: the whole machine has no file handles left",
     errno.ESTALE: "Mount the network file system again",

@@ -8,7 +8,7 @@ from gristmill.engine import invariants
 from gristmill.engine.breaker import DEATHS, DEATHS_IN_A_ROW
 from gristmill.engine.commands import Care
 from gristmill.engine.faults import FAILED_DOCUMENTS, Fault
-from gristmill.engine.policies.quarantine_limit import QuarantineLimit
+from gristmill.engine.policies.quarantine_limit import Failed, QuarantineLimit
 from gristmill.engine.policies.retry import MAX_MACHINE
 from gristmill.engine.scheduler import Scheduler, SchedulerConfig
 from gristmill.metrics.stage_counts import StageCounts
@@ -97,6 +97,17 @@ def test_a_stage_is_broken_after_a_hundred_documents():
 
     (ended,) = of(c.Finish, finish(s, BAD))
     assert ended.outcome == "broken"
+
+
+def test_what_failed_in_an_earlier_session_counts():
+    s = begun(limit=QuarantineLimit(0.1), failed_before=Failed(100, 5000), passed_before=(True,))
+    assert (
+        of(c.PullSource, finish(s, StageCounts(documents_in=1000, read=1000, quarantined=400, documents_out=600))) == []
+    )
+
+    assert s.stop_reason is None
+    finish(s, StageCounts(documents_in=1000, read=1000, quarantined=400, documents_out=600))
+    assert s.stop_reason is not None
 
 
 def test_dropping_is_passing():

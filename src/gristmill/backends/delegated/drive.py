@@ -147,7 +147,7 @@ class _Loop:
 
     def _passed(self) -> list[bool]:
         totals = self.view.counts()
-        return [bool(counts.documents_out or counts.written or counts.dropped) for counts in totals]
+        return [counts.has_passed for counts in totals]
 
     def _broken(self, *, at_least: int) -> str:
         """Say which stage lets nothing pass, if so many documents have failed in one."""
@@ -172,15 +172,7 @@ class _Loop:
             self._registrar.stop()
 
     def _too_many_quarantined(self) -> bool:
-        counts = self.view.counts()
-        failed = Failed(
-            sum(c.quarantined for c in counts),
-            sum(c.read for c in counts),
-            sum(c.lost_parts for c in counts),
-            sum(c.lost_bytes for c in counts),
-            self._run.plan.input_bytes,
-        )
-        return self._run.limit.is_exceeded(failed)
+        return self._run.limit.is_exceeded(Failed.of(self.view.counts(), self._run.plan.input_bytes))
 
     def tell_end(self, state: str) -> None:
         """Give whoever watches the last word."""

@@ -43,6 +43,7 @@ class Ticket(NamedTuple):
     condemned: tuple[Crumb, ...] = ()
     cause: str = ""
     pause_s: float = 0.0
+    out_of_patience: bool = False  # an error declared transient has lasted too long
     given_up: bool = False  # not to be tried again: its input has changed, or the run stops
 
 

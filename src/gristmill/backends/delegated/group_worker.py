@@ -160,9 +160,7 @@ class GroupWorker:
             tuple(result.side_files),
             tuple(result.lines_read),
             passed=tuple(
-                name
-                for name, counts in zip(self._group.names, result.counts, strict=True)
-                if counts.documents_out or counts.written or counts.dropped
+                name for name, counts in zip(self._group.names, result.counts, strict=True) if counts.has_passed
             ),
             final=tuple(final),
         )
@@ -176,4 +174,12 @@ class GroupWorker:
 
 def _job(envelope: Envelope, ticket: Ticket) -> Job:
     # keeps_inputs is False: every attempt unpacks its own task.
-    return Job(envelope.item_id, unpack(envelope), ticket.care, ticket.attempt, tuple(ticket.condemned), ticket.cause)
+    return Job(
+        envelope.item_id,
+        unpack(envelope),
+        ticket.care,
+        ticket.attempt,
+        tuple(ticket.condemned),
+        ticket.cause,
+        ticket.out_of_patience,
+    )

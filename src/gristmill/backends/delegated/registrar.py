@@ -176,4 +176,5 @@ class Registrar:
 
 
 def _ticket(trial: Trial) -> Ticket:
-    return Ticket(trial.care, trial.attempts, trial.condemned, trial.cause, trial.pause_s)
+    patience = trial.is_out_of_patience
+    return Ticket(trial.care, trial.attempts, trial.condemned, trial.cause, trial.pause_s, patience)

@@ -105,7 +105,7 @@ class InlinePool:
 
         tasks = [self._tasks[a.payload] for a in assignments]  # type: ignore[index]  # from `pack`
         jobs = [
-            Job(a.item_id, task, a.care, a.attempt, a.condemned, a.cause)
+            Job(a.item_id, task, a.care, a.attempt, a.condemned, a.cause, a.out_of_patience)
             for a, task in zip(assignments, tasks, strict=True)
         ]
         outcomes = self._runners[number].run(jobs, emit)

@@ -21,6 +21,11 @@ WORKER_MODULE = "gristmill.backends.processes.worker_process"
 END_S = 1.0
 
 
+def signal_name(number: int) -> str:
+    """What a signal is called. Those of real time have numbers only."""
+    return next((known.name for known in signal.Signals if known == number), f"signal {number}")
+
+
 @dataclass
 class Server:
     """The process that forks workers, and the driver's end of the socket to it."""
@@ -45,7 +50,7 @@ class Server:
             os.kill(self.process.pid, signal.SIGKILL)  # `Popen.kill` would wait for it if it has ended
             self._leave_nobody()
         code = self.process.wait()
-        return f"killed by {signal.Signals(-code).name}" if code < 0 else f"it ended with exit code {code}"
+        return f"killed by {signal_name(-code)}" if code < 0 else f"it ended with exit code {code}"
 
     def start_again(self) -> None:
         """Have a new process in place of one that has ended."""

@@ -20,7 +20,7 @@ from gristmill.backends.processes.channel import MAX_FDS, BufferedChannel, Chann
 from gristmill.backends.processes.crumbs import CRUMB, NO_CRUMB, place_of, read_crumb
 from gristmill.backends.processes.fork_server import ServerPlan
 from gristmill.backends.processes.hearing import Hearing
-from gristmill.backends.processes.launch import Server
+from gristmill.backends.processes.launch import Server, signal_name
 from gristmill.backends.processes.memory import oom_kills, resident_bytes
 from gristmill.backends.processes.parcel_shelf import ParcelShelf
 from gristmill.backends.processes.posting import Posting
@@ -246,7 +246,7 @@ class ProcessPool(Posting):
         if worker.kill_reason is not None:
             return worker.kill_reason
         if os.WIFSIGNALED(status):
-            name = signal.Signals(os.WTERMSIG(status)).name
+            name = signal_name(os.WTERMSIG(status))
             killed = oom_kills()
             if name == "SIGKILL" and killed > self._oom_kills:
                 self._oom_kills = killed

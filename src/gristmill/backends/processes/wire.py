@@ -68,9 +68,9 @@ def to_wire(assignment: Assignment, parcel: Parcel) -> tuple[object, ...]:
 
     Nothing is said of how it is to be done if it is done for the first time, as nearly all are.
     """
-    task, item_id, _, care, attempt, condemned, cause, skip = assignment
+    task, item_id, _, care, attempt, condemned, cause, skip, out_of_patience = assignment
     first = care is Care.NORMAL and not attempt and not skip
-    return (task, item_id, parcel[:3], () if first else (care.value, attempt, condemned, cause, skip))
+    return (task, item_id, parcel[:3], () if first else (care.value, attempt, condemned, cause, out_of_patience, skip))
 
 
 def counts_to_wire(counts: StageCounts) -> WireCounts:

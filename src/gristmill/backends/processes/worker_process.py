@@ -215,9 +215,9 @@ class WorkerProcess:
         _, item_id, _, how = wire
         if not how:
             return Job(item_id, unpack(parcel, self.blocks))
-        care, attempt, condemned, cause, _ = how
+        care, attempt, condemned, cause, out_of_patience, _ = how
         crumbs = tuple(Crumb(*crumb) for crumb in condemned)
-        return Job(item_id, unpack(parcel, self.blocks), Care(care), attempt, crumbs, cause)
+        return Job(item_id, unpack(parcel, self.blocks), Care(care), attempt, crumbs, cause, out_of_patience)
 
     def _outcome(self, wire: Message, outcome: JobResult | JobFailure, first_index: int) -> tuple[object, ...]:
         task = wire[0]

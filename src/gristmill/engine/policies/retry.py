@@ -44,6 +44,11 @@ class Trial:
     cause: str = ""
     pause_s: float = field(default=0.0, compare=False)
 
+    @property
+    def is_out_of_patience(self) -> bool:
+        """Whether an error that should have passed has not."""
+        return self.transients >= MAX_TRANSIENT
+
 
 FRESH = Trial()
 
@@ -82,6 +87,8 @@ def after_death(trial: Trial, cause: str, crumb: Crumb | None) -> Trial:
     if crumb is None or crumb.end_row - crumb.first_row != 1:
         idle = trial.idle_deaths + 1
         return replace(trial, idle_deaths=idle, care=Care.CONDEMN if idle >= MAX_IDLE_DEATHS else Care.STEP)
+    if crumb in trial.condemned:  # it cannot be left out: a file, or a batch whose rows belong together
+        return replace(trial, care=Care.CONDEMN)
     hits = dict(trial.hits)
     hits[crumb] = hits.get(crumb, 0) + 1
     if hits[crumb] < FATAL_HITS:

@@ -21,6 +21,7 @@ from gristmill.engine.policies.quarantine_limit import DEFAULT_LIMIT, NO_LIMIT, 
         (DEFAULT_LIMIT, Failed(100, 1000), False, False),
         (DEFAULT_LIMIT, Failed(0, 1000, parts=1, part_bytes=11, input_bytes=100), True, True),
         (DEFAULT_LIMIT, Failed(0, 1000, parts=1, part_bytes=10, input_bytes=100), False, False),
+        (DEFAULT_LIMIT, Failed(0, 5, parts=1, part_bytes=11, input_bytes=100), True, True),
     ],
 )
 def test_a_limit_is_exceeded_by_documents_or_by_parts_of_files(limit, failed, while_running, at_end):
