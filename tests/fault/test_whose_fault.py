@@ -291,7 +291,7 @@ def test_a_batch_that_cannot_be_divided_and_kills_its_worker_is_put_aside(tmp_pa
 def test_files_that_cannot_be_read_count_by_their_bytes_however_few_there_are(source, tmp_path):
     (source / "damaged.jsonl.gz").write_bytes(b"\x1f\x8b" + bytes(range(256)) * 200)
     stages = [JsonlReader(str(source)), JsonlWriter(str(tmp_path / "out"))]
-    with pytest.raises(TooManyQuarantined, match="1 part of files .* that could not be read"):
+    with pytest.raises(TooManyQuarantined, match=r"1 part of files .* that could not be read"):
         Pipeline("damaged", stages=stages).run(LocalExecutor(num_workers=0))
 
     assert len(lines(tmp_path / "out")) == 180

@@ -126,8 +126,8 @@ def test_a_changed_parameter_is_refused_all_the_same(source, tmp_path, between):
     run(source, tmp_path / "out", NeedsAFile(str(tmp_path / "dictionary")), between=between)
     before = files(tmp_path / "out")
 
+    other = NeedsAFile(str(tmp_path / "other"))
     with pytest.raises(ResumeRefused, match="needs_a_file: path"):
-        other = NeedsAFile(str(tmp_path / "other"))
         run(source, tmp_path / "out", other, between=between, retry_quarantined=True)
     assert files(tmp_path / "out") == before
 
