@@ -139,14 +139,18 @@ class Breaker:
     # Stopping
 
     def _stop_if_too_much(self) -> None:
-        s = self.scheduler
+        s, unproven = self.scheduler, False
         for group in s.groups:
             for offset, name in enumerate(group.plan.names):
                 stage = group.plan.first_stage + offset
                 failed = s.totals[stage]
-                if not self._passed[stage] and failed.quarantined + failed.lost_parts >= FAILED_DOCUMENTS:
-                    self._stop(name, failed)
-                    return
+                if failed.has_failures and not self._passed[stage]:
+                    unproven = True
+                    if failed.quarantined + failed.lost_parts >= FAILED_DOCUMENTS:
+                        self._stop(name, failed)
+                        return
+        if unproven and s.config.limit.is_default:
+            return  # a broken stage is better named than counted
         failed_now = Failed.of(s.totals, s.config.input_bytes).with_earlier(s.config.failed_before)
         if s.config.limit.is_exceeded(failed_now):
             s.stop_soon("quarantine_limit", f"more than {s.config.limit} failed")

@@ -172,6 +172,8 @@ class _Loop:
             self._registrar.stop()
 
     def _too_many_quarantined(self) -> bool:
+        if self._run.limit.is_default and self._broken(at_least=1):
+            return False  # a broken stage is better named than counted
         return self._run.limit.is_exceeded(Failed.of(self.view.counts(), self._run.plan.input_bytes))
 
     def tell_end(self, state: str) -> None:
