@@ -42,6 +42,7 @@ STATUS_S = 5.0  # a request each time, and somebody pays for it
 ENDED = ("finished", "stopped", "failed")
 READERS = 16
 SCRATCH = "gristmill-store-"
+SCRATCH_TRIES = 10
 
 
 class StoreDirectory(RunDirectory):
@@ -180,5 +181,11 @@ def _scratch_directory() -> tuple[Path, LockFile]:
             lock = LockFile(left / "lock")
             shutil.rmtree(left, ignore_errors=True)
             lock.release()
-    made = Path(tempfile.mkdtemp(prefix=SCRATCH))
+    for _ in range(SCRATCH_TRIES - 1):
+        with contextlib.suppress(Held, FileNotFoundError):  # another run has taken it for one that was left
+            return _locked(Path(tempfile.mkdtemp(prefix=SCRATCH)))
+    return _locked(Path(tempfile.mkdtemp(prefix=SCRATCH)))
+
+
+def _locked(made: Path) -> tuple[Path, LockFile]:
     return made, LockFile(made / "lock")

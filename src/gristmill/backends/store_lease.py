@@ -5,7 +5,7 @@
 
 Of two that claim at once the store lets one through. A claim whose second object is gone, or was not written again for
 `EXPIRY_S`, is dead, and the next number is free. Ages are differences of times the store itself has noted: the clocks
-of machines do not matter. A process of this start of this machine is looked up instead, so that a killed run can be
+of machines do not matter. A process of this start of this machine is looked up first, so that a killed run can be
 continued at once. A driver that was held up for longer than that finds a later claim and stops; what it may commit in
 between is decided by the ledger (store_directory.py).
 """
@@ -129,9 +129,9 @@ class Lease:
         before = self._fs.read(beats)
         if before is None:
             return False
-        gone = claim.is_gone()
-        if gone is not None:
-            return not gone
+        if claim.is_gone():
+            return False
+        # A process that lives proves nothing: its run may have ended while the store was away, the claim left behind.
         return self._is_renewed(beats, before)
 
     def _is_renewed(self, beats: str, before: bytes) -> bool:
@@ -209,7 +209,7 @@ def last_holder(fs: RemoteFileSystem, directory: str) -> tuple[Claim, bool] | No
 def lost(directory: str, by: str) -> MachineError:
     """What a driver is told that another one has taken over from."""
     return MachineError(
-        f"{directory}: this run was not heard of for {EXPIRY_S:.0f} s, so {by} has taken over. Nothing is lost: "
+        f"{directory}: this run has not been heard from for {EXPIRY_S:.0f} s, so {by} has taken over. Nothing is lost: "
         "what this one had committed, the other one goes on from"
     )
 

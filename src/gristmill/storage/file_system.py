@@ -26,11 +26,15 @@ _Identity = tuple[int, int] | None  # device and inode, where there are such thi
 _Below = tuple[str, tuple[_Identity, ...]]  # a directory, and those it lies in
 
 
+UNKNOWN_SIZE = -1  # a web server may send a file without saying how long it is
+
+
 @dataclass(frozen=True)
 class FileStatus:
     """A file as its directory lists it. `version` changes when the content does.
 
     `kind` is "file", or what it is instead that cannot be read as one: "named pipe", "link to nothing" and so on.
+    `size` may be `UNKNOWN_SIZE` until the file itself is asked for.
     """
 
     path: str

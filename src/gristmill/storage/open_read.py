@@ -13,7 +13,15 @@ from typing import BinaryIO
 import pyarrow as pa
 
 from gristmill.errors import DamagedFile, InputChanged, ReadError
-from gristmill.storage.file_system import FileStatus, StorageOptions, file_system, is_url, plain, status_of
+from gristmill.storage.file_system import (
+    UNKNOWN_SIZE,
+    FileStatus,
+    StorageOptions,
+    file_system,
+    is_url,
+    plain,
+    status_of,
+)
 from gristmill.storage.salvage import salvage
 
 _PIECE_BYTES = 1 << 20
@@ -240,6 +248,8 @@ def file_size(path: str, *, storage_options: StorageOptions | None = None) -> in
         raise unreadable(path, error) from error
     if status is None:
         raise ReadError(f"{path}: expected a readable file; got none")
+    if status.size == UNKNOWN_SIZE:
+        raise ReadError(f"{path}: expected a file whose size its server tells; got none. Download it first")
     return status.size
 
 

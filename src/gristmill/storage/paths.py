@@ -11,7 +11,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from gristmill.errors import ConfigError, NoInputError, nearest
-from gristmill.storage.file_system import FileStatus, FileSystem, StorageOptions, file_system, is_hidden, is_url, plain
+from gristmill.secrets import without_secrets
+from gristmill.storage.file_system import (
+    UNKNOWN_SIZE,
+    FileStatus,
+    FileSystem,
+    StorageOptions,
+    file_system,
+    is_hidden,
+    is_url,
+    plain,
+)
 
 COMPRESSED = (".gz", ".zst", ".bz2")
 _MAGIC = re.compile(r"[*?\[]")
@@ -37,13 +47,22 @@ def list_files(
             raise ConfigError(f"{who}: expected files at {path!r}; got {error}") from error
         if not matched:
             raise NoInputError(_nothing_found(fs, path, wanted, others, who))
-        found.update((status.path, status) for status in matched)
+        found.update((status.path, status if status.size >= 0 else _with_size(fs, status)) for status in matched)
     if not found:
         raise NoInputError(f"{who}: expected at least one path; got {paths!r}")
     files = [found[path] for path in sorted(found)]
     for status in files:
         _check_readable(status, who)
     return _each_once(files)
+
+
+def _with_size(fs: FileSystem, status: FileStatus) -> FileStatus:
+    """Ask for a file itself: a web server's list of links tells no sizes. Taken for 0, it would be read as empty."""
+    told = fs.status(status.path)
+    if told is None or told.size == UNKNOWN_SIZE:
+        shown = without_secrets(status.path)
+        raise ConfigError(f"{shown}: expected a file whose size its server tells; got none. Download it first")
+    return told
 
 
 def _check_readable(status: FileStatus, who: str) -> None:

@@ -13,7 +13,7 @@ from typing import BinaryIO, cast
 
 from gristmill.errors import ConfigError, MissingDependency
 from gristmill.secrets import remember, without_secrets
-from gristmill.storage.file_system import FileStatus, StorageOptions, is_hidden
+from gristmill.storage.file_system import UNKNOWN_SIZE, FileStatus, StorageOptions, is_hidden
 from gristmill.storage.store_errors import code_of, store_errors
 
 S3 = ("s3", "s3a")
@@ -22,7 +22,9 @@ S3 = ("s3", "s3a")
 CREATES = (*S3, "gs", "gcs", "az", "abfs", "abfss", "memory")
 # Names fsspec has for what is not a place but instructions: templates that are rendered, caches that are unpacked (some
 # versions unpickle them), other machines that are told what to load. A path is data, and may come from a stranger.
-REFUSED = ("reference", "filecache", "blockcache", "simplecache", "cached", "generic", "dask", "async_wrapper")
+REFUSED = (
+    "reference", "filecache", "blockcache", "simplecache", "cached", "generic", "dask", "async_wrapper", "asyncwrapper",
+)  # fmt: skip
 _EXTRAS = {"s3": "s3", "s3a": "s3"}
 # botocore tries three times, and s3fs five times that where it is told to slow down. Its own default for a machine that
 # does not answer is ten seconds of trying, which is long for somebody who has misspelt an address.
@@ -36,7 +38,7 @@ class RemoteFileSystem:
     def __init__(self, url: str, options: StorageOptions) -> None:
         remember(options)
         self._scheme = url.partition("://")[0].lower()
-        if self._scheme in REFUSED:
+        if _instructs(url) or _options_instruct(options):
             raise ConfigError(
                 f"{without_secrets(url)}: expected the URL of a store; got one that tells fsspec what to do"
             )
@@ -55,8 +57,16 @@ class RemoteFileSystem:
             raise MissingDependency(
                 f"{without_secrets(url)}: expected a package for {self._scheme}://; install it: {how}"
             ) from None
-        except ValueError as error:  # fsspec knows no such scheme
-            raise ConfigError(f"{without_secrets(url)}: expected a path or a URL that fsspec knows; {error}") from None
+        except (
+            FileNotFoundError,
+            IsADirectoryError,
+            NotADirectoryError,
+        ) as error:  # the archive in zip://a.jsonl::file:///there.zip
+            raise ConfigError(f"{without_secrets(url)}: expected a file that is there; {error}") from None
+        except (ValueError, TypeError, AttributeError) as error:  # an unknown scheme, or an option is missing
+            raise ConfigError(
+                f"{without_secrets(url)}: expected a path or a URL that fsspec knows, with all it needs; {error}"
+            ) from None
 
     @property
     def _has_objects(self) -> bool:
@@ -74,7 +84,7 @@ class RemoteFileSystem:
         # A time may come as a date from one call and as a number from another.
         version = str(version.timestamp() if isinstance(version, datetime.datetime) else version)
         size = info.get("size")
-        return FileStatus(self._url(str(info["name"])), size if isinstance(size, int) else 0, version)
+        return FileStatus(self._url(str(info["name"])), size if isinstance(size, int) else UNKNOWN_SIZE, version)
 
     def status(self, path: str, *, fresh: bool = False) -> FileStatus | None:
         """A file, or None. With `fresh` the store is asked, whatever an earlier listing said."""
@@ -196,7 +206,7 @@ class RemoteFileSystem:
                 sync(self._fs.loop, self._fs._bulk_delete, todo[start : start + _DELETED_AT_ONCE])
 
     def abort_uploads(self, directory: str) -> None:
-        """Give up uploads in parts that were never finished below a directory: nobody sees them, somebody pays them."""
+        """Give up uploads never finished below a directory: nobody sees their parts, and somebody pays for them."""
         if self._scheme not in S3:
             return
         bucket, _, prefix = str(self._fs._strip_protocol(directory)).partition("/")
@@ -211,6 +221,24 @@ class RemoteFileSystem:
         if not self._has_objects:
             with store_errors(path):
                 self._fs.makedirs(path, exist_ok=True)
+
+
+def _instructs(url: str) -> bool:
+    """Whether any of the schemes of a URL, which may be a chain such as zip://a::s3://b, is one of `REFUSED`."""
+    return any(link.partition("://")[0].lower() in REFUSED for link in url.split("::"))
+
+
+def _options_instruct(options: Mapping[str, object]) -> bool:
+    """Whether options bring in what a URL may not: by a scheme, or by a URL of their own."""
+    for name, value in options.items():
+        names_one = isinstance(value, str) and (name.endswith("protocol") or "://" in value or "::" in value)
+        if (
+            str(name).lower() in REFUSED
+            or (names_one and _instructs(str(value)))
+            or (isinstance(value, Mapping) and _options_instruct(value))
+        ):
+            return True
+    return False
 
 
 def _is_directory(name: str, info: Mapping[str, object], root: str) -> bool:

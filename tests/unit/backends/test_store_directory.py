@@ -6,6 +6,7 @@ Real servers are under tests/stores.
 import dataclasses
 import errno
 import json
+import tempfile
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ import pytest
 
 from gristmill.backends import publication, store_lease
 from gristmill.backends.local import LocalExecutor
+from gristmill.backends.lock_file import LockFile
 from gristmill.backends.publication import publish_all, publish_late
 from gristmill.backends.store_directory import StoreDirectory
 from gristmill.backends.store_lease import Lease, NoConditionalWrites, last_holder
@@ -90,7 +92,9 @@ def test_another_plan_is_refused_with_the_url(opened):
         opened("two", plan(6))
 
 
-def test_a_second_driver_is_told_who_runs_here(opened):
+@pytest.mark.slow
+def test_a_second_driver_is_told_who_runs_here(opened, monkeypatch):
+    monkeypatch.setattr(store_lease, "RENEW_S", 0.1)
     opened()
     with pytest.raises(ConfigError, match=r"expected no other run here; process \d+ of .* is running in it"):
         opened("two", close=False)
@@ -121,6 +125,44 @@ def test_a_driver_that_is_silent_for_too_long_is_overtaken_and_commits_nothing_m
         old.append([record(1)])
     new.append([record(2)])
     assert list(opened("three")[1]) == [0, 2]
+
+
+@pytest.mark.slow
+def test_a_run_whose_lease_could_not_be_removed_locks_nobody_out(store, monkeypatch):
+    """Its process lives on, a notebook say, and starts the next run itself."""
+    monkeypatch.setattr(store_lease, "EXPIRY_S", 0.3)
+    monkeypatch.setattr(store_lease, "POLL_S", 0.05)
+    first = Lease(store, URL, "one")
+    first.take()
+    beats = store.read(f"{URL}/lease/one.json")
+    first.release()
+    store.write(f"{URL}/lease/one.json", beats)  # the store was away when it was to be removed
+
+    second = Lease(store, URL, "two")
+    second.take()
+    assert last_holder(store, URL)[0].session == "two"
+    second.release()
+
+
+def test_a_scratch_directory_that_another_run_takes_for_a_left_one_is_made_again(monkeypatch, tmp_path):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    make, made = tempfile.mkdtemp, []
+
+    def made_and_taken(**options):
+        """What another run does between the two steps: it locks the directory, then removes it."""
+        made.append(Path(make(**options)))
+        if len(made) == 1:
+            made[0].rmdir()
+        elif len(made) == 2:
+            taken.append(LockFile(made[1] / "lock"))
+        return str(made[-1])
+
+    taken = []
+    monkeypatch.setattr(tempfile, "mkdtemp", made_and_taken)
+    directory = StoreDirectory(URL, session="one", options_of=environment_only)
+    assert directory.path == made[2]
+    directory.close()
+    taken[0].release()
 
 
 def test_the_ledger_alone_keeps_an_overtaken_driver_out(opened, store):
@@ -227,7 +269,9 @@ def test_an_output_on_a_store_may_have_its_run_directory_on_a_disk(store, tmp_pa
     assert names(store, "memory://runs/out") == [".gristmill/lease/00000002.json", "a.jsonl"]
 
 
-def test_an_output_on_a_store_is_kept_by_one_run_whatever_its_run_directory(store, tmp_path):
+@pytest.mark.slow
+def test_an_output_on_a_store_is_kept_by_one_run_whatever_its_run_directory(store, tmp_path, monkeypatch):
+    monkeypatch.setattr(store_lease, "RENEW_S", 0.1)
     store.write("memory://runs/in/a.jsonl", b'{"text": "a"}\n')
     lease = Lease(store, "memory://runs/out/.gristmill", "another")
     lease.take()

@@ -1,11 +1,17 @@
 """A store behind the interface of a file system, on fsspec's memory. Real servers are under tests/stores."""
 
 import errno
+import http.server
+import io
+import threading
+import zipfile
 
 import pytest
 
-from gristmill.errors import ConfigError, MachineError
+from gristmill.errors import ConfigError, MachineError, ReadError
 from gristmill.storage.file_system import file_system
+from gristmill.storage.open_read import file_size
+from gristmill.storage.paths import list_files
 from gristmill.storage.remote_file_system import RemoteFileSystem
 from gristmill.storage.store_errors import as_machine_error, store_errors
 
@@ -110,3 +116,84 @@ def test_a_scheme_nobody_knows_is_a_mistake_in_words():
 def test_instructions_in_the_form_of_a_url_are_refused(scheme):
     with pytest.raises(ConfigError, match="expected the URL of a store"):
         file_system(f"{scheme}://a", {"fo": "x.json"}).status(f"{scheme}://a")
+
+
+@pytest.mark.parametrize(
+    ("url", "options"),
+    [
+        ("dir://a::simplecache::memory://y", {}),
+        ("simplecache::memory://y", {}),
+        ("zip://a::FILECACHE://x::memory://y", {}),
+        ("dir://::reference://", {"reference": {"fo": "x.json"}}),
+        ("dir://a", {"target_protocol": "reference", "target_options": {"fo": "x.json"}}),
+        ("memory://a", {"protocol": "simplecache", "target_protocol": "memory"}),
+        ("zip://a", {"fo": "simplecache::memory://y"}),
+        ("dir://a", {"target_options": {"target_protocol": "asyncwrapper"}}),
+    ],
+)
+def test_instructions_within_a_chain_or_in_options_are_refused_too(url, options):
+    with pytest.raises(ConfigError, match="expected the URL of a store"):
+        RemoteFileSystem(url, options)
+
+
+def test_an_archive_on_a_store_is_read_through_a_chain(store):
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        archive.writestr("a.jsonl", b"{}")
+    store.write("memory://remote/x.zip", content.getvalue())
+    assert RemoteFileSystem(chain := "zip://a.jsonl::memory://remote/x.zip", {}).read("a.jsonl") == b"{}", chain
+
+
+@pytest.mark.parametrize("url", ["dir://x", "zip://a.jsonl::file:///nowhere.zip", "zip://a.jsonl"])
+def test_a_url_that_lacks_something_is_a_mistake_in_words(url):
+    with pytest.raises(ConfigError, match=f"^{url}: expected a (path or a URL that fsspec knows|file that is there)"):
+        RemoteFileSystem(url, {})
+
+
+class _Chunked(http.server.BaseHTTPRequestHandler):
+    """A server that sends files without saying how long they are, but for those that are named so."""
+
+    protocol_version = "HTTP/1.1"
+    body = b'{"text": "a"}\n'
+
+    def do_GET(self):
+        body = self.body
+        if self.path == "/":
+            body = b'<a href="sized.jsonl">s</a> <a href="notes.html">n</a>'
+        self.send_response(200)
+        self.send_header("ETag", '"1"')
+        if self.path == "/sized.jsonl":
+            self.send_header("Content-Length", str(len(body)))
+        else:
+            self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        if self.command != "HEAD":
+            chunked = b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)
+            self.wfile.write(body if self.path == "/sized.jsonl" else chunked)
+
+    do_HEAD = do_GET
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def web():
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Chunked) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+
+
+@pytest.mark.slow
+def test_a_file_whose_server_does_not_tell_its_size_is_refused_and_not_read_as_empty(web):
+    with pytest.raises(ConfigError, match=r"a\.jsonl\?token=\*\*\*:? expected a file whose size its server tells; got"):
+        list_files(f"{web}/a.jsonl?token=abc")
+    with pytest.raises(ReadError, match="expected a file whose size its server tells"):
+        file_size(f"{web}/a.jsonl")
+
+
+@pytest.mark.slow
+def test_files_that_a_web_page_lists_are_asked_for_their_sizes(web):
+    (found,) = list_files(web + "/", extensions=["jsonl"])
+    assert (found.path, found.size, found.version) == (f"{web}/sized.jsonl", len(_Chunked.body), '"1"')
