@@ -70,9 +70,9 @@ class InputFile:
     def __enter__(self) -> "InputFile":
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *exc: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None = None, *_: object) -> None:
         self._raw.close()
-        if kind is None:
+        if error is None or _is_damage(error):  # a file that is being exchanged looks damaged; it is not
             self.check_unchanged()
 
     def check_unchanged(self) -> None:
@@ -264,6 +264,13 @@ def unreadable(path: str, error: OSError, wanted: str = "a readable file") -> Re
     named = ReadError(f"{path}: expected {wanted}; got {error}")
     named.errno = error.errno
     return named
+
+
+def _is_damage(error: BaseException) -> bool:
+    """Whether a decoder does not like the content; what the disk says has a number."""
+    if isinstance(error, DamagedFile | pa.ArrowException):
+        return True
+    return isinstance(error, OSError) and not isinstance(error, ReadError) and error.errno is None
 
 
 def _is_same(planned: FileStatus, size: int, version: str) -> bool:

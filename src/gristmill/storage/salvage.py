@@ -3,7 +3,8 @@
 A fast decompressor works on large pieces and loses what it has made of one when it meets damage in it. Here a file that
 is known to be damaged is read a second time, byte by byte where the damage is. So what is kept depends on the file
 alone. Zeros behind the end (tapes and some copying tools pad with them) are not damage; anything else behind the end is
-told, and costs nothing of the content. As with gunzip, a flipped bit may change text before a checksum shows it.
+told, and costs nothing of the content unless it may be another member whose beginning is damaged. As with gunzip, a
+flipped bit may change text before a checksum shows it.
 """
 
 import bz2
@@ -20,6 +21,7 @@ from gristmill.errors import DamagedFile
 _CHUNK_BYTES = 1 << 13  # of the file at a time: a thousand times that in memory at worst
 _PIECE_BYTES = 1 << 20
 _MAGIC = {"gzip": b"\x1f\x8b", "bz2": b"BZh", "zstd": b"\x28\xb5\x2f\xfd"}
+_SIGNATURE = {"gzip": b"\x1f\x8b\x08", "bz2": b"BZh", "zstd": b"\x28\xb5\x2f\xfd"}  # with gzip's one method
 _SKIPPABLE = range(0x184D2A50, 0x184D2A60)  # magic numbers of zstd frames without content
 
 
@@ -36,20 +38,45 @@ def salvage(raw: BinaryIO, codec: str, *, name: str, skip: int) -> Iterator[byte
 
 
 def _damaged(name: str, codec: str, problem: str, position: int, size: int, *, complete: bool = False) -> DamagedFile:
-    rest = max(0, size - position)
     place = f"at byte {position:,} of {size:,}"
     error = DamagedFile(f"{name}: expected a whole {codec} file; got {problem} {place}")
-    error.position, error.lost_bytes, error.is_complete = position, rest, complete
+    error.position, error.lost_bytes, error.is_complete = position, max(0, size - position), complete
     return error
 
 
-def _behind_the_end(raw: BinaryIO, codec: str, position: int, size: int, name: str) -> None:
-    """Look at what follows the last member: nothing or zeros are fine."""
+def _ends_early(name: str, codec: str, start: int, size: int) -> DamagedFile:
+    """The error for a member that begins at `start` and is cut off.
+
+    What is missing is not there to be counted. The bytes the member has left stand for it: they are the nearest guess,
+    and none at all would hide the loss from every limit by bytes.
+    """
+    error = _damaged(name, codec, "the end of the file too early", size, size)
+    error.lost_bytes = size - start
+    return error
+
+
+def _behind_the_end(raw: BinaryIO, codec: str, position: int, size: int, name: str, *, num_members: int) -> None:
+    """Look at what follows the last member: nothing or zeros are fine, anything else may be a damaged member."""
+    is_zero, has_member = True, num_members > 1
     raw.seek(position)
     while piece := raw.read(_PIECE_BYTES):
-        if piece.strip(b"\0"):
-            problem = f"{size - position:,} bytes behind its end that are not {codec} (all of its content was read)"
-            raise _damaged(name, codec, problem, position, size, complete=True)
+        has_member = has_member or _SIGNATURE[codec] in piece
+        is_zero = is_zero and not piece.strip(b"\0")
+    if is_zero:
+        return
+    raw.seek(position)
+    if has_member or _is_nearly(raw.read(len(_SIGNATURE[codec])), _SIGNATURE[codec]):
+        problem = f"{size - position:,} bytes that are not {codec} where another member seems to begin"
+        raise _damaged(name, codec, problem, position, size)
+    problem = f"{size - position:,} bytes behind its end that are not {codec} (all of its content was read)"
+    raise _damaged(name, codec, problem, position, size, complete=True)
+
+
+def _is_nearly(found: bytes, signature: bytes) -> bool:
+    """Whether a member may have begun like this: with one byte damaged, or cut off in its first bytes."""
+    if len(found) < len(signature):
+        return signature.startswith(found)
+    return sum(a != b for a, b in zip(found, signature, strict=True)) <= 1
 
 
 # gzip and bz2
@@ -57,13 +84,14 @@ def _behind_the_end(raw: BinaryIO, codec: str, position: int, size: int, name: s
 
 def _members(raw: BinaryIO, codec: str, size: int, name: str) -> Iterator[bytes]:
     """The content of all members (complete compressed files, end to end)."""
-    position = 0
+    position = num_members = 0
     while position < size:
         raw.seek(position)
         if raw.read(len(_MAGIC[codec])) != _MAGIC[codec] and position:
-            _behind_the_end(raw, codec, position, size, name)
+            _behind_the_end(raw, codec, position, size, name, num_members=num_members)
             return
         position = yield from _member(raw, codec, position, size, name)
+        num_members += 1
 
 
 def _member(raw: BinaryIO, codec: str, start: int, size: int, name: str) -> Generator[bytes, None, int]:
@@ -78,13 +106,17 @@ def _member(raw: BinaryIO, codec: str, start: int, size: int, name: str) -> Gene
     while not decoder.eof:
         data = raw.read(_CHUNK_BYTES if position < good else 1)
         if not data:
-            raise _damaged(name, codec, "the end of the file too early", position, size)
+            raise _ends_early(name, codec, start, size)
         position += len(data)
         try:
             yield from _outputs(decoder, data)
         except (zlib.error, OSError) as error:
-            complete = "check" in str(error) and size - position <= 4  # the length behind gzip's CRC
-            raise _damaged(name, codec, f"{error}", position, size, complete=complete) from error
+            # A wrong checksum or length of the content, with at most gzip's length behind it.
+            complete = str(error).endswith(("data check", "length check")) and size - position <= 4
+            damage = _damaged(name, codec, f"{error}", position, size, complete=complete)
+            if position == size and not complete:
+                damage.lost_bytes = size - start  # noticed at the last byte, wherever it is
+            raise damage from error
     return position - len(decoder.unused_data)
 
 
@@ -127,6 +159,7 @@ class _Zstd:
 
     def __init__(self, raw: BinaryIO, size: int, name: str) -> None:
         self._raw, self._size, self._name = raw, size, name
+        self._last_frame = self._num_frames = 0  # where the last one begins, and how many there are
 
     def content(self, skip: int) -> Iterator[bytes]:
         end = self._end_of_frames()
@@ -139,9 +172,11 @@ class _Zstd:
             # By single bytes: what a call has made is lost when it fails. Less than a piece is left before the damage.
             yield from self._piecewise(stream)
         except OSError as error:
-            problem = "the end of the file too early" if feed.position >= self._size else "data that cannot be decoded"
+            if feed.position >= self._size:
+                raise _ends_early(self._name, "zstd", self._last_frame, self._size) from error
+            problem = "data that cannot be decoded"
             raise _damaged(self._name, "zstd", problem, feed.position, self._size) from error
-        _behind_the_end(self._raw, "zstd", end, self._size, self._name)
+        _behind_the_end(self._raw, "zstd", end, self._size, self._name, num_members=self._num_frames)
 
     @staticmethod
     def _piecewise(stream: pa.NativeFile) -> Iterator[bytes]:
@@ -175,6 +210,7 @@ class _Zstd:
             following = self._after_frame(position)
             if following is None:
                 return position or self._size
+            self._last_frame, self._num_frames = position, self._num_frames + 1
             position = following
         return self._size
 

@@ -46,7 +46,7 @@ def test_a_cut_file_gives_everything_the_decompressor_can(tmp_path, stored, shar
     # bz2 and zstd give nothing of a block before they have all of it.
     block = {".gz": 10_000, ".bz2": 1_000_000, ".zst": 150_000}[suffix]
     assert len(found) > len(CONTENT) * share - block
-    assert (damage.position, damage.lost_bytes, damage.is_complete) == (len(cut), 0, False)
+    assert (damage.position, damage.lost_bytes, damage.is_complete) == (len(cut), len(cut), False)
     assert "too early at byte" in str(damage)
 
 
@@ -76,8 +76,9 @@ def test_garbage_behind_the_end_is_told_and_costs_nothing(tmp_path, stored, garb
     suffix, whole = stored
     found, damage = read_undamaged(write(tmp_path, suffix, whole + garbage))
     assert found == CONTENT
-    assert (damage.position, damage.lost_bytes, damage.is_complete) == (len(whole), len(garbage), True)
-    assert "behind its end" in str(damage)
+    is_cut_member = COMPRESS[suffix](b"").startswith(garbage)
+    assert (damage.position, damage.lost_bytes) == (len(whole), len(garbage))
+    assert (damage.is_complete, "behind its end" in str(damage)) == (not is_cut_member, not is_cut_member)
 
 
 def test_members_end_to_end_are_one_file_and_damage_in_the_last_leaves_the_others(tmp_path, stored):
@@ -87,6 +88,28 @@ def test_members_end_to_end_are_one_file_and_damage_in_the_last_leaves_the_other
     found, damage = read_undamaged(write(tmp_path, suffix, small + whole + small[:-3]))
     assert found.startswith(b"first\n" + CONTENT)
     assert damage.position == len(small + whole + small[:-3])
+    assert damage.lost_bytes == len(small) - 3
+
+
+@pytest.mark.parametrize("at", [0, 1])
+@pytest.mark.parametrize("num_before", [1, 2])
+def test_a_later_member_with_a_damaged_first_byte_is_not_taken_for_garbage(tmp_path, stored, at, num_before):
+    suffix, whole = stored
+    member = COMPRESS[suffix](b"one\ntw")
+    second = bytearray(whole)
+    second[at] ^= 4
+    found, damage = read_undamaged(write(tmp_path, suffix, member * num_before + bytes(second)))
+    assert found == b"one\ntw" * num_before
+    assert (damage.position, damage.lost_bytes) == (len(member) * num_before, len(whole))
+    assert not damage.is_complete
+
+
+def test_members_behind_a_part_that_is_zero_are_not_taken_for_garbage(tmp_path, stored):
+    suffix, whole = stored
+    member = COMPRESS[suffix](b"one\ntw")
+    found, damage = read_undamaged(write(tmp_path, suffix, member + bytes(512) + whole))
+    assert found == b"one\ntw"
+    assert not damage.is_complete
 
 
 def test_a_checksum_that_is_wrong_is_told_and_the_content_kept(tmp_path):
@@ -98,12 +121,13 @@ def test_a_checksum_that_is_wrong_is_told_and_the_content_kept(tmp_path):
     assert "incorrect data check" in str(damage)
 
 
-@pytest.mark.parametrize("content", [b"plain text", b"\x1f\x8b", b"BZh9", b"\x28\xb5\x2f\xfd"])
+@pytest.mark.parametrize("content", [b"plain text", b"plain", b"\x1f\x8b", b"BZh9", b"\x28\xb5\x2f\xfd"])
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_a_file_that_is_not_what_its_name_says_is_all_damage(tmp_path, suffix, content):
     found, damage = read_undamaged(write(tmp_path, suffix, content))
     assert found == b""
-    assert damage.position + damage.lost_bytes == len(content)
+    assert 0 < damage.lost_bytes <= len(content)
+    assert not damage.is_complete
 
 
 def test_skippable_frames_of_zstd_are_skipped_before_damage_too(tmp_path):

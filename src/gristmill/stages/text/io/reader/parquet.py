@@ -112,7 +112,7 @@ class _Opened:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None = None, *_: object) -> None:
         if self._stream is not None:
             self._stream.close()
-        self._file.__exit__(kind)
+        self._file.__exit__(kind, error)
         if isinstance(error, ReadError) or not isinstance(error, pa.ArrowException | OSError | UnicodeDecodeError):
             return
         self._file.check_unchanged()  # a file that is being exchanged looks damaged

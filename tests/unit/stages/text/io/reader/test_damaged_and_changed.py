@@ -32,7 +32,7 @@ def write_parquet(path):
 
 def write_arrow(path):
     with pa.ipc.new_file(str(path), TABLE.schema) as file:
-        file.write_table(TABLE)
+        file.write_table(TABLE, max_chunksize=20)
 
 
 READERS = {
@@ -48,6 +48,8 @@ READERS = {
     "parquet": (ParquetReader, "a.parquet", write_parquet),
     "row groups of parquet": (lambda p: ParquetReader(p, blocksize=1000), "a.parquet", write_parquet),
     "arrow": (ArrowReader, "a.arrow", write_arrow),
+    "arrow, streamed": (lambda p: ArrowReader(p, blocksize=2000), "a.arrow", write_arrow),
+    "csv, streamed": (lambda p: CsvReader(p, blocksize=1000), "a.csv", CSV * 300),
 }  # fmt: skip
 CHANGES = {
     "cut": lambda path: os.truncate(path, path.stat().st_size // 2),
@@ -55,6 +57,7 @@ CHANGES = {
     "replaced": lambda path: shutil.copy(path, path.with_name("b")) and path.with_name("b").rename(path),
     "deleted": lambda path: path.unlink(),
     "touched": lambda path: os.utime(path, ns=(1, 1)),
+    "overwritten": lambda path: path.write_bytes(b"\xff" * path.stat().st_size),
 }  # fmt: skip
 
 
@@ -88,8 +91,9 @@ def test_a_file_that_changed_after_it_was_listed_is_refused_and_named(tmp_path, 
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_file_that_changes_between_two_batches_of_a_stream_is_refused(tmp_path, change):
-    path, partitioning, stage = prepared(tmp_path, "jsonl compressed, streamed")
+@pytest.mark.parametrize("kind", ["jsonl compressed, streamed", "arrow, streamed", "csv, streamed"])
+def test_a_file_that_changes_between_two_batches_of_a_stream_is_refused(tmp_path, kind, change):
+    path, partitioning, stage = prepared(tmp_path, kind)
     (task,) = partitioning.partitions()
     stream = stage.process(task)
     next(stream)
@@ -146,6 +150,20 @@ def test_what_is_behind_the_end_costs_no_document_not_even_one_without_newline(t
         kept, records = found(reader(str(tmp_path)))
         assert len(kept) == count
         assert [(r.num_documents, r.lost_bytes) for r in records] == [(0, 7)] * (behind == b"garbage")
+
+
+def test_half_a_line_before_a_damaged_member_is_not_a_document(tmp_path):
+    second = bytearray(gzip.compress(b"rest\nthree\n"))
+    second[0] ^= 1
+    (tmp_path / "a.txt.gz").write_bytes(gzip.compress(b"one\ntwo and the ") + second)
+    kept, (record,) = found(TextReader(str(tmp_path), document_per="line"))
+    assert ([row["text"] for row in kept], record.lost_bytes) == (["one"], len(second))
+
+
+def test_a_few_bytes_of_garbage_are_not_an_empty_document(tmp_path):
+    (tmp_path / "a.txt.gz").write_bytes(b"plain")
+    kept, (record,) = found(TextReader(str(tmp_path)))
+    assert (kept, record.kind) == ([], "damaged")
 
 
 def test_a_flipped_bit_in_a_page_is_a_lost_part_and_never_another_text(tmp_path):
