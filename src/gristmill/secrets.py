@@ -89,8 +89,7 @@ def without_secrets(text: str) -> str:
     >>> without_secrets("https://me:pw@host/a?x=1&token=abc")
     'https://***@host/a?x=1&token=***'
     """
-    if "://" in text:
-        text = _URL.sub(lambda match: _url_without_secrets(match[0]), text)
+    text = without_url_secrets(text)
     if "Bearer " in text or "Basic " in text:
         text = _BEARER.sub(rf"\1 {HIDDEN}", text)
     for secret in _seen:
@@ -98,9 +97,18 @@ def without_secrets(text: str) -> str:
     return text
 
 
+def without_url_secrets(text: str) -> str:
+    """Return a text without the passwords and signatures in its URLs, and otherwise as it is.
+
+    For names, digests and sources: they must not depend on which keys this process happens to have seen. A key such as
+    "testing" may well be part of a path.
+    """
+    return _URL.sub(lambda match: _url_without_secrets(match[0]), text) if "://" in text else text
+
+
 def has_secrets(url: str) -> bool:
     """Whether a URL contains a password, a key or a signature."""
-    return without_secrets(url) != url
+    return without_url_secrets(url) != url
 
 
 def _url_without_secrets(url: str) -> str:

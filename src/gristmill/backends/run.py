@@ -74,7 +74,7 @@ class Run:
         self.forces = forces  # files to disk: a run on several machines goes on when one of them stops
         self.limit = NO_LIMIT if ignore_failures else options.limit
         self.keeps_directory = True
-        self.memory_limit = 0  # for all processes together, where the executor knows one
+        self.memory_limit = 0  # for all processes together, where somebody has set one
         self.session = os.urandom(6).hex()
         self.started = time.monotonic()
         self.stop = StopSignals()

@@ -11,7 +11,7 @@ from gristmill import __version__
 from gristmill.engine import ledger
 from gristmill.engine.plan import Plan
 from gristmill.errors import ResumeRefused
-from gristmill.secrets import without_secrets
+from gristmill.secrets import without_url_secrets
 
 FORMAT = 2  # of header and ledger: lines have checksums
 CODE = "<code>"  # stands for code in a configuration (pipeline/fingerprint.py)
@@ -30,7 +30,7 @@ def header_of(plan: Plan, rejects_path: str | None) -> Header:
         "pipeline": plan.name,
         "fingerprint": plan.fingerprint,
         "stages": [list(stage) for stage in plan.stage_configs],
-        "inputs": [[without_secrets(path), size, version] for path, size, version in plan.inputs],
+        "inputs": [[without_url_secrets(path), size, version] for path, size, version in plan.inputs],
         "partitions": len(plan.sources),
         "initial_tasks": plan.held,
         "rejects_path": rejects_path,

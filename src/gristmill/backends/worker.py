@@ -23,7 +23,7 @@ from gristmill.engine.joining import join_neighbours
 from gristmill.engine.plan import AnyStage, AnyTask, Group
 from gristmill.errors import MachineError, StageError
 from gristmill.metrics.stage_counts import StageCounts
-from gristmill.secrets import remember_those_of, without_secrets
+from gristmill.secrets import remember_those_of, without_secrets, without_url_secrets
 from gristmill.stages.base import JoinedStages, ProcessingStage
 from gristmill.stages.context import StageContext
 from gristmill.stages.worker_info import WorkerMetadata
@@ -466,7 +466,7 @@ class GroupRunner:
             counts.lost_parts += not (record.num_documents or item.task.counts_documents)
             counts.lost_bytes += record.lost_bytes
         for (path, start), count in context.lines_read.items():
-            result.lines_read.append((without_secrets(path), start, count))
+            result.lines_read.append((without_url_secrets(path), start, count))
         if context.rejects or context.quarantined:
             # Counted for the stage, not for the group: a name is the same however stages are grouped.
             number = result.notes.get((index, item.item_id), 0)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gristmill.errors import ConfigError
-from gristmill.secrets import without_secrets
+from gristmill.secrets import without_url_secrets
 from gristmill.stages.base import ProcessingStage
 from gristmill.storage.atomic_write import write_file
 from gristmill.tasks import FileGroupTask, Task
@@ -95,5 +95,5 @@ def _digest(tasks: Sequence[AnyTask]) -> str:
     """A hash of the whole input: files, sizes, versions and how they are divided."""
     digest = hashlib.sha256()
     for task in tasks:
-        digest.update(without_secrets(f"{task.parts()}").encode() if isinstance(task, FileGroupTask) else b"-")
+        digest.update(without_url_secrets(f"{task.parts()}").encode() if isinstance(task, FileGroupTask) else b"-")
     return digest.hexdigest()[:16]

@@ -7,7 +7,7 @@ from gristmill.errors import ConfigError
 from gristmill.pipeline.columns import check_columns
 from gristmill.pipeline.fingerprint import contents, fingerprint, stage_config
 from gristmill.pipeline.fusion import fuse
-from gristmill.secrets import has_secrets, remember_those_of, without_secrets
+from gristmill.secrets import has_secrets, remember_those_of, without_url_secrets
 from gristmill.stages.base import CompositeStage, ProcessingStage
 from gristmill.storage.file_system import absolute, is_hidden
 from gristmill.tasks import EmptyTask, FileGroupTask, Task
@@ -36,7 +36,7 @@ def compile_plan(name: str, stages: Sequence[AnyStage], initial_tasks: Sequence[
     ends_in_writer = rest[-1].output_directory() is not None
     held = contents(initial_tasks or ()) if ends_in_writer else ""  # only then a run is ever compared with another
     parts = [held] if held else []
-    parts += [config for _, config in configs] + [without_secrets(f"{i}") for i in inputs] + partitions
+    parts += [config for _, config in configs] + [without_url_secrets(f"{i}") for i in inputs] + partitions
     return Plan(
         name=name,
         groups=fuse(copies, names, sources),

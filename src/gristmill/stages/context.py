@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from gristmill.secrets import without_secrets
+from gristmill.secrets import without_secrets, without_url_secrets
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -58,7 +58,7 @@ class StageContext:
     attempt: str = ""
     keep_rejects: bool = False
     forces: bool = False  # files to disk before they are handed over
-    memory_limit: int = 0  # bytes that all processes of the run have together; 0 where nobody said
+    memory_limit: int = 0  # bytes that somebody has allowed all processes of the run together; 0 where nobody has
     dropped: dict[str, int] = field(default_factory=dict)  # reason -> documents
     dropped_of: dict[str, dict[str, int]] = field(default_factory=dict)  # task id -> the same, where a call has several
     rejects: list[Rejected] = field(default_factory=list)
@@ -111,7 +111,7 @@ class StageContext:
                 record,
                 error=without_secrets(record.error),
                 traceback=without_secrets(record.traceback),
-                source=without_secrets(record.source),
+                source=without_url_secrets(record.source),
             )
         )
 

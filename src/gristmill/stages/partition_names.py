@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from gristmill.secrets import HIDDEN, without_secrets
+from gristmill.secrets import HIDDEN, without_url_secrets
 from gristmill.storage.paths import COMPRESSED
 
 _MAX_CHARS = 180  # 255 bytes is the usual limit; suffixes and non-ASCII characters need room
@@ -38,7 +38,7 @@ def partition_names(first_files: Sequence[str], all_files: Sequence[str], suffix
 
 def _shown(path: str) -> str:
     """A path without what must not become the name of a file, nor change it tomorrow: passwords and signatures."""
-    return without_secrets(path).partition(f"?{HIDDEN}")[0] if "://" in path else path
+    return without_url_secrets(path).partition(f"?{HIDDEN}")[0] if "://" in path else path
 
 
 def _common_directory(paths: Sequence[str]) -> str:

@@ -42,7 +42,8 @@ class LocalRun:
         self.pool: Pool | None = None
         limit = executor.memory_limit
         self.memory_limit = default_limit() if limit is None else parse_size(limit, who="LocalExecutor: memory_limit")
-        self.run.memory_limit = self.memory_limit
+        # Only what was asked for: what is free just now must not decide which documents are too large.
+        self.run.memory_limit = 0 if limit is None else self.memory_limit
 
     def execute(self) -> RunResult:
         """Run to the end, or stop cleanly on Ctrl-C and SIGTERM."""

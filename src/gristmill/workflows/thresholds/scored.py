@@ -15,7 +15,7 @@ from gristmill.engine.ledger import is_sealed, sealed
 from gristmill.errors import ConfigError, ReadError
 from gristmill.pipeline import Pipeline
 from gristmill.pipeline.fingerprint import canonical, fingerprint, stage_config
-from gristmill.secrets import HIDDEN, is_secret, without_secrets
+from gristmill.secrets import HIDDEN, is_secret, without_secrets, without_url_secrets
 from gristmill.stages.text.filters import ScoreFilter
 from gristmill.storage.atomic_write import remove, write_file
 from gristmill.storage.file_system import absolute
@@ -128,7 +128,7 @@ def forget(directory: str) -> None:
 
 def digest_of_inputs(inputs: Sequence[tuple[str, int, str]]) -> str:
     """A hash of names, sizes and versions."""
-    lines = sorted(f"{without_secrets(absolute(path))} {size} {version}" for path, size, version in inputs)
+    lines = sorted(f"{without_url_secrets(absolute(path))} {size} {version}" for path, size, version in inputs)
     return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 

@@ -15,7 +15,11 @@ from gristmill.tasks import DocumentBatch, EmptyTask, Task
 
 @dataclass(eq=False)
 class _FileReader(CompositeStage[EmptyTask, DocumentBatch]):
-    """Read files as documents. Subclasses say how a file is split and which stage reads the parts."""
+    """Read files as documents. Subclasses say how a file is split and which stage reads the parts.
+
+    A document larger than `max_document_bytes` goes to quarantine. If it is not given, that is a quarter of the
+    `memory_limit` given to the executor, or 1 GiB if that is not given either.
+    """
 
     split: ClassVar[Split] = "none"
     known_kwargs: ClassVar[frozenset[str]] = frozenset({"storage_options"})

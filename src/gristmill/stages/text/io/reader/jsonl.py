@@ -168,7 +168,7 @@ class JsonlReaderStage(_ReadingStage):
     def _apart(self, path: str, start: int, ahead: int, block: Block) -> Iterator["_Part"]:
         """The documents of a block that begins `ahead` bytes behind `start`."""
         most = self._most_bytes()
-        if most is None or len(block) <= most:
+        if len(block) <= most:
             yield self._documents(path, start, block)
             return
         for offset, found in long_lines_apart(block, most):

@@ -80,7 +80,7 @@ class ParquetReaderStage(_TableReadingStage):
         """Whether the rows of a group are too large each, on average; what single rows are is not known before."""
         most, group = self._most_bytes(), file.metadata.row_group(number)
         size = group.total_byte_size // max(1, group.num_rows)
-        if most is None or size <= most:
+        if size <= most:
             return False
         place = f"row group {number} of {group.num_rows} rows"
         self.context.quarantine(too_large(path, place, size, most, num_documents=group.num_rows))

@@ -17,6 +17,7 @@ from gristmill.tasks import DocumentBatch, FileGroupTask, FileSlice
 
 _SAMPLE_BYTES = 1 << 16
 LARGEST_SHARE = 4  # one document may take the memory limit divided by this: it is copied once or twice on its way
+LARGEST_BYTES = 1 << 30  # and where nobody has set a limit: the same on every machine, or the output would differ
 
 
 @dataclass(eq=False)
@@ -69,11 +70,11 @@ class _ReadingStage(ProcessingStage[FileGroupTask, DocumentBatch]):
     def _wrong_format(self, sample: bytes, *, is_whole: bool) -> Wrong:
         return None
 
-    def _most_bytes(self) -> int | None:
-        """What a document may have, or None if anything goes: nobody said, and nobody knows the limit of the memory."""
+    def _most_bytes(self) -> int:
+        """What a document may have: as was said, or a quarter of the memory limit that was set, or 1 GiB."""
         if self.max_document_bytes is not None:
             return parse_size(self.max_document_bytes)
-        return self.context.memory_limit // LARGEST_SHARE or None
+        return self.context.memory_limit // LARGEST_SHARE or LARGEST_BYTES
 
     def _columns_of(self, path: str, options: StorageOptions | None) -> list[str]:
         raise NotImplementedError
@@ -94,8 +95,8 @@ def lost_part(error: DamagedFile, path: str) -> Quarantined:
     )  # fmt: skip
 
 
-def too_large(path: str, place: str, num_bytes: int, most: int | None, *, num_documents: int = 1) -> Quarantined:
+def too_large(path: str, place: str, num_bytes: int, most: int, *, num_documents: int = 1) -> Quarantined:
     """The record of a document that would not fit into memory."""
-    limit = "" if most is None else f" of at most {most:,} bytes (max_document_bytes)"
-    error = f"{path}, {place}: expected a document{limit}; got {num_bytes:,} bytes"
+    limit = f"at most {most:,} bytes (max_document_bytes)"
+    error = f"{path}, {place}: expected a document of {limit}; got {num_bytes:,} bytes"
     return Quarantined(error=error, kind="too_large", source=path, num_documents=num_documents)

@@ -104,7 +104,7 @@ class TextReaderStage(_ReadingStage):
         try:
             for piece in file.pieces():
                 size += len(piece)
-                if most is None or size <= most:
+                if size <= most:
                     found.append(piece)
                 else:
                     found.clear()
@@ -115,7 +115,7 @@ class TextReaderStage(_ReadingStage):
                 self.context.quarantine(replace(record, document=shown, num_documents=1))
                 return
             self.context.quarantine(record)
-        if most is not None and size > most:
+        if size > most:
             self.context.quarantine(too_large(file.path, "the whole file", size, most))
             return
         yield from self._decoded(b"".join(found).removeprefix(BOM), file.path, None, 0)
@@ -141,7 +141,7 @@ class TextReaderStage(_ReadingStage):
         lines = content.split(b"\n")
         place = start + ahead
         for number, line in enumerate(lines, start=1):
-            if most is not None and len(line) > most:
+            if len(line) > most:
                 self._too_long(path, LongLine(place, len(line), line[:1000]), number, start)
             elif line.strip(b" \t\r"):
                 yield from self._decoded(line.removesuffix(b"\r"), path, number, start)

@@ -14,9 +14,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gristmill.backends.local import LocalExecutor
 from gristmill.errors import ConfigError, InputChanged
+from gristmill.pipeline import Pipeline
+from gristmill.stages.base import ProcessingStage
 from gristmill.stages.context import StageContext
-from gristmill.stages.text.io import ArrowReader, CsvReader, JsonlReader, ParquetReader, ParquetWriter, TextReader
+from gristmill.stages.text.io import (
+    ArrowReader,
+    CsvReader,
+    JsonlReader,
+    JsonlWriter,
+    ParquetReader,
+    ParquetWriter,
+    TextReader,
+)
 from gristmill.stages.text.io.reader import line_blocks
 from gristmill.tasks import DocumentBatch
 
@@ -297,6 +308,21 @@ def test_a_document_may_take_a_quarter_of_the_memory_unless_told_otherwise(tmp_p
         assert sum(batch.num_items for batch in batches(stage, task)) == count
     with pytest.raises(ConfigError, match="max_document_bytes: expected a number of bytes"):
         JsonlReader("in", max_document_bytes="much")
+
+
+class _LimitSeen(ProcessingStage):
+    """Writes down the memory limit that readers go by."""
+
+    def process(self, task):
+        return task.with_column("limit", pa.array([self.context.memory_limit] * task.num_items))
+
+
+@pytest.mark.parametrize(("options", "limit"), [({}, 0), ({"memory_limit": "3GB"}, 3_000_000_000)])
+def test_the_memory_that_happens_to_be_free_does_not_decide_what_is_too_large(tmp_path, options, limit):
+    (tmp_path / "a.jsonl").write_bytes(b'{"a":1}\n')
+    stages = [JsonlReader(str(tmp_path / "a.jsonl")), _LimitSeen(), JsonlWriter(str(tmp_path / "out"))]
+    Pipeline("p", stages=stages).run(LocalExecutor(num_workers=0, **options))
+    assert json.loads((tmp_path / "out" / "a.jsonl").read_text())["limit"] == limit
 
 
 @pytest.mark.parametrize("reader", [CsvReader, ArrowReader])
