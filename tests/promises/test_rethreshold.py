@@ -164,9 +164,9 @@ def scored_own(corpus, tmp_path, text):
 @pytest.mark.parametrize(
     ("then", "now", "words"),
     [
-        (HEAD + WORDS + TAIL, HEAD + PII + WORDS + TAIL, "stage pii_modifier prevents it"),
+        (HEAD + WORDS + TAIL, HEAD + PII + WORDS + TAIL, "these scores do not fit stage pii_modifier:"),
         (HEAD + SLICE + WORDS + TAIL, HEAD + SLICE.replace("150", "9") + WORDS + TAIL, "with other settings or code"),
-        (HEAD + SLICE + WORDS + TAIL, HEAD + WORDS + TAIL, "stage slicer prevents it"),
+        (HEAD + SLICE + WORDS + TAIL, HEAD + WORDS + TAIL, "these scores do not fit stage slicer:"),
         (HEAD + WORDS + TAIL, HEAD + WORDS + LETTERS + TAIL, "expected the column 'score_non_alpha_numeric'"),
     ],
 )
@@ -241,7 +241,7 @@ def test_documents_that_failed_while_scored_are_not_guessed_about(tmp_path):
     pipeline = pipeline_of([WordCountFilter(2), FailsOnDigits()], tmp_path)
     where = scored_in_python(pipeline, tmp_path)
 
-    with pytest.raises(ConfigError, match=r"stage score_\S+ prevents it: it failed on 1 documents"):
+    with pytest.raises(ConfigError, match=r"these scores do not fit stage score_\S+: it failed on 1 documents"):
         Scored.read(where).check_serves(pipeline)
     assert with_rules(pipeline, rules_of(pipeline)).run(LocalExecutor(num_workers=0)).quarantined == 0
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 MAX_BYTES = 1 << 20  # the longest recipe that comes with the package has 2 kB
 MAX_DEPTH = 50
-MAX_VALUES = 100_000  # with every alias written out: a list of all files of a large dataset still fits
+MAX_VALUES = 100_000  # with every alias written out
 
 
 def read_yaml_file(path: Path, *, who: str) -> str:

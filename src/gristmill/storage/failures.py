@@ -43,7 +43,7 @@ def explain(path: str, error: OSError) -> str:
     reason = error.strerror or str(error) or type(error).__name__
     room = free_room(path) if number in _WHERE_ROOM_MATTERS else None
     advice = _ADVICE.get(number) if number is not None else None
-    return f"{path}: {reason}{f' ({room})' if room else ''}. {advice or 'Mend this'}, then {GO_ON}."
+    return f"{path}: {reason}{f' ({room})' if room else ''}. {advice or 'Fix this'}, then {GO_ON}."
 
 
 def machine_error(path: str, error: OSError) -> MachineError:

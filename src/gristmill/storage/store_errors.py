@@ -25,7 +25,7 @@ _CODES = {
     "AccessDenied": (errno.EACCES, _REFUSED, "Allow this access, or use other credentials"),
     "SlowDown": (errno.EBUSY, "the store asks for fewer requests", "Use fewer workers or wait"),
     "TooManyRequests": (errno.EBUSY, "the store asks for fewer requests", "Use fewer workers or wait"),
-    "InvalidBucketName": (errno.ENOENT, "that is not a name of a bucket", "Correct it"),
+    "InvalidBucketName": (errno.ENOENT, "that is not a bucket name", "Correct it"),
     "QuotaExceeded": (errno.EDQUOT, "the quota of the bucket is used up", "Have it raised or make room"),
 }
 _CODES |= {"403": _CODES["AccessDenied"], "Forbidden": _CODES["AccessDenied"], "401": _CODES["AccessDenied"]}
@@ -39,7 +39,7 @@ _NAMES = {  # of exceptions that carry no code
     "ClientConnectorError": (errno.ECONNREFUSED, "the store cannot be reached", "See that it is there"),
 }
 _PERMISSION = (errno.EACCES, _REFUSED, "Allow this access, or use other credentials")
-_OTHER = (errno.EIO, "the store failed", "Mend this")
+_OTHER = (errno.EIO, "the store failed", "Fix this")
 # The packages whose exceptions are a store's: everything else that goes wrong here is a mistake of ours.
 _LIBRARIES = {
     "aiobotocore",

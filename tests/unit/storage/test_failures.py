@@ -31,7 +31,7 @@ def test_every_error_of_the_system_is_told(number: int, tmp_path: Path) -> None:
 
 
 def test_an_error_without_a_number_is_told_by_what_it_says() -> None:
-    assert explain("s3://b/a", OSError("token expired")).startswith("s3://b/a: token expired. Mend this")
+    assert explain("s3://b/a", OSError("token expired")).startswith("s3://b/a: token expired. Fix this")
     assert explain("a", OSError()).startswith("a: OSError. ")
 
 

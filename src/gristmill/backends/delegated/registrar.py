@@ -86,7 +86,7 @@ class Registrar:
         passed = any(passed_group == group for passed_group, _ in self._passed)
         if self._deaths[group] < (DEATHS_IN_A_ROW if passed else DEATHS):
             return False
-        self._stop("broken", f"its workers died {self._deaths[group]} times without any document passing")
+        self._stop("broken", f"workers of one group died {self._deaths[group]} times without any document passing")
         return True
 
     def raised(self, group: int, item_id: str, stage: str, error: str, fault: Fault) -> Ticket:

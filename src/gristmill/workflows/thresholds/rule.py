@@ -102,8 +102,8 @@ class Rule:
 def thresholds_of(judge: AnyFilter) -> list[str]:
     """Return the parameters of a filter that can be changed afterwards.
 
-    Their names say so; but a parameter that the measuring itself looks at is none, whatever it is called, unless the
-    filter has a form for any threshold.
+    Their names say so; but a parameter that the measuring itself looks at is not one, unless the filter has a form
+    for any threshold.
     """
     names = [name for name in _parameters(judge) if name.startswith(THRESHOLD_PREFIXES)]
     if type(judge).for_any_threshold is not DocumentFilter.for_any_threshold:
@@ -149,9 +149,9 @@ def _check_takes_documents_singly(pipeline: Pipeline, place: int, *, last_filter
         return
     where = "between filters" if place < last_filter else "behind the filters"
     raise ConfigError(
-        f"{pipeline.name}: stage {stage.stage_name()} ({type(stage).__name__}) {where} prevents it: expected "
-        "ScoreFilter, Modify and Score, and a writer at the end. What any other stage does may depend on the documents "
-        "that are left, or it may drop some itself, so scores alone do not tell what a run would give"
+        f"{pipeline.name}: cannot be scored because of stage {stage.stage_name()} ({type(stage).__name__}) {where}: "
+        "expected ScoreFilter, Modify and Score, and a writer at the end. What any other stage does may depend on the "
+        "documents that are left, or it may drop some itself, so scores alone do not tell what a run would give"
     )
 
 
@@ -162,8 +162,8 @@ def _check_no_stage_reads_scores(pipeline: Pipeline, places: Sequence[int]) -> N
         for reader in pipeline.stages[place + 1 : places[-1] + 1]:
             for name in added & set(reader.inputs()[1]):
                 raise ConfigError(
-                    f"{pipeline.name}: stage {reader.stage_name()} prevents it: it reads {name!r}, a score that may "
-                    "depend on thresholds"
+                    f"{pipeline.name}: cannot be scored because of stage {reader.stage_name()}: it reads {name!r}, a "
+                    "score that may depend on thresholds"
                 )
 
 

@@ -77,24 +77,25 @@ class Scored:
         for (name, digest), (then, known) in zip(wanted.stages, self.stages, strict=False):
             if (name, digest) != (then, known):
                 raise ConfigError(
-                    f"{pipeline.name}: stage {name} prevents it: expected what texts went through when they were "
-                    f"scored, {then}{' with other settings or code' if name == then else ''}. Score again"
+                    f"{pipeline.name}: these scores do not fit stage {name}: expected what texts went through when "
+                    f"they were scored, {then}{' with other settings or code' if name == then else ''}. Score again"
                 )
         if len(wanted.stages) != len(self.stages):
             longer = max(wanted.stages, self.stages, key=len)
+            extra = longer[min(len(wanted.stages), len(self.stages))][0]
             raise ConfigError(
-                f"{pipeline.name}: stage {longer[min(len(wanted.stages), len(self.stages))][0]} prevents it: it is in "
-                "one of recipe and scores only. Score again"
+                f"{pipeline.name}: these scores do not fit stage {extra}: it is in one of recipe and scores only. "
+                "Score again"
             )
         for column, digest in wanted.measures.items():
             if self.measures.get(column, digest) != digest:
                 raise ConfigError(
-                    f"{pipeline.name}: rule {column} prevents it: it is measured otherwise now. Score again"
+                    f"{pipeline.name}: these scores do not fit rule {column}: it is measured otherwise now. Score again"
                 )
         for stage, number in self.unmeasured.items():
             raise ConfigError(
-                f"{pipeline.name}: stage {stage} prevents it: it failed on {number:,} documents while scoring (they "
-                "are in quarantine), and whether a run would have dropped them before is not known"
+                f"{pipeline.name}: these scores do not fit stage {stage}: it failed on {number:,} documents while "
+                "scoring (they are in quarantine), and whether a run would have dropped them before is not known"
             )
 
     def check_inputs(self, inputs: Sequence[tuple[str, int, str]], *, who: str) -> None:

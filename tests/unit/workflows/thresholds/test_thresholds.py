@@ -219,7 +219,9 @@ def test_filters_behind_a_stage_that_changes_texts_are_refused(documents):
     pipeline.stages.insert(2, JsonlWriter(str(documents / "x")))
     pipeline.add_stage(ScoreFilter(WordCountFilter()).with_(name="again"))
 
-    with pytest.raises(ConfigError, match=r"stage jsonl_writer \(JsonlWriter\) between filters prevents it"):
+    with pytest.raises(
+        ConfigError, match=r"cannot be scored because of stage jsonl_writer \(JsonlWriter\) between filters:"
+    ):
         rules_of(pipeline)
 
 
