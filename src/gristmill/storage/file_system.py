@@ -23,7 +23,6 @@ _OF_THIS_MACHINE = ("file://", "local://")  # the two names fsspec has for it
 
 StorageOptions = Mapping[str, object]
 _Identity = tuple[int, int] | None  # device and inode, where there are such things
-_Below = tuple[str, tuple[_Identity, ...]]  # a directory, and those it lies in
 
 
 UNKNOWN_SIZE = -1  # a web server may send a file without saying how long it is
@@ -92,22 +91,28 @@ class LocalFileSystem:
     def walk(self, directory: str) -> Iterator[FileStatus]:
         """All files below, in no order; hidden ones (. or _ in front) and what is below hidden directories left out.
 
-        Links are followed, but not back to a directory above: everything there is found anyway. What is not a file and
-        what a link does not lead to is listed too, with its `kind`.
+        Links are followed, but each directory is walked once: two that link to each other would be walked by every way
+        there is. What is not a file and what a link does not lead to is listed too, with its `kind`.
         """
-        root = plain(directory)
-        pending: list[_Below] = [(root, (_identity(os.stat(root)),))]  # noqa: PTH116
-        while pending:
-            path, above = pending.pop()
+        pending = [plain(directory)]
+        links: list[str] = []  # to directories: after those that lie here, which keep their own names
+        walked: set[_Identity] = set()
+        while pending or links:
+            if not pending:
+                links.sort(reverse=True)
+                pending.append(links.pop())
+            path = pending.pop()
+            identity = _identity(os.stat(path))  # noqa: PTH116
+            if identity in walked:
+                continue
+            walked.add(identity)
             with os.scandir(path) as entries:
                 for entry in entries:
-                    if is_hidden(entry.name):
-                        continue
-                    status = _entry_status(entry)
-                    if status is None or (status.kind == "directory" and status.identity in above):
+                    status = None if is_hidden(entry.name) else _entry_status(entry)
+                    if status is None:
                         continue
                     if status.kind == "directory":
-                        pending.append((entry.path, (*above, status.identity)))
+                        (links if entry.is_symlink() else pending).append(entry.path)
                     else:
                         yield status
 

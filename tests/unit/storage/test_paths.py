@@ -138,6 +138,26 @@ def test_a_link_back_to_a_directory_above_ends_where_it_began(tree):
     assert found("in") == ALL
 
 
+def test_directories_that_link_to_each_other_are_walked_once_each(tree):
+    """By every way there is, twelve would take longer than anybody waits."""
+    names = [f"d{n:02}" for n in range(12)]
+    for name in names:
+        Path("web", name).mkdir(parents=True)
+        Path("web", name, "a.jsonl").touch()
+        for other in names:
+            Path("web", name, f"to_{other}").symlink_to(Path("..", other))
+    assert found(["web"]) == [f"../web/{name}/a.jsonl" for name in names]
+
+
+def test_a_directory_that_two_links_lead_to_is_listed_under_the_first(tree):
+    Path("elsewhere").mkdir()
+    Path("elsewhere/w.jsonl").touch()
+    for name in ("z", "k", "m"):
+        Path("in", name).symlink_to(Path("..", "elsewhere"))
+    assert "k/w.jsonl" in found(["in"])
+    assert len(found(["in"])) == len(ALL) + 1
+
+
 def test_dots_behind_a_link_mean_what_the_system_takes_them_for(tree):
     Path("elsewhere/below").mkdir(parents=True)
     Path("elsewhere/w.jsonl").write_bytes(b"x")
