@@ -108,17 +108,18 @@ class FilePartitioningStage(ProcessingStage[EmptyTask, FileGroupTask]):
             return
         block = DEFAULT_BLOCK_BYTES if self.blocksize is None else parse_size(self.blocksize)
         group: list[FileSlice] = []
+        size = 0
         for file in files:
             whole = _whole(file)
             parts = self._parts(file, block)
-            grown = sum(part.num_bytes for part in group) + whole.num_bytes
-            if group and (self.blocksize is None or len(parts) > 1 or grown > block):
+            if group and (self.blocksize is None or len(parts) > 1 or size + whole.num_bytes > block):
                 yield tuple(group), None
-                group = []
+                group, size = [], 0
             if len(parts) > 1:
                 yield from (((part,), i) for i, part in enumerate(parts))
             else:
                 group.append(whole)
+                size += whole.num_bytes
         if group:
             yield tuple(group), None
 

@@ -4,6 +4,7 @@ CSV has no types, so none are guessed: `00123` stays what it is. An empty field 
 number of fields than the header goes to quarantine.
 """
 
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -84,16 +85,18 @@ class CsvReaderStage(_TableReadingStage):
         given = {known[key]: str(value) for key, value in (self.read_kwargs or {}).items() if key in known}
         text = content[:_SAMPLE_BYTES].removeprefix(BOM).decode("utf-8", "replace")
         try:
-            return next(csv.reader(io.StringIO(text), **given), [])  # type: ignore[arg-type]
+            rows = csv.reader(io.StringIO(text), **given)  # type: ignore[arg-type]
+            return next(filter(None, rows), [])  # Arrow passes over blank lines too
         except csv.Error as error:
             raise ReadError(f"{path}: expected a CSV header; got {error}") from error
 
     def _tables_of(self, part: FileSlice, options: StorageOptions | None) -> Iterator[pa.Table]:
         """The rows a block of the content at a time; a small file is one block, so it is one table."""
         with InputFile(part.path, planned=planned(part), storage_options=options) as file:
-            lines = _WholeLines(file.pieces())
-            start = lines.read(_SAMPLE_BYTES)
-            names = self._header(start, part.path)
+            lines = _WholeLines(file.pieces(), self._quote(), self._arrow_block_bytes)
+            names: list[str] = []
+            while not names and (start := lines.read(_SAMPLE_BYTES)):  # more than once only through blank lines
+                names = self._header(start, part.path)
             if names:
                 yield from in_blocks(self._parsed(part, lines.from_start(start), names), self._most_at_once)
         if lines.damage is not None:
@@ -103,19 +106,61 @@ class CsvReaderStage(_TableReadingStage):
         import pyarrow.csv
 
         bad: list[tuple[int | None, str, str]] = []
-        convert = pyarrow.csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False)
+        # UTF-8 is checked here: Arrow would refuse all rows of a block for one.
+        strings = dict.fromkeys(names, pa.string())
+        convert = pyarrow.csv.ConvertOptions(column_types=strings, strings_can_be_null=False, check_utf8=False)
         # One thread: only then does Arrow know the numbers of the rows it refuses. A row must fit into a block.
-        read = pyarrow.csv.ReadOptions(use_threads=False, block_size=max(self.block_bytes, _LEAST_BLOCK_BYTES))
+        read = pyarrow.csv.ReadOptions(use_threads=False, block_size=self._arrow_block_bytes)
+        held: pa.RecordBatch | None = None  # one batch behind: which is the last is known at the end
+        refused = ""  # the last row that was
         try:
             reader = pyarrow.csv.open_csv(pa.PythonFile(source, "r"), read, self._parse_options(bad), convert)
-            yield pa.RecordBatch.from_pylist([], schema=reader.schema)  # the columns of a file without rows
+            held = pa.RecordBatch.from_pylist([], schema=reader.schema)  # the columns of a file without rows
             for batch in reader:
+                refused = bad[-1][2] if bad else refused
                 self._report(bad, part.path)
-                yield batch
+                yield self._in_utf8(held, part.path)
+                held = batch
         except pa.ArrowException as error:
+            if held is not None:
+                yield self._in_utf8(held, part.path)
             raise damaged(part, "CSV in UTF-8", error) from error
         finally:
+            source.stop()
+            refused = bad[-1][2] if bad else refused
             self._report(bad, part.path)
+        # The damage is in a quoted field: the row would be a document of which the end is missing.
+        if source.ends_in_quotes and refused.encode().count(self._quote()) % 2 == 0:
+            held = held.slice(0, max(0, held.num_rows - 1))
+        yield self._in_utf8(held, part.path)
+
+    @property
+    def _arrow_block_bytes(self) -> int:
+        return max(self.block_bytes, _LEAST_BLOCK_BYTES)
+
+    def _quote(self) -> bytes:
+        return str((self.read_kwargs or {}).get("quote_char", '"')).encode()
+
+    def _in_utf8(self, batch: pa.RecordBatch, path: str) -> pa.RecordBatch:
+        """The rows of a batch that are UTF-8; the others go to quarantine."""
+        try:
+            batch.validate(full=True)
+        except pa.ArrowInvalid:
+            columns = [column.cast(pa.binary()).to_pylist() for column in batch.columns]
+            is_good = [self._is_utf8(row, path) for row in zip(*columns, strict=True)]
+            return batch.filter(pa.array(is_good, pa.bool_()))
+        return batch
+
+    def _is_utf8(self, row: tuple[bytes, ...], path: str) -> bool:
+        try:
+            for value in row:
+                value.decode()
+        except UnicodeDecodeError as error:
+            message = f"expected UTF-8; got {error.reason} in {error.object[error.start : error.start + 4]!r}"
+            shown = ",".join(value.decode("utf-8", "replace") for value in row)
+            self.context.quarantine(Quarantined(error=message, kind="bad_utf8", document=shown, source=path))
+            return False
+        return True
 
     def _report(self, bad: list[tuple[int | None, str, str]], path: str) -> None:
         for number, problem, text in bad:
@@ -129,20 +174,32 @@ class _WholeLines:
 
     closed = False
 
-    def __init__(self, pieces: Iterator[bytes]) -> None:
+    def __init__(self, pieces: Iterator[bytes], quote: bytes, most_held: int) -> None:
         self._lines = self._whole(pieces)
+        self._quote, self._most_held = quote, most_held
         self._left = b""
+        self._num_quotes = 0
+        self._is_stopped = False
+        self._reading = threading.Lock()
         self.damage: DamagedFile | None = None
+
+    @property
+    def ends_in_quotes(self) -> bool:
+        """Whether the damage seems to be in a quoted field, which may have held more lines."""
+        return self.damage is not None and not self.damage.is_complete and self._num_quotes % 2 == 1
 
     def _whole(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
         rest: list[bytes] = []
+        held = 0
         try:
             for piece in pieces:
-                cut = piece.rfind(b"\n") + 1
+                # A line of more than a block is Arrow's to refuse: nothing is gained by holding all of it.
+                cut = len(piece) if held > self._most_held else piece.rfind(b"\n") + 1
                 if cut:
                     yield b"".join([*rest, piece[:cut]])
-                    rest = []
+                    rest, held = [], 0
                 rest.append(piece[cut:])
+                held += len(piece) - cut
         except DamagedFile as error:
             self.damage = error
             if not error.is_complete:
@@ -155,14 +212,23 @@ class _WholeLines:
         return self
 
     def read(self, size: int) -> bytes:
-        found = [self._left]
-        length = len(self._left)
-        while length < size and (more := next(self._lines, None)) is not None:
-            found.append(more)
-            length += len(more)
-        content = b"".join(found)
-        self._left = content[size:]
-        return content[:size]
+        with self._reading:
+            if self._is_stopped:
+                return b""
+            found = [self._left]
+            length = len(self._left)
+            while length < size and (more := next(self._lines, None)) is not None:
+                self._num_quotes += more.count(self._quote)
+                found.append(more)
+                length += len(more)
+            content = b"".join(found)
+            self._left = content[size:]
+            return content[:size]
+
+    def stop(self) -> None:
+        """Give nothing from now on: Arrow's thread reads ahead even when nobody wants the rows any more."""
+        with self._reading:
+            self._is_stopped = True
 
     def close(self) -> None:
         """The file belongs to whoever opened it."""

@@ -107,10 +107,12 @@ class JsonlReaderStage(_ReadingStage):
         if self.streams(task):
             return self._batches(task, parts)
         read: list[_Part] = []
+        size = 0
         for part in parts:
             read.append(part)
+            size += part.lines.values.nbytes
             # What a compressed file holds is not known before it is read: a megabyte may become a gigabyte.
-            if len(read) > 1 and sum(p.lines.values.nbytes for p in read) > MAX_BLOCKS * self.block_bytes:
+            if len(read) > 1 and size > MAX_BLOCKS * self.block_bytes:
                 return self._batches(task, chain(_emptied(read), parts))
         return self._batch(task, read)
 

@@ -40,9 +40,11 @@ class _TableReadingStage(_ReadingStage):
         """Read one batch, or a stream of batches where there is more than that to read."""
         tables = self._tables(task)
         read: list[pa.Table] = []
+        size = 0
         for table in tables:
             read.append(table)
-            if len(read) > 1 and sum(each.nbytes for each in read) > self._most_at_once:
+            size += table.nbytes
+            if len(read) > 1 and size > self._most_at_once:
                 return self._batches(task, chain(read, tables))
         return iter([self._batch(task, read)]) if self.streams(task) else self._batch(task, read)
 
@@ -69,11 +71,18 @@ class _TableReadingStage(_ReadingStage):
 def in_blocks(batches: Iterable[pa.RecordBatch], block_bytes: int) -> Iterator[pa.Table]:
     """Join neighbours to tables of about a block."""
     group: list[pa.RecordBatch] = []
-    for batch in batches:
-        group.append(batch)
-        if sum(each.nbytes for each in group) >= block_bytes:
+    size = 0
+    try:
+        for batch in batches:
+            group.append(batch)
+            size += batch.nbytes
+            if size >= block_bytes:
+                yield pa.Table.from_batches(group)
+                group, size = [], 0
+    except (pa.ArrowException, OSError):  # damage: what was read before it is good
+        if group:
             yield pa.Table.from_batches(group)
-            group = []
+        raise
     if group:
         yield pa.Table.from_batches(group)
 
