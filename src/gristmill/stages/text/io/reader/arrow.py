@@ -12,11 +12,12 @@ from gristmill.stages.text.io.reader.reading_stage import _ReadingStage, planned
 from gristmill.stages.text.io.reader.whole_files import _TableReadingStage, damaged, in_blocks
 from gristmill.stages.text.io.reader.wrong_format import Wrong, wrong_for_arrow
 from gristmill.storage.file_system import StorageOptions
-from gristmill.storage.open_read import InputFile, read_all
+from gristmill.storage.open_read import InputFile, open_stream, read_all, read_start
 from gristmill.storage.paths import is_compressed
 from gristmill.tasks import FileSlice
 
 _FILE_MAGIC = b"ARROW1"
+_FILE_START_BYTES = 8  # the magic bytes, padded
 
 
 @dataclass(eq=False)
@@ -47,7 +48,14 @@ class ArrowReaderStage(_TableReadingStage):
         return wrong_for_arrow(sample, is_whole=is_whole)
 
     def _columns_of(self, path: str, options: StorageOptions | None) -> list[str]:
-        return list(next(self._tables_of(FileSlice(path), options)).column_names)
+        """From the schema alone: a file is a stream behind its magic bytes, so both begin with it."""
+        is_file = read_start(path, len(_FILE_MAGIC), storage_options=options) == _FILE_MAGIC
+        try:
+            with open_stream(path, storage_options=options) as source:
+                source.read(_FILE_START_BYTES if is_file else 0)
+                return list(pa.ipc.open_stream(source).schema.names)
+        except (pa.ArrowException, OSError) as error:
+            raise damaged(FileSlice(path), "an Arrow IPC file or stream", error) from error
 
     def _tables_of(self, part: FileSlice, options: StorageOptions | None) -> Iterator[pa.Table]:
         """A small or compressed file at once, a large one by its record batches."""

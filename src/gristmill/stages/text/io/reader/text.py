@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import ClassVar, Literal
 
 import pyarrow as pa
 
 from gristmill.errors import ConfigError, DamagedFile, nearest
 from gristmill.stages.context import Quarantined
-from gristmill.stages.file_partitioning import FilePartitioningStage
+from gristmill.stages.file_partitioning import DEFAULT_BLOCK_BYTES, FilePartitioningStage
 from gristmill.stages.text.io.kwargs import part_options
 from gristmill.stages.text.io.reader.file_reader import _FileReader
 from gristmill.stages.text.io.reader.line_blocks import BOM, Block, LongLine, read_owned_lines, stream_blocks
@@ -20,6 +21,7 @@ from gristmill.storage.open_read import InputFile
 from gristmill.tasks import DocumentBatch, FileGroupTask, FileSlice
 
 _STREAM_BYTES = 1 << 22
+_MAX_BLOCKS = 2  # in one batch
 _MAX_KEPT_BYTES = 1_000_000  # of a document that is put on record
 DocumentPer = Literal["file", "line"]
 
@@ -49,7 +51,8 @@ class TextReader(_FileReader):
         return replace(super()._partitioning(), split="lines" if self.document_per == "line" else "none")
 
     def _reading(self) -> _ReadingStage:
-        return TextReaderStage(self.fields, self.read_kwargs, document_per=self.document_per, name=self.name)
+        given = self.fields, self.read_kwargs
+        return TextReaderStage(*given, document_per=self.document_per, block_bytes=self.block_bytes, name=self.name)
 
 
 @dataclass(eq=False)
@@ -57,6 +60,7 @@ class TextReaderStage(_ReadingStage):
     """Read text files, or parts of them."""
 
     document_per: DocumentPer = field(default="file", kw_only=True)
+    block_bytes: int = field(default=DEFAULT_BLOCK_BYTES, kw_only=True)
     name: str = field(default="text_reader", kw_only=True)
 
     _format: ClassVar[str] = "plain text"
@@ -74,13 +78,29 @@ class TextReaderStage(_ReadingStage):
     def _columns(self) -> list[str]:
         return ["text", "file_name"] if self.fields is None else list(self.fields)
 
-    def process(self, task: FileGroupTask) -> DocumentBatch:
+    def process(self, task: FileGroupTask) -> DocumentBatch | Iterator[DocumentBatch]:
+        """Read one batch, or a stream of batches where there is more than that: an archive may hold a thousandfold."""
+        batches = self._batches(task)
+        first = next(batches)
+        second = next(batches, None)
+        return first if second is None else chain([first, second], batches)
+
+    def _batches(self, task: FileGroupTask) -> Iterator[DocumentBatch]:
         options = part_options(task.reader_config, self.read_kwargs)
-        texts, names = [], []
+        texts: list[str] = []
+        names: list[str] = []
+        size = 0
         for part in task.parts():
             for text in self._documents(part, options):
+                if size > _MAX_BLOCKS * self.block_bytes:
+                    yield self._batch(task, texts, names)
+                    texts, names, size = [], [], 0
                 texts.append(text)
                 names.append(part.path)
+                size += len(text)
+        yield self._batch(task, texts, names)
+
+    def _batch(self, task: FileGroupTask, texts: list[str], names: list[str]) -> DocumentBatch:
         table = pa.table({"text": pa.array(texts, pa.string()), "file_name": pa.array(names, pa.string())})
         return DocumentBatch(task.dataset_name, project(table, self.fields))
 

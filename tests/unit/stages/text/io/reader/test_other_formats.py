@@ -72,6 +72,28 @@ def test_a_damaged_file_is_named_as_lost_and_the_files_beside_it_are_read(tmp_pa
     assert reader(str(tmp_path)).decompose()[1].columns() is None
 
 
+@pytest.mark.parametrize("make", [pa.ipc.new_file, pa.ipc.new_stream])
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_the_columns_of_an_arrow_file_are_known_from_its_beginning(tmp_path, make, suffix):
+    table = pa.table({"id": range(100_000), "text": ["text"] * 100_000})
+    sink = pa.BufferOutputStream()
+    with make(sink, table.schema) as file:
+        file.write_table(table)
+    whole = sink.getvalue().to_pybytes()
+    start = whole[:1000]  # the rest is never asked for
+    (tmp_path / f"a.arrow{suffix}").write_bytes(gzip.compress(start) if suffix else start)
+    assert ArrowReader(str(tmp_path)).decompose()[1].columns() == ["id", "text"]
+
+
+def test_lines_of_a_compressed_text_come_in_batches_if_they_are_many(tmp_path):
+    lines = [f"line {n}" for n in range(2000)]
+    (tmp_path / "a.txt.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
+    ((made,), _) = read(TextReader(str(tmp_path), document_per="line", blocksize=1000))
+    batches = list(made)
+    assert max(batch.num_items for batch in batches) < 400
+    assert [text for batch in batches for text in batch.column("text").to_pylist()] == lines
+
+
 def test_an_arrow_stream_is_read_like_a_file(tmp_path):
     with pa.ipc.new_stream(str(tmp_path / "a.arrows"), TABLE.schema) as stream:
         stream.write_table(TABLE)
