@@ -173,12 +173,14 @@ class JsonlReaderStage(_ReadingStage):
         if len(block) <= most:
             yield self._documents(path, start, block)
             return
+        parts = []
         for offset, found in long_lines_apart(block, most):
             place = start + ahead + offset
             if isinstance(found, LongLine):
-                yield self._too_long(path, found._replace(position=place))
+                parts.append(self._too_long(path, found._replace(position=place)))
             else:
-                yield self._documents(path, place if offset else start, found)
+                parts.append(self._documents(path, place if offset else start, found))
+        yield _joined(parts)  # every second line may be too long: each part would be a batch of one document
 
     def _too_long(self, path: str, line: LongLine) -> "_Part":
         place = f"line at byte {line.position:,}"
@@ -213,6 +215,15 @@ class _Part(NamedTuple):
     lines: JsonLines
     lines_read: dict[tuple[str, int], int]
     quarantined: list[Quarantined]
+
+
+def _joined(parts: list[_Part]) -> _Part:
+    """The parts of one block as one."""
+    return _Part(
+        JsonLines(pa.concat_arrays([_NO_LINES, *(part.lines.values for part in parts)])),
+        {place: count for part in parts for place, count in part.lines_read.items()},
+        [record for part in parts for record in part.quarantined],
+    )
 
 
 def _emptied(parts: list[_Part]) -> Iterator[_Part]:

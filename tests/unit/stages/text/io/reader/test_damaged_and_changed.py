@@ -281,6 +281,18 @@ def test_each_line_is_a_document_or_too_large_wherever_blocks_end(directory, len
         assert f"got {len(lines[number - 1]) - (not ends and number == len(lines)):,} bytes" in record.error or not ends
 
 
+@pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz"])
+def test_the_documents_between_long_lines_are_one_batch_a_block(tmp_path, name):
+    content = b"".join(b'{"n":%d}\n{"t":"%b"}\n' % (n, b"x" * 300) for n in range(300))
+    (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith("gz") else content)
+    partitioning, stage = JsonlReader(str(tmp_path), blocksize=2000, max_document_bytes=200).decompose()
+    stage.context = StageContext()
+    made = [batch for task in partitioning.partitions() for batch in batches(stage, task)]
+    assert [n for batch in made for n in batch.column("n").to_pylist()] == list(range(300))
+    assert len(made) < 100
+    assert len(stage.context.quarantined) == 300
+
+
 def test_lines_of_text_that_are_too_long_are_on_record_with_their_place(tmp_path):
     (tmp_path / "a.txt").write_bytes(b"one\n" + b"x" * 5000 + b"\nthree\n" + b"y" * 70_000 + b"\nfive\n")
     for options in [{}, {"blocksize": 64}, {"blocksize": 10**6}]:
