@@ -52,7 +52,7 @@ def mounted():
 
     yield mount
     for directory in reversed(made):
-        subprocess.run(["umount", str(directory)], check=True)
+        subprocess.run(["umount", "--lazy", str(directory)], check=True)
 
 
 def _empty(directory):

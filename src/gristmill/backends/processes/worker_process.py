@@ -51,6 +51,7 @@ def work(
     crumbs = mmap.mmap(crumb_fd, CRUMB.size)
     os.close(crumb_fd)
     process = WorkerProcess(Channel(sock), group, settings, crumbs, last=group_index + 1 == len(groups))
+    process.own_fd = sock.fileno()
     metadata = WorkerMetadata(worker_id=f"{group.name}-{worker}", gpu_ids=gpus)
     try:
         if process.set_up(metadata):
@@ -105,6 +106,7 @@ class WorkerProcess:
         self.calls: deque[list[tuple[Message, Parcel]]] = deque()
         self.draining = False
         self.credits: dict[int, int] = {}
+        self.own_fd = -1  # of its way to the driver, where that is a file of this process
         self.running = -1
         self._taking_apart = False
         self._stepped_at = 0.0
@@ -174,6 +176,8 @@ class WorkerProcess:
         self.crumbs[:] = method_crumb(method, stage)
 
     def _leave_crumb(self, stage: int, first_row: int, end_row: int) -> None:
+        if self._taking_apart and self.own_fd >= 0:
+            os.fstat(self.own_fd)  # a stage that closed it ends the worker here, while the crumb still names that stage
         CRUMB.pack_into(self.crumbs, 0, 0, stage, first_row, end_row)
         # A deadline is for one call; a task that is taken apart makes many, and says so.
         if self._taking_apart and time.perf_counter() - self._stepped_at > STEP_S:
