@@ -234,10 +234,9 @@ def test_listing_what_there_is_to_do_is_watched(tmp_path, monkeypatch, make, wor
 
 
 BLOCKING_MODULE = """
-import sys
-from pathlib import Path
+import os
 from tests.fault.test_hangs import Hangs, hang
-if sys.argv[0] == "-c":
+if os.getpid() != THIS:
     hang(GATE)
 class Innocent(Hangs):
     name = "innocent"
@@ -246,7 +245,9 @@ class Innocent(Hangs):
 
 def test_a_module_whose_import_blocks_in_a_new_process_is_named(tmp_path, monkeypatch):
     gate = tmp_path / "gate"
-    (tmp_path / "blocking_module.py").write_text(BLOCKING_MODULE.replace("GATE", repr(str(gate))))
+    (tmp_path / "blocking_module.py").write_text(
+        BLOCKING_MODULE.replace("GATE", repr(str(gate))).replace("THIS", str(os.getpid()))
+    )
     monkeypatch.syspath_prepend(tmp_path)
     from blocking_module import Innocent
 
