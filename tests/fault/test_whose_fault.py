@@ -328,3 +328,19 @@ def test_a_stage_that_streams_and_then_raises_counts_every_document_once(workers
 
     assert (result.read, result.created, result.written, result.quarantined) == (180, 0, 178, 2)
     assert len(lines(tmp_path / "out")) == 178
+
+
+def test_a_resumed_run_is_held_to_the_limit_as_a_whole(tmp_path):
+    (tmp_path / "in").mkdir()
+    for file, numbers in enumerate((range(5000), range(4200, 5200))):  # a fifth of the second file is bad, 3 % of all
+        text = "".join(json.dumps({"id": f"{file}-{n}", "text": "x"}) + "\n" for n in numbers)
+        (tmp_path / "in" / f"{file}.jsonl").write_text(text)
+    stages = [JsonlReader(str(tmp_path / "in")), Raises(5000), JsonlWriter(str(tmp_path / "out"))]
+    pipeline = Pipeline("whole", stages=stages)
+    first = pipeline.run(LocalExecutor(num_workers=0))
+    ledger = tmp_path / "out/.gristmill/ledger.jsonl"
+    ledger.write_text("".join(line for line in ledger.read_text().splitlines(keepends=True) if '"root":0' in line))
+
+    again = pipeline.run(LocalExecutor(num_workers=0))
+    assert again.resumed
+    assert (again.read, again.quarantined) == (first.read, first.quarantined) == (6000, 200)
