@@ -24,6 +24,18 @@ def gristmill(*arguments, cwd):
     return subprocess.run([COMMAND, *arguments], cwd=cwd, capture_output=True, text=True, timeout=60, check=False)
 
 
+@pytest.mark.parametrize("module", ["gristmill", "gristmill.cli.main"])
+def test_a_module_is_the_command(module, tmp_path):
+    called = [sys.executable, "-m", module]
+    version = subprocess.run([*called, "--version"], capture_output=True, text=True, timeout=60, check=False)
+    wrong = subprocess.run(
+        [*called, "status", "nowhere"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+
+    assert (version.returncode, version.stdout.split()[0]) == (0, "gristmill")
+    assert (wrong.returncode, wrong.stderr.split()[:2]) == (2, ["gristmill:", "status:"])
+
+
 def last_json(done):
     return json.loads(done.stdout.splitlines()[-1])
 

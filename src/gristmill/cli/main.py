@@ -134,3 +134,7 @@ def _report(error: BaseException, *, debug: bool) -> None:
     else:
         said = without_secrets(f"{type(error).__name__}: {error}")
         say(f"gristmill: {said} (--debug shows where)")
+
+
+if __name__ == "__main__":  # python -m gristmill.cli.main
+    main()

@@ -170,6 +170,8 @@ def _nothing_found(
 ) -> str:
     kinds = f"a file ending in {' or '.join(wanted)} (or {', '.join(COMPRESSED)} of it)" if wanted else "a file"
     message = f"{who}: expected {kinds} at {path!r}; got none"
+    if "::" in path and is_url(path):
+        return f"{message}: what is inside an archive is not listed. Unpack it first"
     if others:
         some = ", ".join(sorted(s.path.rpartition("/")[2] for s in others)[:3])
         return f"{message}, but {len(others)} file{'s' * (len(others) > 1)} of other kinds ({some})"

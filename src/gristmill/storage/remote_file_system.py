@@ -42,6 +42,9 @@ class RemoteFileSystem:
             raise ConfigError(
                 f"{without_secrets(url)}: expected the URL of a store; got one that tells fsspec what to do"
             )
+        import tarfile
+        import zipfile
+
         import fsspec
 
         self._url_given = url
@@ -63,6 +66,12 @@ class RemoteFileSystem:
             NotADirectoryError,
         ) as error:  # the archive in zip://a.jsonl::file:///there.zip
             raise ConfigError(f"{without_secrets(url)}: expected a file that is there; {error}") from None
+        except (zipfile.BadZipFile, tarfile.TarError, EOFError) as error:  # that archive is none, or is cut off
+            archive = url.partition("::")[2]
+            kind = self._scheme
+            raise ConfigError(
+                f"{without_secrets(archive)}: expected a whole {kind} archive, as {kind}:// before it says; {error}"
+            ) from None
         except (ValueError, TypeError, AttributeError) as error:  # an unknown scheme, or an option is missing
             raise ConfigError(
                 f"{without_secrets(url)}: expected a path or a URL that fsspec knows, with all it needs; {error}"

@@ -2,6 +2,7 @@
 
 import os
 import socket
+import zipfile
 from pathlib import Path
 
 import fsspec
@@ -81,6 +82,13 @@ def test_size_and_version_are_those_of_the_file(tree):
 def test_nothing_found_says_what_is_there_instead(tree, paths, message):
     with pytest.raises(NoInputError, match=message):
         list_files(paths, extensions=JSONL, who="reader")
+
+
+def test_that_archives_are_not_listed_is_said(tmp_path):
+    with zipfile.ZipFile(tmp_path / "b.zip", "w") as archive:
+        archive.writestr("a.jsonl", "{}")
+    with pytest.raises(NoInputError, match=r"got none: what is inside an archive is not listed\. Unpack it first$"):
+        list_files(f"zip://a.jsonl::{tmp_path}/b.zip", extensions=JSONL)
 
 
 def test_files_of_other_kinds_are_mentioned(tree):

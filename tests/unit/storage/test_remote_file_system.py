@@ -150,6 +150,14 @@ def test_a_url_that_lacks_something_is_a_mistake_in_words(url):
         RemoteFileSystem(url, {})
 
 
+@pytest.mark.parametrize("kind", ["zip", "tar"])
+def test_what_is_not_an_archive_is_a_mistake_in_words(store, kind):
+    store.write(f"memory://remote/broken.{kind}", b"not an archive")
+    words = rf"^memory://remote/broken\.{kind}: expected a whole {kind} archive, as {kind}:// before it says; "
+    with pytest.raises(ConfigError, match=words):
+        RemoteFileSystem(f"{kind}://a.jsonl::memory://remote/broken.{kind}", {})
+
+
 class _Chunked(http.server.BaseHTTPRequestHandler):
     """A server that sends files without saying how long they are, but for those that are named so."""
 
