@@ -11,10 +11,12 @@ from gristmill.backends.local import LocalExecutor
 from gristmill.errors import ConfigError, ResumeRefused
 from gristmill.pipeline import Pipeline
 from gristmill.stages.exchange import Aggregate, Exchange, Shuffle
+from gristmill.stages.file_partitioning import FilePartitioningStage
 from gristmill.stages.function_decorators import processing_stage
 from gristmill.stages.text.filters import ScoreFilter
 from gristmill.stages.text.filters.heuristic import WordCountFilter
 from gristmill.stages.text.io import JsonlReader, JsonlWriter
+from gristmill.stages.text.io.reader.jsonl import JsonlReaderStage
 from gristmill.tasks import DocumentBatch
 
 HERE = LocalExecutor(num_workers=0)
@@ -212,3 +214,52 @@ def test_the_number_of_partitions_follows_from_the_input(corpus):
 def test_an_exchange_needs_something_to_exchange(tmp_path):
     with pytest.raises(ConfigError, match="expected a reader before 'exchange'"):
         Pipeline("p", stages=[Exchange("site")]).plan()
+
+
+def _spied(monkeypatch, owner, name):
+    """Count the calls of a method, which does what it always does."""
+    calls, real = [], getattr(owner, name)
+
+    def noted(*given, **named):
+        calls.append(given[1:])
+        return real(*given, **named)
+
+    monkeypatch.setattr(owner, name, noted)
+    return calls
+
+
+@pytest.mark.parametrize("exchanges", [0, 1, 2])
+def test_a_run_lists_its_input_and_looks_into_it_once(corpus, tmp_path, monkeypatch, exchanges):
+    listings = _spied(monkeypatch, FilePartitioningStage, "_files")
+    samples = _spied(monkeypatch, JsonlReaderStage, "_columns_of")
+    exchange = [Exchange("site", 2), Exchange("id", 3)][:exchanges]
+    stages = [JsonlReader(str(corpus)), *exchange, JsonlWriter(str(tmp_path / "out"))]
+
+    assert Pipeline("once", stages=stages).run(HERE).written == 200
+    assert (len(listings), len(samples)) == (1, 1)
+
+
+def test_the_plan_that_was_checked_is_the_plan_that_runs(corpus, tmp_path):
+    """A file that comes between the two would be in the books and not in what was checked, or the other way round."""
+    late = corpus / "late.jsonl"
+
+    class AddsAFile(LocalExecutor):
+        def kept_ready(self):
+            write_documents(late, [{"id": "late", "site": 0, "text": "word"}])
+            return super().kept_ready()
+
+    result = grouped(corpus, tmp_path / "out", min_words=0).run(AddsAFile(num_workers=0))
+
+    assert late.exists()
+    assert result.read == result.written == 200
+
+
+def test_an_exchange_in_the_directory_that_is_read_is_refused(corpus, tmp_path):
+    with pytest.raises(ConfigError, match=r"exchange-1'?: expected one outside of the input"):
+        grouped(corpus, tmp_path / "out").run(HERE, checkpoint_path=corpus / "run")
+    assert not (corpus / "run").exists()
+
+
+def test_the_working_directory_may_be_what_is_read(corpus, tmp_path, monkeypatch):
+    monkeypatch.chdir(corpus)
+    assert grouped(".", tmp_path / "out", min_words=0).run(HERE).written == 200

@@ -13,7 +13,7 @@ from gristmill.backends.run import Run
 from gristmill.backends.run_directory import ON_DISK
 from gristmill.backends.worker import GroupRunner, Job
 from gristmill.pipeline import Pipeline
-from gristmill.pipeline.compile import compile_plan
+from gristmill.pipeline.segments import compile_chain
 from gristmill.stages.deduplication.exact.workflow import ExactDeduplicationWorkflow
 from gristmill.stages.exchange import Exchange
 from gristmill.stages.text.filters import ScoreFilter
@@ -105,7 +105,7 @@ def forced(monkeypatch):
 @pytest.mark.parametrize("forces", [True, False])
 def test_a_file_is_forced_to_disk_before_it_is_reported_where_a_run_may_outlive_its_machine(tmp_path, forced, forces):
     writer = JsonlWriter(str(tmp_path / "out"))
-    plan = compile_plan("write", [writer], [DocumentBatch("b", pa.table({"text": ["a", "b"]}))])
+    plan = compile_chain("write", [writer], [DocumentBatch("b", pa.table({"text": ["a", "b"]}))])
     run = Run(plan, RunOptions(checkpoint_path=tmp_path / "run"), forces=forces)
     run.directory.acquire()
     run.prepare_outputs()

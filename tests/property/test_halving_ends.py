@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gristmill.backends.worker import GroupRunner, Job
 from gristmill.engine.commands import Care
-from gristmill.pipeline.compile import compile_plan
+from gristmill.pipeline.segments import compile_chain
 from gristmill.stages.base import ProcessingStage
 from gristmill.tasks import DocumentBatch
 
@@ -36,7 +36,7 @@ class Failing(ProcessingStage[DocumentBatch, DocumentBatch]):
 
 def take_apart(stage, size):
     """Run one batch as after its first failure; return (documents that came out, documents quarantined)."""
-    (group,) = compile_plan("test", [stage], [batch(1)]).groups
+    (group,) = compile_chain("test", [stage], [batch(1)]).groups
     (result,) = GroupRunner(group, last=True).run([Job("t", batch(size), Care.ISOLATE)], lambda *_: None)
     return sum(task.num_items for _, task in result.outputs), sum(counts.quarantined for counts in result.counts)
 

@@ -46,6 +46,7 @@ class Plan:
     inputs: tuple[tuple[str, int, str], ...]  # (path, size, version) of every input file
     output_directories: tuple[str, ...]
     ends_in_writer: bool
+    input_directories: tuple[str, ...] = ()  # read as a whole: whatever is in them is input
     held: str = ""  # a hash of what initial tasks hold in memory; files are in `inputs`
     then: "Plan | None" = None  # what runs on the output of this when all of it is done: an exchange lies between
 

@@ -1,10 +1,10 @@
 """Pipeline to plan: decompose, list the inputs, check, fuse, fingerprint. Whatever can be wrong is said here."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from gristmill.engine.plan import AnyStage, AnyTask, Plan
 from gristmill.errors import ConfigError
-from gristmill.pipeline.columns import check_columns
 from gristmill.pipeline.fingerprint import contents, fingerprint, stage_config
 from gristmill.pipeline.fusion import fuse
 from gristmill.secrets import has_secrets, remember_those_of, without_url_secrets
@@ -12,40 +12,63 @@ from gristmill.stages.base import CompositeStage, ProcessingStage
 from gristmill.storage.file_system import absolute, is_hidden
 from gristmill.tasks import EmptyTask, FileGroupTask, Task
 
+NO_RUN = "RUN_DIR"  # stands for the run directory in plans that have none yet
 
-def compile_plan(name: str, stages: Sequence[AnyStage], initial_tasks: Sequence[AnyTask] | None) -> Plan:
-    """Return the plan of a pipeline; its stages are copied, never changed."""
-    flat = decompose(stages)
-    if not flat:
-        raise ConfigError(f"pipeline {name!r}: expected at least one stage; got none")
-    _check_stages(name, flat)
-    source_stage, sources, rest = _sources(flat, initial_tasks)
-    if not rest:
-        raise ConfigError(f"pipeline {name!r}: expected a stage behind {source_stage!r}; it only lists what to read")
-    check_columns(rest)
-    copies = [stage.with_() for stage in rest]
+
+@dataclass(frozen=True)
+class Sources:
+    """What a line of stages begins with: tasks that were given, or what its first stage has listed."""
+
+    tasks: Sequence[AnyTask]
+    stage: str | None = None  # the stage that listed them, which has thereby done its work
+    directories: tuple[str, ...] = ()  # that it reads as a whole
+    are_given: bool = False
+
+
+def take_sources(
+    pipeline: str, stages: Sequence[AnyStage], initial_tasks: Sequence[AnyTask] | None
+) -> tuple[Sources, list[AnyStage]]:
+    """Return the source tasks of a pipeline, and the stages they go through. The input is listed here, once a run."""
+    if initial_tasks is not None:
+        for task in initial_tasks:
+            if not isinstance(task, Task):
+                raise ConfigError(f"initial_tasks: expected tasks; got {task!r:.200}")
+        return Sources(list(initial_tasks), are_given=True), list(stages)
+    listed = stages[0].partitions()
+    if listed is None:
+        return Sources([EmptyTask()]), list(stages)  # type: ignore[list-item]  # Task is invariant
+    if len(stages) == 1:
+        who = stages[0].stage_name()
+        raise ConfigError(f"pipeline {pipeline!r}: expected a stage behind {who!r}; it only lists what to read")
+    return Sources(listed, stages[0].stage_name(), tuple(stages[0].input_directories())), list(stages[1:])
+
+
+def compile_plan(name: str, stages: Sequence[AnyStage], sources: Sources) -> Plan:
+    """Return the plan of stages without an exchange; they are copied, never changed."""
+    copies = [stage.with_() for stage in stages]
     for stage in copies:
         stage.make_paths_absolute()
     outputs = _output_directories(copies)
     names = unique_names(name, copies)
     configs = tuple((stage_name, stage_config(stage)) for stage_name, stage in zip(names, copies, strict=True))
-    inputs = _inputs(sources)
-    _check_input_is_safe(inputs, outputs)
-    _check_output_is_apart(flat[0].input_directories() if source_stage else [], outputs)
-    partitions = [_source_name(i, task) for i, task in enumerate(sources)]
-    ends_in_writer = rest[-1].output_directory() is not None
-    held = contents(initial_tasks or ()) if ends_in_writer else ""  # only then a run is ever compared with another
+    inputs = _inputs(sources.tasks)
+    check_outputs(outputs, inputs, sources.directories)
+    partitions = [_source_name(i, task) for i, task in enumerate(sources.tasks)]
+    ends_in_writer = copies[-1].output_directory() is not None
+    # Only then a run is ever compared with another.
+    held = contents(sources.tasks) if ends_in_writer and sources.are_given else ""
     parts = [held] if held else []
     parts += [config for _, config in configs] + [without_url_secrets(f"{i}") for i in inputs] + partitions
     return Plan(
         name=name,
-        groups=fuse(copies, names, sources),
-        sources=tuple(sources),
+        groups=fuse(copies, names, sources.tasks),
+        sources=tuple(sources.tasks),
         source_names=tuple(partitions),
-        source_stage=source_stage,
+        source_stage=sources.stage,
         fingerprint=fingerprint(parts),
         stage_configs=configs,
         inputs=inputs,
+        input_directories=sources.directories,
         output_directories=outputs,
         ends_in_writer=ends_in_writer,
         held=held,
@@ -91,7 +114,10 @@ def check_is_stage(pipeline: str, given: object) -> None:
         raise ConfigError(f"pipeline {pipeline!r}: expected a ProcessingStage; got {given!r:.200}{hint}")
 
 
-def _check_stages(name: str, stages: Sequence[AnyStage]) -> None:
+def check_stages(name: str, stages: Sequence[AnyStage]) -> None:
+    """Raise ConfigError for what is wrong with a stage by itself, or if there is none."""
+    if not stages:
+        raise ConfigError(f"pipeline {name!r}: expected at least one stage; got none")
     for stage in stages:
         check_is_stage(name, stage)
         remember_those_of(stage)
@@ -103,21 +129,6 @@ def _check_stages(name: str, stages: Sequence[AnyStage]) -> None:
         own = type(stage)
         if own.process is ProcessingStage.process and own.process_batch is ProcessingStage.process_batch:
             raise ConfigError(f"{stage.stage_name()}: expected a stage with process or process_batch; it has neither")
-
-
-def _sources(
-    stages: list[AnyStage], initial_tasks: Sequence[AnyTask] | None
-) -> tuple[str | None, list[AnyTask], list[AnyStage]]:
-    """The source tasks, and the stages they go through."""
-    if initial_tasks is not None:
-        for task in initial_tasks:
-            if not isinstance(task, Task):
-                raise ConfigError(f"initial_tasks: expected tasks; got {task!r:.200}")
-        return None, list(initial_tasks), stages
-    listed = stages[0].partitions()
-    if listed is None:
-        return None, [EmptyTask()], stages  # type: ignore[list-item]  # Task is invariant
-    return stages[0].stage_name(), list(listed), stages[1:]
 
 
 def _source_name(index: int, task: AnyTask) -> str:
@@ -133,6 +144,16 @@ def _inputs(sources: Sequence[AnyTask]) -> tuple[tuple[str, int, str], ...]:
         for part in task.parts()
     }
     return tuple(files.values())
+
+
+def check_outputs(outputs: Sequence[str], inputs: Sequence[tuple[str, int, str]], directories: Sequence[str]) -> None:
+    """Raise ConfigError if output and input would get into each other's way.
+
+    An output that has no place yet, because it goes where the run directory will be, is checked when it has one.
+    """
+    placed = [output for output in outputs if not output.startswith(f"{NO_RUN}/")]
+    _check_input_is_safe(inputs, placed)
+    _check_output_is_apart(directories, placed)
 
 
 def _check_input_is_safe(inputs: Sequence[tuple[str, int, str]], outputs: Sequence[str]) -> None:

@@ -12,7 +12,7 @@ from gristmill.engine.plan import AnyStage, AnyTask, Plan
 from gristmill.engine.policies.quarantine_limit import DEFAULT_LIMIT, QuarantineLimit
 from gristmill.errors import ConfigError
 from gristmill.pipeline.compile import check_is_stage, check_no_secrets, decompose
-from gristmill.pipeline.segments import chain, compile_chain
+from gristmill.pipeline.segments import chain, compile_chain, in_directory
 from gristmill.stages.base import CompositeStage, ProcessingStage
 
 
@@ -115,9 +115,7 @@ class Pipeline:
         from gristmill.pipeline.chained_run import ChainedRun
 
         with executor.kept_ready() as ready, ChainedRun(ready, plan, options) as run:
-            with watched(f"planning {self.name!r} has taken", executor.watchdog_s):
-                segments = compile_chain(self.name, self.stages, initial_tasks, run.path)
-            return run.execute(segments)
+            return run.execute(in_directory(plan, run.path))
 
     def describe(self) -> str:
         """The stages in lines for a person: what each needs, reads and adds."""

@@ -12,42 +12,75 @@ from typing import TYPE_CHECKING, cast
 from gristmill.engine.plan import AnyStage, AnyTask, Plan
 from gristmill.errors import ConfigError
 from gristmill.pipeline.columns import check_columns
-from gristmill.pipeline.compile import compile_plan, decompose, unique_names
+from gristmill.pipeline.compile import (
+    NO_RUN,
+    Sources,
+    check_outputs,
+    check_stages,
+    compile_plan,
+    decompose,
+    take_sources,
+    unique_names,
+)
 
 if TYPE_CHECKING:
     from gristmill.stages.exchange.exchange import Exchange
 
-NO_RUN = Path("RUN_DIR")  # stands for the run directory in plans that are only looked at
 
+def compile_chain(name: str, stages: Sequence[AnyStage], initial_tasks: Sequence[AnyTask] | None) -> Plan:
+    """Return the plan of a pipeline; if it has exchanges, `Plan.then` is the plan of what comes behind the first.
 
-def compile_chain(
-    name: str, stages: Sequence[AnyStage], initial_tasks: Sequence[AnyTask] | None, run_dir: Path = NO_RUN
-) -> Plan:
-    """Return the plan of a pipeline; if it has exchanges, `Plan.then` is the plan of what comes behind the first."""
+    The input is listed, and looked into for its columns, once: what is checked here is what runs. Where rows meet is
+    known only when the run has a directory: `in_directory` puts it in.
+    """
     flat = decompose(stages)
-    exchanges = [index for index, stage in enumerate(flat) if stage.is_exchange]
-    if not exchanges:
-        return compile_plan(name, flat, initial_tasks)
-    if exchanges[0] == 0 and initial_tasks is None:
+    check_stages(name, flat)
+    if flat[0].is_exchange and initial_tasks is None:
         raise ConfigError(
             f"pipeline {name!r}: expected a reader before {flat[0].stage_name()!r}; it is the first stage"
         )
+    sources, rest = take_sources(name, flat, initial_tasks)
+    check_columns(rest)
+    exchanges = [index for index, stage in enumerate(rest) if stage.is_exchange]
+    if not exchanges:
+        return compile_plan(name, rest, sources)
     from gristmill.stages.exchange.read_partition import partition_tasks
 
-    listed = flat[0].partitions() if initial_tasks is None else None
-    check_columns(flat if listed is None else flat[1:])
-    named = [stage.with_(name=unique) for stage, unique in zip(flat, unique_names(name, flat), strict=True)]
-    size = sum(task.nbytes for task in (initial_tasks or listed or ()))
-    plans = [compile_plan(name, _segment(named, 0, exchanges, run_dir, size), initial_tasks)]
+    named = [stage.with_(name=unique) for stage, unique in zip(rest, unique_names(name, rest), strict=True)]
+    size = sum(task.nbytes for task in sources.tasks)
+    plans = [compile_plan(name, _segment(named, 0, exchanges, size), sources)]
     for number in range(1, len(exchanges) + 1):
         mark = cast("Exchange", named[exchanges[number - 1]])
-        directory = f"{run_dir}/exchange-{number}"
+        directory = exchange_directory(NO_RUN, number)
         tasks = partition_tasks(directory, number, mark.partition_count(size), total_bytes=size)
-        plans.append(compile_plan(name, _segment(named, number, exchanges, run_dir, size), tasks))  # type: ignore[arg-type]
-    chained = plans[-1]
-    for plan in reversed(plans[:-1]):
-        chained = replace(plan, then=chained)
-    return chained
+        plans.append(compile_plan(name, _segment(named, number, exchanges, size), Sources(tasks, are_given=True)))  # type: ignore[arg-type]
+    return _chained(plans)
+
+
+def in_directory(plan: Plan, run_dir: Path) -> Plan:
+    """Return the plan with the directory of the run it is for, where rows are written at one end and read at another.
+
+    Nothing is listed or checked again but that this place is apart from the input.
+    """
+    plans = []
+    for number, segment in enumerate(chain(plan)):
+        outputs = tuple(path.replace(NO_RUN, str(run_dir), 1) for path in segment.output_directories)
+        check_outputs(outputs, plan.inputs, plan.input_directories)
+        groups = tuple(
+            replace(group, stages=tuple(_placed(stage, run_dir, number + 1) for stage in group.stages))
+            for group in segment.groups
+        )
+        sources = segment.sources
+        if number:
+            data = [exchange_directory(run_dir, number)]
+            sources = tuple(replace(task, data=data) for task in sources)
+        plans.append(replace(segment, groups=groups, sources=sources, output_directories=outputs))
+    return _chained(plans)
+
+
+def exchange_directory(run_dir: Path | str, number: int) -> str:
+    """Return where the rows of a pipeline's exchange are, the first of which has the number 1."""
+    return f"{run_dir}/exchange-{number}"
 
 
 def chain(plan: Plan) -> list[Plan]:
@@ -58,9 +91,24 @@ def chain(plan: Plan) -> list[Plan]:
     return plans
 
 
-def _segment(
-    stages: Sequence[AnyStage], number: int, exchanges: Sequence[int], run_dir: Path, input_bytes: int
-) -> list[AnyStage]:
+def _chained(plans: Sequence[Plan]) -> Plan:
+    chained = plans[-1]
+    for plan in reversed(plans[:-1]):
+        chained = replace(plan, then=chained)
+    return chained
+
+
+def _placed(stage: AnyStage, run_dir: Path, number: int) -> AnyStage:
+    from gristmill.stages.exchange.write_partitions import WritePartitions
+
+    if not isinstance(stage, WritePartitions):
+        return stage
+    placed = stage.with_()
+    placed.__dict__["_directory"] = exchange_directory(run_dir, number)
+    return placed  # type: ignore[return-value]  # stages are invariant in their tasks
+
+
+def _segment(stages: Sequence[AnyStage], number: int, exchanges: Sequence[int], input_bytes: int) -> list[AnyStage]:
     """The stages of one segment, with the halves of the exchanges at its ends."""
     from gristmill.stages.exchange.read_partition import ReadPartition  # these need Arrow; most pipelines need neither
     from gristmill.stages.exchange.write_partitions import WritePartitions
@@ -75,5 +123,5 @@ def _segment(
         return before + inner
     mark = cast("Exchange", stages[exchanges[number]])
     sink = WritePartitions(mark.keys, mark.partition_count(input_bytes), mark.seed, name=mark.stage_name())
-    sink._directory = f"{run_dir}/exchange-{number + 1}"
+    sink._directory = exchange_directory(NO_RUN, number + 1)
     return [*before, *inner, sink.with_(resources=mark.resources)]  # type: ignore[list-item]

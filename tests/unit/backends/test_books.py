@@ -5,7 +5,7 @@ import pyarrow as pa
 from gristmill.backends.books import Books
 from gristmill.engine.ledger import CommitRecord
 from gristmill.metrics.stage_counts import StageCounts
-from gristmill.pipeline.compile import compile_plan
+from gristmill.pipeline.segments import compile_chain
 from gristmill.stages.text.filters import Score
 from gristmill.tasks import DocumentBatch, StagedFile
 
@@ -20,7 +20,7 @@ def file(name):
 
 def test_a_result_is_in_the_order_of_the_partitions_whatever_the_order_of_commits():
     batch = DocumentBatch("b", pa.table({"text": ["a"]}))
-    plan = compile_plan("p", [Score(len, "n")], [batch, batch])
+    plan = compile_chain("p", [Score(len, "n")], [batch, batch])
     books = Books(plan, {})
     books.add(record(1, files=(file("b"),), read=2))
     books.add(record(0, files=(file("a"),), read=3))

@@ -8,7 +8,7 @@ import pytest
 from gristmill.backends.measured import MeasuredGroup, MeasuredRun
 from gristmill.backends.profiles import MAX_PROFILES, Profile, ProfileStore, open_store, priors, remember
 from gristmill.engine.policies.rates import MEASURED, Prior
-from gristmill.pipeline.compile import compile_plan
+from gristmill.pipeline.segments import compile_chain
 from gristmill.stages.base import ProcessingStage
 from gristmill.tasks import DocumentBatch
 
@@ -30,7 +30,7 @@ class Hinted(Slow):
 
 
 def plan_of(*stages, texts=("a",)):
-    return compile_plan("p", list(stages), [DocumentBatch("b", pa.table({"text": list(texts)}))])
+    return compile_chain("p", list(stages), [DocumentBatch("b", pa.table({"text": list(texts)}))])
 
 
 def measured(*tasks, service_s=0.5):

@@ -15,7 +15,7 @@ from gristmill.backends.run_directory import ON_DISK, RunDirectory
 from gristmill.engine.ledger import CommitRecord, encode, sealed
 from gristmill.errors import ConfigError, MachineError, ResumeRefused
 from gristmill.metrics.stage_counts import StageCounts
-from gristmill.pipeline.compile import compile_plan
+from gristmill.pipeline.segments import compile_chain
 from gristmill.stages.text.filters import ScoreFilter
 from gristmill.stages.text.filters.heuristic import WordCountFilter
 from gristmill.stages.text.io.reader import JsonlReader
@@ -29,7 +29,7 @@ FOUR_X = f"xxh3:{xxhash.xxh3_128_hexdigest(b'xxxx')}"
 
 
 def plan(min_words=5):
-    return compile_plan("p", [ScoreFilter(WordCountFilter(min_words))], TASKS)
+    return compile_chain("p", [ScoreFilter(WordCountFilter(min_words))], TASKS)
 
 
 def record(root, *files, side_files=()):
@@ -126,12 +126,12 @@ def test_a_changed_input_is_refused_in_words(opened, tmp_path):
     stages = [JsonlReader(str(tmp_path / "in")), ScoreFilter(WordCountFilter())]
     write_documents(tmp_path / "in" / "a.jsonl", [{"text": "a"}])
     done = record(0)._replace(name="a", counts=())
-    opened(compile_plan("p", stages, None))[0].append([done])
+    opened(compile_chain("p", stages, None))[0].append([done])
     write_documents(tmp_path / "in" / "a.jsonl", [{"text": "changed"}])
     write_documents(tmp_path / "in" / "b.jsonl", [{"text": "b"}])
 
     with pytest.raises(ResumeRefused) as refused:
-        opened(compile_plan("p", stages, None))
+        opened(compile_chain("p", stages, None))
     assert "a.jsonl: has changed (size or modification time)" in str(refused.value)
     assert "b.jsonl: is new" in str(refused.value)
 

@@ -23,7 +23,7 @@ from gristmill.engine.ledger import CommitRecord
 from gristmill.errors import ConfigError, MachineError, ResumeRefused
 from gristmill.metrics.stage_counts import StageCounts
 from gristmill.pipeline import Pipeline
-from gristmill.pipeline.compile import compile_plan
+from gristmill.pipeline.segments import compile_chain
 from gristmill.stages.exchange import Shuffle
 from gristmill.stages.text.filters import ScoreFilter
 from gristmill.stages.text.filters.heuristic import WordCountFilter
@@ -38,7 +38,7 @@ HERE = LocalExecutor(num_workers=0)
 
 
 def plan(min_words=5):
-    return compile_plan("p", [ScoreFilter(WordCountFilter(min_words))], TASKS)
+    return compile_chain("p", [ScoreFilter(WordCountFilter(min_words))], TASKS)
 
 
 def record(root):
@@ -236,7 +236,7 @@ def test_a_run_into_a_store_has_its_directory_there_and_is_continued(store, tmp_
 
 def test_the_writers_options_reach_everything_on_its_store():
     writer = JsonlWriter("s3://b/out", write_kwargs={"storage_options": {"key": "k"}})
-    made = compile_plan("p", [writer], TASKS)
+    made = compile_chain("p", [writer], TASKS)
     options_of = store_options(made)
     assert options_of("s3://b/out/.gristmill/ledger") == {"key": "k"}
     assert options_of("s3://other/rejects") == {"key": "k"}

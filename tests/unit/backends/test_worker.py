@@ -8,7 +8,7 @@ from gristmill.engine.commands import Care
 from gristmill.engine.events import Crumb
 from gristmill.engine.faults import Fault
 from gristmill.metrics.stage_counts import balance
-from gristmill.pipeline.compile import compile_plan
+from gristmill.pipeline.segments import compile_chain
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.text.filters import Filter
 from gristmill.tasks import DocumentBatch
@@ -43,7 +43,7 @@ class _CallBatch(ProcessingStage[DocumentBatch, DocumentBatch]):
 
 
 def runner(*stages, **options):
-    plan = compile_plan("test", stages, [batch(0)])
+    plan = compile_chain("test", stages, [batch(0)])
     (group,) = plan.groups
     return GroupRunner(group, last=True, **options)
 

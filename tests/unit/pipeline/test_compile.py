@@ -7,7 +7,8 @@ from tests.jsonl_files import write_documents
 from gristmill.backends.local import LocalExecutor
 from gristmill.errors import ConfigError, NoInputError
 from gristmill.pipeline import Pipeline
-from gristmill.pipeline.compile import compile_plan, unique_names
+from gristmill.pipeline.compile import unique_names
+from gristmill.pipeline.segments import compile_chain
 from gristmill.stages.base import CompositeStage, ProcessingStage
 from gristmill.stages.resources import Resources
 from gristmill.stages.text.filters import Filter, ScoreFilter
@@ -32,7 +33,7 @@ class _Pair(CompositeStage[DocumentBatch, DocumentBatch]):
 
 
 def compiled(*stages, tasks=(BATCH,)):
-    return compile_plan("p", list(stages), list(tasks))
+    return compile_chain("p", list(stages), list(tasks))
 
 
 @pytest.fixture
@@ -48,7 +49,7 @@ def test_composites_are_replaced_by_their_parts():
 
 def test_the_plan_lists_partitions_inputs_and_outputs(source, tmp_path):
     out = str(tmp_path / "out")
-    plan = compile_plan("p", [JsonlReader(str(source)), JsonlWriter(out)], None)
+    plan = compile_chain("p", [JsonlReader(str(source)), JsonlWriter(out)], None)
 
     assert plan.source_names == ("a", "b")
     assert plan.source_stage == "file_partitioning"
@@ -58,7 +59,7 @@ def test_the_plan_lists_partitions_inputs_and_outputs(source, tmp_path):
 
 
 def test_a_pipeline_without_input_starts_from_one_empty_task():
-    (task,) = compile_plan("p", [_Pass()], None).sources
+    (task,) = compile_chain("p", [_Pass()], None).sources
 
     assert isinstance(task, EmptyTask)
 
@@ -85,7 +86,7 @@ def test_two_writers_of_one_directory_are_an_error(source, tmp_path):
     stages = [JsonlReader(str(source)), JsonlWriter(out).with_(name="one"), JsonlWriter(out + "/").with_(name="two")]
 
     with pytest.raises(ConfigError, match=r"^two: expected an output directory of its own; one writes to"):
-        compile_plan("p", stages, None)
+        compile_chain("p", stages, None)
 
 
 def test_no_stage_is_an_error():
@@ -97,7 +98,7 @@ def test_a_reader_alone_is_no_pipeline(source):
     from gristmill.stages.file_partitioning import FilePartitioningStage
 
     with pytest.raises(ConfigError, match="expected a stage behind 'file_partitioning'"):
-        compile_plan("p", [FilePartitioningStage(str(source))], None)
+        compile_chain("p", [FilePartitioningStage(str(source))], None)
 
 
 def test_a_stage_that_does_nothing_is_an_error():
@@ -173,15 +174,15 @@ def test_declared_gpus_are_what_a_stage_may_ask_for(resources, fits):
 
 def test_an_output_directory_with_inputs_in_it_is_refused(source):
     with pytest.raises(ConfigError, match="expected one without inputs in it"):
-        compile_plan("p", [JsonlReader(str(source / "a.jsonl")), JsonlWriter(str(source))], None)
+        compile_chain("p", [JsonlReader(str(source / "a.jsonl")), JsonlWriter(str(source))], None)
 
 
 def test_an_output_directory_inside_the_input_is_refused(source):
     with pytest.raises(ConfigError, match="the next run would read this one's output"):
-        compile_plan("p", [JsonlReader(str(source)), JsonlWriter(str(source / "out"))], None)
+        compile_chain("p", [JsonlReader(str(source)), JsonlWriter(str(source / "out"))], None)
 
 
 def test_an_output_directory_the_reader_never_looks_into_is_fine(source):
-    plan = compile_plan("p", [JsonlReader(str(source)), JsonlWriter(str(source / "_out"))], None)
+    plan = compile_chain("p", [JsonlReader(str(source)), JsonlWriter(str(source / "_out"))], None)
 
     assert len(plan.inputs) == 2

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 from tests.jsonl_files import write_documents
 
-from gristmill.pipeline.compile import compile_plan
 from gristmill.pipeline.fingerprint import canonical
+from gristmill.pipeline.segments import compile_chain
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.resources import Resources
 from gristmill.stages.text.filters import Filter, Score, ScoreFilter
@@ -19,7 +19,7 @@ from gristmill.tasks import DocumentBatch
 
 
 def of(*stages):
-    return compile_plan("p", list(stages), [DocumentBatch("b", pa.table({"n": [1]}))]).fingerprint
+    return compile_chain("p", list(stages), [DocumentBatch("b", pa.table({"n": [1]}))]).fingerprint
 
 
 def function(source):
@@ -120,15 +120,15 @@ def test_other_inputs_change_it(tmp_path):
     path = tmp_path / "a.jsonl"
     stages = [JsonlReader(str(path)), ScoreFilter(WordCountFilter())]
     write_documents(path, [{"text": "a"}])
-    before = compile_plan("p", stages, None).fingerprint
+    before = compile_chain("p", stages, None).fingerprint
     write_documents(path, [{"text": "a"}, {"text": "b"}])
 
-    assert compile_plan("p", stages, None).fingerprint != before
+    assert compile_chain("p", stages, None).fingerprint != before
 
 
 SCRIPT = """
 import pyarrow as pa
-from gristmill.pipeline.compile import compile_plan
+from gristmill.pipeline.segments import compile_chain
 from gristmill.stages.text.filters import Filter
 from gristmill.tasks import DocumentBatch
 WORDS = {"one", "two", "three", "four"}
@@ -137,7 +137,7 @@ def f(x, words=frozenset(WORDS)):
 def closing(words):
     return lambda x: x in words
 stages = [Filter(f, "n"), Filter(closing(WORDS), "n"), Filter(closing({"b": 1, "a": {3, 2, 1}}), "n")]
-print(compile_plan("p", stages, [DocumentBatch("b", pa.table({"n": [1]}))]).fingerprint)
+print(compile_chain("p", stages, [DocumentBatch("b", pa.table({"n": [1]}))]).fingerprint)
 """
 
 

@@ -7,7 +7,7 @@ import pytest
 from tests.jsonl_files import write_documents
 
 from gristmill.errors import ConfigError
-from gristmill.pipeline.compile import compile_plan
+from gristmill.pipeline.segments import compile_chain
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.resources import Resources
 from gristmill.stages.text.filters import ScoreFilter
@@ -28,7 +28,7 @@ class _Apart(_Step):
 
 def shape(*stages):
     """How many stages each group has."""
-    plan = compile_plan("p", list(stages), [DocumentBatch("b", pa.table({"text": ["a"]}))])
+    plan = compile_chain("p", list(stages), [DocumentBatch("b", pa.table({"text": ["a"]}))])
     return [len(group.stages) for group in plan.groups]
 
 
@@ -65,7 +65,7 @@ def test_the_first_stages_batch_size_is_the_groups():
 def test_a_text_pipeline_is_one_group(tmp_path):
     write_documents(tmp_path / "in" / "a.jsonl", [{"text": "a"}])
     stages = [JsonlReader(str(tmp_path / "in")), *(ScoreFilter(WordCountFilter()) for _ in range(5))]
-    plan = compile_plan("p", [*stages, JsonlWriter(str(tmp_path / "out"))], None)
+    plan = compile_chain("p", [*stages, JsonlWriter(str(tmp_path / "out"))], None)
 
     assert [len(group.stages) for group in plan.groups] == [7]
     assert "7 stages fused" in plan.describe()
@@ -76,7 +76,7 @@ def test_a_large_file_that_cannot_be_split_is_read_apart_from_the_stages_behind_
     (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(lines.encode()))
     stages = [JsonlReader(str(tmp_path / "a.jsonl.gz"), blocksize="4KB"), _Step(), _Step()]
 
-    assert [len(group.stages) for group in compile_plan("p", stages, None).groups] == [1, 2]
+    assert [len(group.stages) for group in compile_chain("p", stages, None).groups] == [1, 2]
 
 
 class _Known(_Step):
@@ -88,7 +88,7 @@ class _Impossible(_Step):
 
 
 def groups_of(*stages):
-    return compile_plan("p", list(stages), [DocumentBatch("b", pa.table({"text": ["a"]}))]).groups
+    return compile_chain("p", list(stages), [DocumentBatch("b", pa.table({"text": ["a"]}))]).groups
 
 
 def test_a_group_expects_what_all_its_stages_expect_together():
