@@ -20,10 +20,10 @@ from benchmarks.engine.setup_times import FOUR_GPUS_E, SLOW_START_E
 from benchmarks.engine.sleepers import run_for_real
 from benchmarks.record import header, record
 
-from gristmill.backends.measured import MeasuredRun
 from gristmill.backends.simulated.chance import Chance
 from gristmill.backends.simulated.simulation import Simulation
 from gristmill.backends.simulated.spec import SimulationSpec
+from gristmill.runs.measured import MeasuredRun
 
 MARK = 0.03
 SPECS = {"B3": SLOW_START_E, "B4": FOUR_GPUS_E, "B8": TAIL_E}

@@ -16,8 +16,8 @@ import pyarrow as pa
 from benchmarks.engine.outcome import Outcome, Row
 
 from gristmill.backends.local import LocalExecutor
-from gristmill.backends.run_result import RunResult
 from gristmill.pipeline import Pipeline
+from gristmill.runs.result import RunResult
 from gristmill.stages.base import ProcessingStage
 from gristmill.tasks import DocumentBatch
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 
 from gristmill.backends.base import BaseExecutor
 from gristmill.backends.local import LocalExecutor
-from gristmill.backends.run_result import RunResult
 from gristmill.backends.simulated.chance import Chance
 from gristmill.backends.simulated.spec import SimulationSpec
 from gristmill.pipeline import Pipeline
+from gristmill.runs.result import RunResult
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.worker_info import WorkerMetadata
 from gristmill.tasks import EmptyTask

@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from gristmill.backends.processes.launch import WORKER_MODULE
+from gristmill.backends.local.launch import WORKER_MODULE
 
 HEAVY = ("llvmlite", "numba", "pandas", "ray", "torch", "rich", "typer", "fsspec")
 REPEATS = 5

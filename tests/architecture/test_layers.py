@@ -20,6 +20,8 @@ ROWS = (
     {"workflows"},
     {"pipeline"},
     {"backends", "core"},
+    {"runs"},
+    {"worker"},
     {"engine"},
     {"stages"},
     {"models"},

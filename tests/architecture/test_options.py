@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2] / "src" / "gristmill"
 # Folders whose classes users configure.
-FOLDERS = ("workflows", "backends", "stages")
+FOLDERS = ("workflows", "backends", "runs", "worker", "stages")
 CLASS_VARIABLES = ("ClassVar", "KW_ONLY")
 READ_BY_USERS = {"SimulationResult", "WorkerMetadata"}  # what we tell, not what we are told
 

@@ -16,7 +16,7 @@ from tests.fault.disk.explorer import all_states, explore, random_states, take_l
 from tests.fault.disk.programs import PROGRAMS
 from tests.property.budget import SEEDS
 
-from gristmill.backends import machine_start
+from gristmill.runs import machine_start
 
 NIGHTLY = SEEDS >= 1000
 # Of each program: its states are tried in so many parts, and in `make test` each so many-th of them.

@@ -29,9 +29,9 @@ from tests.fault.disk.file_log import FileLog
 from tests.fault.disk.programs import PROGRAMS, build
 from tests.property.budget import SEEDS
 
-from gristmill.backends import machine_start
 from gristmill.engine.policies import retry
 from gristmill.errors import ConfigError, GristmillError, MachineError, MachineFailed
+from gristmill.runs import machine_start
 
 FAILURES = [errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS]
 CALLS = 130  # about as many as an undisturbed run makes

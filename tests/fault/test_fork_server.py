@@ -13,8 +13,8 @@ import pytest
 from tests.fault.processes import wait_until
 
 from gristmill.backends.local import LocalExecutor
-from gristmill.backends.processes import pool
-from gristmill.backends.processes.launch import launch
+from gristmill.backends.local import process_pool as pool
+from gristmill.backends.local.launch import launch
 from gristmill.errors import Interrupted, MachineFailed, RunFailed
 from gristmill.pipeline import Pipeline
 from gristmill.stages.base import ProcessingStage

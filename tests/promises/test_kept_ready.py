@@ -9,11 +9,11 @@ import pytest
 from tests.number_task import NumberTask
 
 from gristmill.backends.local import LocalExecutor
-from gristmill.backends.processes.memory import resident_bytes
 from gristmill.errors import TooManyQuarantined
 from gristmill.pipeline import Pipeline
 from gristmill.stages.base import ProcessingStage
 from gristmill.tasks import EmptyTask
+from gristmill.worker.memory import resident_bytes
 
 pytestmark = pytest.mark.slow
 

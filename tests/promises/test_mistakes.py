@@ -6,8 +6,7 @@ import time
 import pytest
 from tests.jsonl_files import contents, write_documents
 
-from gristmill.backends.local import LocalExecutor
-from gristmill.backends.processes import launch
+from gristmill.backends.local import LocalExecutor, launch
 from gristmill.config.recipe import Recipe
 from gristmill.errors import ConfigError, NoInputError
 from gristmill.pipeline import Pipeline

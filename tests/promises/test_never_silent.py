@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 
 from gristmill.backends.local import LocalExecutor
-from gristmill.backends.processes import memory
 from gristmill.pipeline import Pipeline
 from gristmill.stages.base import ProcessingStage
 from gristmill.tasks import DocumentBatch
+from gristmill.worker import memory
 
 pytestmark = pytest.mark.slow
 

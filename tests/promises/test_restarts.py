@@ -7,13 +7,12 @@ import pyarrow as pa
 import pytest
 from tests.jsonl_files import write_documents
 
-from gristmill.backends.base import RunOptions
 from gristmill.backends.local import LocalExecutor
-from gristmill.backends.run import Run
-from gristmill.backends.run_directory import ON_DISK
-from gristmill.backends.worker import GroupRunner, Job
 from gristmill.pipeline import Pipeline
 from gristmill.pipeline.segments import compile_chain
+from gristmill.runs.directory import ON_DISK
+from gristmill.runs.options import RunOptions
+from gristmill.runs.run import Run
 from gristmill.stages.deduplication.exact.workflow import ExactDeduplicationWorkflow
 from gristmill.stages.exchange import Exchange
 from gristmill.stages.text.filters import ScoreFilter
@@ -21,6 +20,7 @@ from gristmill.stages.text.filters.heuristic import WordCountFilter
 from gristmill.stages.text.io.reader import JsonlReader
 from gristmill.stages.text.io.writer import JsonlWriter
 from gristmill.tasks import DocumentBatch
+from gristmill.worker.group_runner import GroupRunner, Job
 
 
 def copy_documents(work):

@@ -5,8 +5,7 @@ import pytest
 from tests.jsonl_files import write_documents
 
 from gristmill.backends.local import LocalExecutor
-from gristmill.backends.processes import shared_memory
-from gristmill.backends.processes.pool import ProcessPool
+from gristmill.backends.local.process_pool import ProcessPool
 from gristmill.pipeline import Pipeline
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.text.filters import ScoreFilter
@@ -14,6 +13,7 @@ from gristmill.stages.text.filters.heuristic import WordCountFilter
 from gristmill.stages.text.io.reader import JsonlReader
 from gristmill.stages.text.io.writer import JsonlWriter
 from gristmill.tasks import DocumentBatch, FileGroupTask
+from gristmill.worker import shared_memory
 
 pytestmark = pytest.mark.slow
 

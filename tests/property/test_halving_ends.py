@@ -7,11 +7,11 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gristmill.backends.worker import GroupRunner, Job
 from gristmill.engine.commands import Care
 from gristmill.pipeline.segments import compile_chain
 from gristmill.stages.base import ProcessingStage
 from gristmill.tasks import DocumentBatch
+from gristmill.worker.group_runner import GroupRunner, Job
 
 
 def batch(size):

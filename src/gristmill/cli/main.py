@@ -17,7 +17,7 @@ from typing import Annotated
 
 import typer
 
-from gristmill.backends.processes.standard_descriptors import hold_standard_descriptors
+from gristmill.backends.local.standard_descriptors import hold_standard_descriptors
 from gristmill.cli import (
     decontaminate,
     dedup,
@@ -118,7 +118,7 @@ def main() -> None:
 
 def _books(error: BaseException) -> dict[str, object]:
     """The books of a run that ended before its time but has some."""
-    from gristmill.backends.run_result import RunResult
+    from gristmill.runs.result import RunResult
 
     result = getattr(error, "result", None)
     return result.to_json() if isinstance(result, RunResult) else {}

@@ -12,9 +12,9 @@ from gristmill.errors import ConfigError, RunFailed, nearest
 
 if TYPE_CHECKING:
     from gristmill.backends.base import BaseExecutor
-    from gristmill.backends.run_result import RunResult
     from gristmill.config.recipe import Recipe
     from gristmill.pipeline import Pipeline
+    from gristmill.runs.result import RunResult
     from gristmill.workflows.thresholds import Difference, Outcome, Rule, Scored
 
 PLACE = "."  # `build` wants a path for the writer; nothing is written there

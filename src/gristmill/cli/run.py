@@ -29,10 +29,10 @@ from gristmill.cli.options import (
 from gristmill.errors import ConfigError, InputsChanged, TooManyQuarantined
 
 if TYPE_CHECKING:
-    from gristmill.backends.run_result import RunResult
     from gristmill.config.shard import Shard
     from gristmill.engine.policies.quarantine_limit import QuarantineLimit
     from gristmill.pipeline import Pipeline
+    from gristmill.runs.result import RunResult
 
 
 def run(
@@ -152,8 +152,8 @@ def parse_limit(text: str | None) -> "QuarantineLimit":
 
 
 def _tell(result: "RunResult", told: list[str], rejects: str | None, *, as_json: bool, quiet: bool) -> None:
-    from gristmill.backends.summary import summarise
     from gristmill.metrics.screens import say
+    from gristmill.runs.summary import summarise
 
     if not quiet:
         heard = set(told)

@@ -5,9 +5,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from gristmill.backends.lock_file import Holder, holder_of
-from gristmill.backends.store_lease import last_holder
 from gristmill.errors import ConfigError
+from gristmill.runs.lock_file import Holder, holder_of
+from gristmill.runs.store_lease import last_holder
 from gristmill.storage.file_system import is_url
 from gristmill.storage.remote_file_system import RemoteFileSystem
 

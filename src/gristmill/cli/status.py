@@ -85,10 +85,10 @@ def _show(run: RunFiles) -> None:
 
     from rich.console import Console
 
-    from gristmill.backends.quarantine_errors import read_errors
-    from gristmill.backends.summary import error_lines
     from gristmill.metrics.rates import Rates
     from gristmill.metrics.snapshot_view import full_view, where_time_went
+    from gristmill.runs.quarantine_errors import read_errors
+    from gristmill.runs.summary import error_lines
 
     console = Console(highlight=False)
     if run.read("status.json") is None:

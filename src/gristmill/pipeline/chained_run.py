@@ -15,19 +15,20 @@ from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
-from gristmill.backends.base import BaseExecutor, Observer, RunOptions
-from gristmill.backends.books import Books
-from gristmill.backends.quarantine_errors import read_errors
-from gristmill.backends.run_directory import RunDirectory
-from gristmill.backends.run_result import RunResult
-from gristmill.backends.store_options import store_options
-from gristmill.backends.summary import too_many_quarantined
+from gristmill.backends.base import BaseExecutor
 from gristmill.engine.plan import Plan
 from gristmill.engine.policies.quarantine_limit import Failed
 from gristmill.errors import ConfigError, EngineBug, TooManyQuarantined
 from gristmill.metrics.snapshot import RunSnapshot, StageSnapshot
 from gristmill.metrics.stage_counts import StageCounts
 from gristmill.pipeline.segments import chain
+from gristmill.runs.books import Books
+from gristmill.runs.directory import RunDirectory
+from gristmill.runs.options import Observer, RunOptions
+from gristmill.runs.quarantine_errors import read_errors
+from gristmill.runs.result import RunResult
+from gristmill.runs.store_options import store_options
+from gristmill.runs.summary import too_many_quarantined
 from gristmill.storage.failures import machine_failures
 from gristmill.storage.file_system import is_url
 

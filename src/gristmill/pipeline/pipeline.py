@@ -3,16 +3,17 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from gristmill.backends.base import BaseExecutor, Observer, RunOptions
+from gristmill.backends.base import BaseExecutor
 from gristmill.backends.default_executor import default_executor
-from gristmill.backends.hang_watch import watched
-from gristmill.backends.run_result import RunResult
-from gristmill.backends.watching import Watching
 from gristmill.engine.plan import AnyStage, AnyTask, Plan
 from gristmill.engine.policies.quarantine_limit import DEFAULT_LIMIT, QuarantineLimit
 from gristmill.errors import ConfigError
 from gristmill.pipeline.compile import check_is_stage, check_no_secrets, decompose
 from gristmill.pipeline.segments import chain, compile_chain, in_directory
+from gristmill.pipeline.watching import Watching
+from gristmill.runs.hang_watch import watched
+from gristmill.runs.options import Observer, RunOptions
+from gristmill.runs.result import RunResult
 from gristmill.stages.base import CompositeStage, ProcessingStage
 
 

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from gristmill.backends.run_result import RunResult
-from gristmill.backends.summary import error_lines
 from gristmill.engine.plan import AnyTask
 from gristmill.metrics.error_counts import ErrorCount, alike
+from gristmill.runs.result import RunResult
+from gristmill.runs.summary import error_lines
 
 
 @dataclass

@@ -5,9 +5,9 @@ import os
 import shutil
 from pathlib import Path
 
-from gristmill.backends import machine_start
 from gristmill.backends.local import LocalExecutor
 from gristmill.pipeline import Pipeline
+from gristmill.runs import machine_start
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.deduplication.exact.workflow import ExactDeduplicationWorkflow
 from gristmill.stages.deduplication.fuzzy.workflow import FuzzyDeduplicationWorkflow

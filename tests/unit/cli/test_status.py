@@ -6,12 +6,12 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from gristmill.backends.lock_file import LockFile
 from gristmill.cli.run_files import RunFiles, find_runs
 from gristmill.cli.status import read_documents, read_snapshot, status
 from gristmill.errors import ConfigError
 from gristmill.metrics.snapshot import RunSnapshot, StageSnapshot
 from gristmill.metrics.snapshot_view import where_time_went
+from gristmill.runs.lock_file import LockFile
 
 SNAPSHOT = RunSnapshot(
     "demo", "finished", 1.5, 1, 1, 10, 8, 1, 1, 0, 100, 100, 0, 0, None, (StageSnapshot("a", 0, 10, 9),), ("done",)

@@ -8,19 +8,19 @@ from collections.abc import Callable, Sequence
 from multiprocessing.pool import AsyncResult, ThreadPool
 from typing import Protocol
 
-from gristmill.backends.base import RunOptions
-from gristmill.backends.commits import Commits
 from gristmill.backends.delegated.envelope import Envelope, pack
 from gristmill.backends.delegated.registrar_actor import RegistrarOffice, RemoteRegistrar
 from gristmill.backends.delegated.root_books import DoneRoot, RootBooks
 from gristmill.backends.delegated.view import View
-from gristmill.backends.run import Ending, Run
-from gristmill.backends.run_result import RunResult
 from gristmill.engine.commands import Finish
 from gristmill.engine.faults import FAILED_DOCUMENTS
 from gristmill.engine.plan import Plan
 from gristmill.engine.policies.quarantine_limit import Failed
 from gristmill.engine.uniting import unite_streaming
+from gristmill.runs.commits import Commits
+from gristmill.runs.options import RunOptions
+from gristmill.runs.result import RunResult
+from gristmill.runs.run import Ending, Run
 from gristmill.tasks import StagedFile
 
 POLL_S = 0.1

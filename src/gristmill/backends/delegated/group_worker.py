@@ -1,4 +1,4 @@
-"""`GroupWorker`: the loop of every worker (`backends/worker.py`) inside a worker of another engine.
+"""`GroupWorker`: the loop of every worker (`worker/group_runner.py`) inside a worker of another engine.
 
 It takes a few tasks, asks the registrar how to handle them, runs the group's stages, reports, and hands on what was
 made. A stage that raises is tried again here, with the care the registrar says, so the other engine never sees an
@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from gristmill.backends.delegated.envelope import Envelope, Receipt, Ticket, pack, unpack
-from gristmill.backends.isolation import Job
-from gristmill.backends.side_files import SideFiles
-from gristmill.backends.worker import GroupRunner, JobFailure, JobResult, RunSettings, load_stages
 from gristmill.engine.commands import Care
 from gristmill.engine.faults import Fault
 from gristmill.engine.plan import AnyTask, Group
 from gristmill.errors import RunFailed
 from gristmill.stages.worker_info import NodeInfo, WorkerMetadata
+from gristmill.worker.group_runner import GroupRunner, JobFailure, JobResult, RunSettings, load_stages
+from gristmill.worker.isolation import Job
+from gristmill.worker.side_outputs import SideFiles
 
 WAIT_S = 0.2  # between two looks whether another worker has set up the node
 

@@ -3,12 +3,12 @@
 import os
 
 from gristmill.backends.delegated.root_books import RootBooks
-from gristmill.backends.processes.memory import resident_bytes
-from gristmill.backends.run import Run
-from gristmill.backends.snapshots import BookSnapshots
-from gristmill.backends.telling import Telling
 from gristmill.metrics.snapshot import RunSnapshot, StageSnapshot
 from gristmill.metrics.stage_counts import StageCounts
+from gristmill.runs.run import Run
+from gristmill.runs.snapshots import BookSnapshots
+from gristmill.runs.telling import Telling
+from gristmill.worker.memory import resident_bytes
 
 
 class View:

@@ -8,14 +8,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from gristmill.backends.base import WATCHDOG_S, BaseExecutor, RunOptions
-from gristmill.backends.hang_watch import watched
+from gristmill.backends.base import WATCHDOG_S, BaseExecutor
 from gristmill.backends.local.gpus import Gpu, find_gpus
-from gristmill.backends.processes.launch import Server, launch
-from gristmill.backends.run_result import RunResult
+from gristmill.backends.local.launch import Server, launch
 from gristmill.engine.plan import Group, Plan
 from gristmill.engine.policies.placement import share_of_gpu
 from gristmill.errors import ConfigError
+from gristmill.runs.hang_watch import watched
+from gristmill.runs.options import RunOptions
+from gristmill.runs.result import RunResult
 from gristmill.storage.sizes import parse_size
 
 

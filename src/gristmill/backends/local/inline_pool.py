@@ -9,13 +9,13 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from gristmill.backends.isolation import Job
-from gristmill.backends.processes.memory import own_bytes
-from gristmill.backends.worker import GroupRunner, JobFailure, JobResult, RunSettings
 from gristmill.engine import events as e
 from gristmill.engine.commands import Assignment
 from gristmill.engine.plan import AnyTask, Group
 from gristmill.stages.worker_info import WorkerMetadata
+from gristmill.worker.group_runner import GroupRunner, JobFailure, JobResult, RunSettings
+from gristmill.worker.isolation import Job
+from gristmill.worker.memory import own_bytes
 
 
 @dataclass

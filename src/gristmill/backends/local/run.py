@@ -4,28 +4,28 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from gristmill.backends.base import RunOptions
 from gristmill.backends.local.gpus import Gpu, find_gpus
 from gristmill.backends.local.inline_pool import InlinePool
-from gristmill.backends.node_setup import node_work, set_up_node
-from gristmill.backends.processes.launch import Server
-from gristmill.backends.processes.limits import allow_many_files
-from gristmill.backends.processes.memory import default_limit, own_bytes, resident_bytes
-from gristmill.backends.processes.pool import ProcessPool
-from gristmill.backends.profiles import open_store
-from gristmill.backends.run import Ending, Run
-from gristmill.backends.run_result import RunResult
-from gristmill.backends.scheduled_drive import Shell, drive
+from gristmill.backends.local.launch import Server
+from gristmill.backends.local.limits import allow_many_files
+from gristmill.backends.local.process_pool import ProcessPool
+from gristmill.backends.scheduled.drive import Shell, drive
+from gristmill.backends.scheduled.node_setup import node_work, set_up_node
+from gristmill.backends.scheduled.profiles import open_store
 from gristmill.engine.events import NodeJoined
 from gristmill.engine.plan import Plan
 from gristmill.engine.scheduler import SchedulerConfig
 from gristmill.errors import ConfigError
+from gristmill.runs.options import RunOptions
+from gristmill.runs.result import RunResult
+from gristmill.runs.run import Ending, Run
 from gristmill.stages.worker_info import NodeInfo
 from gristmill.storage.sizes import parse_size
+from gristmill.worker.memory import default_limit, own_bytes, resident_bytes
 
 if TYPE_CHECKING:  # the executor imports this file when it runs something
     from gristmill.backends.local.executor import LocalExecutor
-    from gristmill.backends.pool import Pool
+    from gristmill.backends.scheduled.pool import Pool
 
 WORKER_BYTES = 48 << 20  # what a worker holds beyond the pages it shares with the fork server
 SPARE_FILES = 256  # descriptors left for everything but queued tasks

@@ -25,12 +25,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from gristmill.backends.processes.channel import Message
-from gristmill.backends.processes.crumbs import CRUMB, NO_CRUMB
-from gristmill.backends.processes.worker_process import WorkerProcess, limit_threads
 from gristmill.backends.ray_actor_pool.object_blocks import ObjectBlocks
-from gristmill.backends.worker import RunSettings, load_stages
 from gristmill.stages.worker_info import WorkerMetadata
+from gristmill.worker.channel import Message
+from gristmill.worker.crumbs import CRUMB, NO_CRUMB
+from gristmill.worker.group_runner import RunSettings, load_stages
+from gristmill.worker.loop import WorkerProcess, limit_threads
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

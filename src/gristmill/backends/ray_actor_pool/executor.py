@@ -6,13 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Literal, Self
 
-from gristmill.backends.base import WATCHDOG_S, BaseExecutor, RunOptions
-from gristmill.backends.hang_watch import watched
+from gristmill.backends.base import WATCHDOG_S, BaseExecutor
 from gristmill.backends.options import check_options
 from gristmill.backends.ray_connection import connect
-from gristmill.backends.run_result import RunResult
 from gristmill.engine.plan import Plan
 from gristmill.errors import ConfigError
+from gristmill.runs.hang_watch import watched
+from gristmill.runs.options import RunOptions
+from gristmill.runs.result import RunResult
 from gristmill.storage.sizes import parse_size
 
 if TYPE_CHECKING:

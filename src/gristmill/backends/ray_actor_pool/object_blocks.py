@@ -9,7 +9,7 @@ for its objects for ten seconds each.
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from gristmill.backends.processes.wire import BlockLost
+from gristmill.worker.wire import BlockLost
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

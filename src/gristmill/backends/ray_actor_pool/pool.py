@@ -18,24 +18,24 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from gristmill.backends.hang_watch import waiting_for
-from gristmill.backends.processes.channel import Message
-from gristmill.backends.processes.crumbs import CRUMB, NO_CRUMB, place_of, read_crumb
-from gristmill.backends.processes.hearing import Hearing
-from gristmill.backends.processes.memory import resident_bytes
-from gristmill.backends.processes.parcel_shelf import ParcelShelf
-from gristmill.backends.processes.posting import Posting
-from gristmill.backends.processes.wire import pack
 from gristmill.backends.ray_actor_pool.actor import LISTENING, POSTING, Duty, WorkerActor, in_a_call
 from gristmill.backends.ray_actor_pool.kept_actors import MOST_BYTES
 from gristmill.backends.ray_actor_pool.machines import OPEN_S, Machine, Machines, misfit
 from gristmill.backends.ray_actor_pool.object_blocks import ObjectBlocks
-from gristmill.backends.stage_pickle import pickled
-from gristmill.backends.worker import RunSettings
 from gristmill.engine import events as e
 from gristmill.engine.plan import AnyTask, Group
 from gristmill.engine.policies.placement import UNITS, share_of_gpu
 from gristmill.errors import RunFailed
+from gristmill.runs.hang_watch import waiting_for
+from gristmill.worker.channel import Message
+from gristmill.worker.crumbs import CRUMB, NO_CRUMB, place_of, read_crumb
+from gristmill.worker.group_runner import RunSettings
+from gristmill.worker.hearing import Hearing
+from gristmill.worker.memory import resident_bytes
+from gristmill.worker.parcel_shelf import ParcelShelf
+from gristmill.worker.posting import Posting
+from gristmill.worker.stage_pickle import pickled
+from gristmill.worker.wire import pack
 
 if TYPE_CHECKING:
     from concurrent.futures import Future

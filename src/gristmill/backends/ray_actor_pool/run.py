@@ -3,16 +3,16 @@
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from gristmill.backends.base import RunOptions
-from gristmill.backends.node_setup import node_work
 from gristmill.backends.ray_actor_pool.kept_actors import KeptActors
 from gristmill.backends.ray_actor_pool.machines import Machines
 from gristmill.backends.ray_actor_pool.pool import RayPool
-from gristmill.backends.run import Ending, Run
-from gristmill.backends.run_result import RunResult
-from gristmill.backends.scheduled_drive import Shell, drive
+from gristmill.backends.scheduled.drive import Shell, drive
+from gristmill.backends.scheduled.node_setup import node_work
 from gristmill.engine.plan import Plan
 from gristmill.engine.scheduler import SchedulerConfig
+from gristmill.runs.options import RunOptions
+from gristmill.runs.result import RunResult
+from gristmill.runs.run import Ending, Run
 from gristmill.storage.sizes import parse_size
 
 if TYPE_CHECKING:  # the executor imports this file when it runs something

@@ -4,16 +4,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
-from gristmill.backends.base import RunOptions
 from gristmill.backends.delegated.config import check_gpus, option_names, read_config
 from gristmill.backends.delegated.executor import DelegatedExecutor
 from gristmill.backends.ray_data.config import RayDataConfig
-from gristmill.backends.run_result import RunResult
 from gristmill.engine.plan import Plan
 from gristmill.errors import require
+from gristmill.runs.options import RunOptions
+from gristmill.runs.result import RunResult
 
 if TYPE_CHECKING:  # what runs a plan is imported when one runs
-    from gristmill.backends.run import Ending, Run
+    from gristmill.runs.run import Ending, Run
 
 
 @dataclass(frozen=True)

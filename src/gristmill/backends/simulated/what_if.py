@@ -7,9 +7,9 @@ processes shared a core stays as slow on more cores, so the answer for more CPUs
 import dataclasses
 from collections.abc import Sequence
 
-from gristmill.backends.measured import MeasuredGroup, MeasuredRun
 from gristmill.backends.simulated.spec import NodeSpec, SimulationSpec, StageSpec, as_bytes
 from gristmill.errors import ConfigError, nearest
+from gristmill.runs.measured import MeasuredGroup, MeasuredRun
 from gristmill.storage.sizes import parse_size
 
 NAMES = ("nodes", "cpus", "gpus", "gpu_memory_gb", "memory", "items")

@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
-from gristmill.backends.base import RunOptions
 from gristmill.backends.delegated.config import check_gpus, option_names, read_config
 from gristmill.backends.delegated.executor import DelegatedExecutor
-from gristmill.backends.run_result import RunResult
 from gristmill.backends.xenna.config import XennaConfig, check_size, stage_spec
 from gristmill.engine.plan import Plan
 from gristmill.errors import ConfigError
+from gristmill.runs.options import RunOptions
+from gristmill.runs.result import RunResult
 
 if TYPE_CHECKING:  # what runs a plan is imported when one runs
-    from gristmill.backends.run import Ending, Run
+    from gristmill.runs.run import Ending, Run
 
 
 @dataclass(frozen=True)

@@ -21,12 +21,12 @@ import pytest
 
 from gristmill.backends.base import BaseExecutor
 from gristmill.backends.local import LocalExecutor
-from gristmill.backends.run_directory import ON_DISK
-from gristmill.backends.run_result import RunResult
 from gristmill.engine.plan import AnyTask
 from gristmill.errors import ConfigError, InputsChanged, TooManyQuarantined
 from gristmill.metrics.snapshot import RunSnapshot
 from gristmill.pipeline import Pipeline
+from gristmill.runs.directory import ON_DISK
+from gristmill.runs.result import RunResult
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.exchange import Exchange
 from gristmill.stages.text.filters import ScoreFilter

@@ -7,11 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 
-from gristmill.backends.base import BaseExecutor, Observer
+from gristmill.backends.base import BaseExecutor
 from gristmill.backends.default_executor import default_executor
-from gristmill.backends.watching import Watching
 from gristmill.pipeline import Pipeline
+from gristmill.pipeline.watching import Watching
 from gristmill.pipeline.workflow import WorkflowBase, WorkflowRunResult, errors_of
+from gristmill.runs.options import Observer
 from gristmill.stages.text.decontamination import Decontaminate
 from gristmill.storage.atomic_write import write_file
 from gristmill.storage.file_system import disk_path

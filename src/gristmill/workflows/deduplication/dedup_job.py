@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from gristmill.backends.base import BaseExecutor, Observer
+from gristmill.backends.base import BaseExecutor
 from gristmill.backends.default_executor import default_executor
-from gristmill.backends.run_result import RunResult
 from gristmill.pipeline import Pipeline
+from gristmill.runs.options import Observer
+from gristmill.runs.result import RunResult
 from gristmill.stages.deduplication.remove_documents import RemoveDocuments, write_removals
 from gristmill.stages.deduplication.take_documents import TakeDocuments
 from gristmill.storage.failures import machine_failures

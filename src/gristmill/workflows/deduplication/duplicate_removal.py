@@ -8,11 +8,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from gristmill.backends.base import BaseExecutor, Observer
+from gristmill.backends.base import BaseExecutor
 from gristmill.engine.plan import AnyStage, AnyTask
 from gristmill.errors import ConfigError, StageError
 from gristmill.pipeline import Pipeline
 from gristmill.pipeline.workflow import WorkflowBase, WorkflowRunResult
+from gristmill.runs.options import Observer
 from gristmill.stages.deduplication.id_generator import CURATOR_DEDUP_ID_STR
 from gristmill.stages.deduplication.remove_by_id import RemoveById, read_ids
 from gristmill.stages.deduplication.remove_documents import RemoveDocuments, write_removals

@@ -10,13 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import ClassVar
 
-from gristmill.backends.base import BaseExecutor, Observer
+from gristmill.backends.base import BaseExecutor
 from gristmill.backends.default_executor import default_executor
-from gristmill.backends.watching import Watching
 from gristmill.engine.plan import AnyStage, AnyTask
 from gristmill.errors import ConfigError, nearest
 from gristmill.kernels.dedup.banding import DEFAULT_ROWS, Banding, choose_bands
+from gristmill.pipeline.watching import Watching
 from gristmill.pipeline.workflow import WorkflowBase, WorkflowRunResult, errors_of
+from gristmill.runs.options import Observer
 from gristmill.stages.deduplication.fuzzy.shingling import Shingling
 from gristmill.stages.deduplication.keep_policy import KeepPolicy
 from gristmill.storage.file_system import disk_path

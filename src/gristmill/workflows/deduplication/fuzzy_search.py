@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from gristmill.backends.run_result import RunResult
 from gristmill.kernels.arrow_arrays import from_numbers, to_numbers
 from gristmill.kernels.dedup.banding import Banding
 from gristmill.pipeline import Pipeline
+from gristmill.runs.result import RunResult
 from gristmill.stages.deduplication.fuzzy.cluster_sketches import ClusterSketches
 from gristmill.stages.deduplication.fuzzy.clusters import Clusters
 from gristmill.stages.deduplication.fuzzy.shingle_candidates import ShingleCandidates

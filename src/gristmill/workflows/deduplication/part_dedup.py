@@ -6,12 +6,13 @@ from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 
-from gristmill.backends.base import BaseExecutor, Observer
+from gristmill.backends.base import BaseExecutor
 from gristmill.backends.default_executor import default_executor
-from gristmill.backends.run_result import RunResult
-from gristmill.backends.watching import Watching
 from gristmill.errors import ConfigError
+from gristmill.pipeline.watching import Watching
 from gristmill.pipeline.workflow import WorkflowBase, WorkflowRunResult, errors_of
+from gristmill.runs.options import Observer
+from gristmill.runs.result import RunResult
 from gristmill.stages.deduplication.exact.find_duplicates import FindDuplicates
 from gristmill.stages.deduplication.exact.hash_parts import SEPARATORS, HashParts, RemoveParts, Unit, write_parts
 from gristmill.stages.deduplication.row_files import read_column

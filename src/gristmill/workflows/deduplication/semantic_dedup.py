@@ -13,13 +13,14 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gristmill.backends.base import BaseExecutor, Observer
+from gristmill.backends.base import BaseExecutor
 from gristmill.backends.default_executor import default_executor
-from gristmill.backends.watching import Watching
 from gristmill.errors import ConfigError
 from gristmill.kernels.arrow_arrays import from_numbers, to_numbers
 from gristmill.kernels.kmeans import fit
+from gristmill.pipeline.watching import Watching
 from gristmill.pipeline.workflow import WorkflowBase, WorkflowRunResult, errors_of
+from gristmill.runs.options import Observer
 from gristmill.stages.deduplication.array_files import write_array
 from gristmill.stages.deduplication.embeddings.extract_embeddings import ExtractEmbeddings, to_matrix
 from gristmill.stages.deduplication.embeddings.find_semantic_duplicates import (

@@ -7,12 +7,12 @@ import pytest
 from gristmill.backends.delegated.envelope import pack, unpack
 from gristmill.backends.delegated.group_worker import GroupWork, GroupWorker
 from gristmill.backends.delegated.registrar import Registrar
-from gristmill.backends.worker import RunSettings
 from gristmill.errors import RunFailed
 from gristmill.pipeline import Pipeline
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.context import STAGING_DIR
 from gristmill.tasks import DocumentBatch
+from gristmill.worker.group_runner import RunSettings
 
 
 class _FailsOnThree(ProcessingStage):

@@ -5,16 +5,16 @@ from mmap import mmap
 import pyarrow as pa
 import pytest
 
-from gristmill.backends.processes.crumbs import CRUMB, read_crumb
-from gristmill.backends.processes.wire import Parcel, pack, to_wire, unpack
 from gristmill.backends.ray_actor_pool.actor import Duty, WorkerActor
 from gristmill.backends.ray_actor_pool.object_blocks import ObjectBlocks
-from gristmill.backends.stage_pickle import pickled
-from gristmill.backends.worker import RunSettings
 from gristmill.engine.commands import Assignment, Care
 from gristmill.pipeline import Pipeline
 from gristmill.stages.base import ProcessingStage
 from gristmill.tasks import DocumentBatch
+from gristmill.worker.crumbs import CRUMB, read_crumb
+from gristmill.worker.group_runner import RunSettings
+from gristmill.worker.stage_pickle import pickled
+from gristmill.worker.wire import Parcel, pack, to_wire, unpack
 
 LARGE = 1 << 16
 

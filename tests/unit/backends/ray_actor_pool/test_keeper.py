@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from gristmill.backends.node_setup import node_work
 from gristmill.backends.ray_actor_pool.keeper import NodeKeeper, versions
+from gristmill.backends.scheduled.node_setup import node_work
 from gristmill.stages.base import ProcessingStage
 from gristmill.testing.virtual_run import group
 

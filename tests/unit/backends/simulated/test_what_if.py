@@ -2,10 +2,10 @@
 
 import pytest
 
-from gristmill.backends.measured import MeasuredGroup, MeasuredRun
 from gristmill.backends.simulated.simulation import Simulation
 from gristmill.backends.simulated.what_if import changed, spec_of
 from gristmill.errors import ConfigError
+from gristmill.runs.measured import MeasuredGroup, MeasuredRun
 
 
 def measured(*, tasks=400, fan_out=1.0):

@@ -1,0 +1,524 @@
+"""The run directory: what a run is, what it has committed, what it looks like now.
+
+    header.json    the plan's fingerprint, the stages' configurations, the input files: what a resumed run must equal
+    ledger.jsonl   one line a committed source partition (engine/ledger.py); append-only, one writer
+    start          which start of which machine the files were written in (machine_start.py), or that they are on disk
+    lock           held by the driver for as long as it lives
+    status.json    the latest snapshot, for `gristmill status`
+    metrics.jsonl  a snapshot every `logging_interval` seconds
+    events.log     what the scheduler was told, and hashes of its answers (event_recorder.py), for `gristmill replay`
+    quarantine/    documents that could not be processed
+    report.json    the books, when the run has ended
+    measured.json  how fast its stages were, for `gristmill simulate`
+
+Publication order is the guarantee: a writer writes a temporary file, the ledger line is forced to disk, then the file
+is renamed. A crash before the line leaves an orphan that the next run deletes; a crash after it leaves a rename that
+the next run does. The files themselves are forced only where a run may go on without the machine that wrote them
+(`forces`). When the machine itself stops, some of the others may not have reached the disk: a run that finds itself
+after a restart looks at every committed file and does again what is not as it was written.
+"""
+
+import contextlib
+import dataclasses
+import errno
+import json
+import os
+import shutil
+import time
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from gristmill.engine import ledger
+from gristmill.engine.ledger import CommitRecord, Replayed
+from gristmill.engine.plan import Plan
+from gristmill.errors import ConfigError, ResumeRefused, RunFailed
+from gristmill.metrics.snapshot import RunSnapshot
+from gristmill.runs.disk_sinks import HIDDEN, DiskSinks
+from gristmill.runs.header import HOW_TO_GO_ON, Header, as_text, differs_in_code_only, header_of, parse, refusal
+from gristmill.runs.line_numbers import BlockLines, block_lines, with_line_numbers
+from gristmill.runs.lock_file import Held, LockFile
+from gristmill.runs.machine_start import machine_start
+from gristmill.runs.measured import MeasuredRun
+from gristmill.runs.publication import patiently, publish_all, publish_late
+from gristmill.runs.store_options import OptionsOf, environment_only
+from gristmill.runs.store_sinks import StoreSinks
+from gristmill.stages.context import STAGING_DIR
+from gristmill.storage.atomic_write import (
+    checksum_of,
+    checksum_of_stream,
+    force_file,
+    force_names,
+    make_directory,
+    publish,
+    remove,
+    remove_for_good,
+    stage_file,
+    whole_file,
+)
+from gristmill.storage.failures import explained
+from gristmill.storage.file_system import file_system, is_url, plain
+from gristmill.tasks import StagedFile
+
+ON_DISK = "on disk"  # instead of a start: every file was forced
+COMMIT_S = 0.05  # lines of this long are forced to disk together
+LOOKERS = 8  # files looked at at a time
+LEFT_BY_A_RUN = (
+    "ledger.jsonl",
+    "start",
+    "header.json",
+    "status.json",
+    "report.json",
+    "metrics.jsonl",
+    "events.log",
+    "measured.json",
+)
+
+
+def read_ledger(path: Path, plan: Plan | None = None) -> Replayed:
+    """Return what a ledger says, the last word on each partition; nothing if it is not there."""
+    with (
+        contextlib.suppress(FileNotFoundError),
+        path.open(encoding="utf-8", errors="replace", newline="\n") as file,
+    ):
+        return ledger.replay(file, plan)
+    return Replayed({}, 0)
+
+
+class RunDirectory:
+    """One run directory, held by one driver."""
+
+    commit_s = COMMIT_S
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        session: str,
+        forces: bool = False,
+        root: Path | None = None,
+        options_of: OptionsOf = environment_only,
+        shown: str = "",
+        shared: bool = False,
+    ) -> None:
+        self.path = path
+        self.shown = shown or str(path)  # what users know it by: another, where this is a copy of a store's
+        self.root = root or path  # of the whole run, if this is a segment of it
+        self.session = session
+        self.messages: list[str] = []  # what was found when the run was continued
+        self._forces = forces
+        self._has_begun = False  # its first line is in the ledger
+        self.quarantine = path / "quarantine"
+        self.options_of = options_of
+        self.disks = DiskSinks(session, self.root, shared=shared)
+        self.sinks = StoreSinks(session, options_of)
+        self._lock: LockFile | None = None
+        self._replaceable: set[str] = set()  # files of this run that are not as they were written
+        self._superseded: dict[int, set[str]] = {}  # by partition: what it gave before, if it is done anew
+        self._ledger_fd = -1
+
+    @property
+    def quarantine_path(self) -> str:
+        """Where workers put documents that could not be processed."""
+        return f"{self.shown}/quarantine"
+
+    # Opening
+
+    def acquire(self) -> None:
+        """Make the directory and take its lock, or say who holds it."""
+        try:
+            self.disks.make(self.path)
+            if self.disks.directory_mode == 0o700 and self.path.name == HIDDEN:  # made by others, or long ago
+                self.path.chmod(self.disks.directory_mode)
+            self._lock = LockFile(self.path / "lock", self.disks.file_mode)
+        except Held as held:
+            raise ConfigError(f"{self.path}: expected no other run here; {held} is running in it") from None
+        except OSError as error:
+            raise ConfigError(f"{self.path}: expected a directory that can be written to; {error}") from error
+        for left in self.path.glob(".*.tmp"):  # by a run that was killed while it wrote a file
+            left.unlink(missing_ok=True)
+
+    def hold_outputs(self, directories: Iterable[str]) -> None:
+        """Keep every other run out of these directories while this one lives, whatever run directory it has.
+
+        Two runs would remove each other's temporary files, and replace each other's outputs. Directories of the run
+        itself are kept by its own lock.
+        """
+        others = [path for path in directories if not self._is_own(path)]
+        self.messages += [*self.sinks.hold_outputs(others), *self.disks.hold_outputs(others)]
+
+    def clear(self) -> list[str]:
+        """Forget an earlier run: its outputs and rejects, its ledger, header, status and quarantine.
+
+        Outputs go first: nothing but the ledger knows them. Return what was removed of them.
+        """
+        records = read_ledger(self.path / "ledger.jsonl").records.values()
+        files = [file.final for record in records for file in (*record.files, *record.side_files)]
+        # The quarantine goes as a whole.
+        published = [path for path in files if not path.startswith(f"{self.quarantine_path}/")]
+        for path in filter(is_url, published):
+            remove(path, storage_options=self.options_of(path))
+        remove_for_good(path for path in published if not is_url(path))
+        self._close_ledger()
+        for name in LEFT_BY_A_RUN:
+            (self.path / name).unlink(missing_ok=True)
+        shutil.rmtree(self.quarantine, ignore_errors=True)
+        if records:  # a machine that stops must not bring them back under the header of the run that starts now
+            force_names(str(self.path))
+        return published
+
+    def resume(self, plan: Plan, *, rejects_path: str | None, mended: bool = False) -> dict[int, CommitRecord]:
+        """Return what an earlier run of the same plan has committed; refuse another plan's directory.
+
+        `mended`: the code of stages may have changed since, to do what it could not do then.
+        """
+        header = header_of(plan, rejects_path)
+        before = self._header_before()
+        records, damaged = read_ledger(self.path / "ledger.jsonl", plan)
+        is_empty = not records and not damaged
+        if before is None and not is_empty:
+            raise ResumeRefused(
+                f"{self.shown}: expected header.json to say what was run here; it is missing or damaged. "
+                f"Remove the directory with what it has written, {HOW_TO_GO_ON}"
+            )
+        if before != header:
+            if before is not None and not is_empty:
+                if not mended or not differs_in_code_only(before, header):
+                    raise ResumeRefused(refusal(self.shown, before, header))
+                self.messages.append(
+                    f"{self.shown}: the code of a stage has changed; what was done with the earlier code is kept, but "
+                    "for source partitions with quarantined documents"
+                )
+            # If nothing is committed, nothing can be mixed; else it must not be lost with the machine.
+            self._write("header.json", as_text(header), forced=not is_empty)
+        if damaged and len(records) < len(plan.sources):
+            what = "1 line is damaged; its partition is" if damaged == 1 else None
+            what = what or f"{damaged} lines are damaged; their partitions are"
+            self.messages.append(f"{self.shown}/ledger.jsonl: {what} done again")
+        self._ledger_fd = os.open(
+            self.path / "ledger.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND, self.disks.file_mode
+        )
+        self._cut_torn_line()
+        return records
+
+    def _header_before(self) -> Header | None:
+        # It is forced to disk with the first line of the ledger; before that a machine that stops may leave it empty.
+        return parse(self.shown, self._read("header.json"))
+
+    def _cut_torn_line(self) -> None:
+        text = (self.path / "ledger.jsonl").read_bytes()
+        if text and not text.endswith(b"\n"):
+            os.ftruncate(self._ledger_fd, text.rfind(b"\n") + 1)
+
+    # Files
+
+    def claim_staging(self, directories: Iterable[str]) -> None:
+        """Remove what earlier sessions left under temporary names; `close` removes what is this session's."""
+        directories = list(dict.fromkeys(directories))
+        self.disks.claim_staging(directories)
+        self.sinks.claim_staging(directories)
+
+    def make_staging(self) -> None:
+        """Make the temporary directories of this session."""
+        self.disks.make_staging()
+        self.sinks.make_staging()
+
+    def finish_publication(self, records: dict[int, CommitRecord]) -> dict[int, CommitRecord]:
+        """Do the renames a crash has prevented. Return the records whose files are there, as they were written.
+
+        Of outputs and rejects the size is compared, and after a restart the content too. What lies in the run directory
+        is the run's memory, read by nobody who would notice: its content is compared in any case.
+        """
+        if not records:
+            return {}
+        published = self._published(records)
+        restarted = self._noted_start() not in (machine_start(), ON_DISK)
+        damaged = self._look_at(published.values(), everything=restarted)
+        sound = {root: record for root, record in published.items() if root not in damaged}
+        again = len(records) - len(sound)
+        undone = [record for root, record in records.items() if root not in sound]
+        self._replaceable = {file.final for record in undone for file in (*record.files, *record.side_files)}
+        if restarted:
+            self._note_start(machine_start())
+            self.messages.append(
+                f"{self.shown}: the machine was restarted, or is another, since files were written; "
+                f"looked at those of {len(published)} source partitions; {again} are done again"
+            )
+        elif again:
+            what = "1 source partition is" if again == 1 else f"{again} source partitions are"
+            self.messages.append(f"{self.shown}: {what} done again: their files are gone or not as they were written")
+        return sound
+
+    def forget_quarantined(self, records: dict[int, CommitRecord]) -> dict[int, CommitRecord]:
+        """Return the records of which nothing is in quarantine; the others are done again, whatever happens now.
+
+        Their quarantine files go: a partition whose files are not all there counts as not done, so that no crash from
+        here on can leave a document neither in quarantine nor in the output.
+        """
+        failed = {
+            root: record
+            for root, record in records.items()
+            if any(counts.quarantined or counts.lost_parts for _, counts in record.counts)
+        }
+        for record in failed.values():
+            finals = {file.final for file in (*record.files, *record.side_files)}
+            self._replaceable |= finals
+            self._superseded[record.root] = finals
+            own = [file.final for file in record.side_files if file.final.startswith(f"{self.quarantine_path}/")]
+            for path in own:
+                remove(path, storage_options=self.options_of(path))
+        if failed:
+            self.remove_report()
+            documents = sum(counts.quarantined for record in failed.values() for _, counts in record.counts)
+            one = len(failed) == 1
+            parts = (
+                f"1 source partition with {documents:,}"
+                if one
+                else f"{len(failed)} source partitions with {documents:,}"
+            )
+            inside = f"quarantined document{'s' * (documents != 1)}"
+            self.messages.append(f"{self.shown}: {parts} {inside} {'is' if one else 'are'} done again")
+        return {root: record for root, record in records.items() if root not in failed}
+
+    def remove_superseded(self, records: Iterable[CommitRecord]) -> None:
+        """Remove what partitions gave before and do not give any more, as they are about to be committed anew.
+
+        Before the new line: a crash in between leaves a partition whose files are not all there, which is done again.
+        """
+        for record in records:
+            finals = {file.final for file in (*record.files, *record.side_files)}
+            for path in sorted(self._superseded.pop(record.root, set()) - finals):
+                remove(path, storage_options=self.options_of(path))
+
+    def _published(self, records: dict[int, CommitRecord]) -> dict[int, CommitRecord]:
+        """Do the renames that are still to be done; return the records whose files are all there."""
+        files = [file for record in records.values() for file in (*record.files, *record.side_files)]
+        sizes: dict[str, int | None] = {file.final: _publish_late(file) for file in files if not is_url(file.final)}
+        sizes.update(publish_late([file for file in files if is_url(file.final)], self.options_of))
+        return {
+            root: record
+            for root, record in records.items()
+            if all(sizes.get(file.final) == file.num_bytes for file in (*record.files, *record.side_files))
+        }
+
+    def look_at_side_files(self, records: dict[int, CommitRecord]) -> dict[int, CommitRecord]:
+        """Return the records whose rejected and quarantined documents are there. Outputs may be gone, as planned."""
+        beside = {root: record._replace(files=()) for root, record in records.items()}
+        return {root: records[root] for root in self.finish_publication(beside)}
+
+    def _look_at(self, records: Iterable[CommitRecord], *, everything: bool) -> set[int]:
+        """Read what was committed, or what of it is in the run directory; return whose files are not as written."""
+        files = [
+            (record.root, file)
+            for record in records
+            for file in (*record.files, *record.side_files)
+            if everything or self._is_own(file.final)
+        ]
+        if len(files) <= LOOKERS:  # starting threads takes longer
+            return {root for root, file in files if not _is_as_written(file)}
+        with ThreadPoolExecutor(LOOKERS) as looking:
+            found = looking.map(_is_as_written, (file for _, file in files))
+            return {root for (root, _), is_sound in zip(files, found, strict=True) if not is_sound}
+
+    def check_not_in_the_way(self, records: Iterable[CommitRecord]) -> None:
+        """Raise RunFailed if publishing these would replace a file that is not of this run.
+
+        One with the same content is as good as this run's own: it is, if its ledger line was lost.
+        """
+        files = [
+            file
+            for record in records
+            for file in (*record.files, *record.side_files)
+            if not self._is_own(file.final) and file.final not in self._replaceable
+        ]
+        if any(is_url(file.final) for file in files):  # a request each
+            with ThreadPoolExecutor(LOOKERS) as looking:
+                found = list(looking.map(self._is_free, files))
+        else:
+            found = [self._is_free(file) for file in files]
+        for file in (file for file, is_free in zip(files, found, strict=True) if not is_free):
+            raise RunFailed(
+                f"{file.final}: expected no such file, or one of this run; it was there before, and is not replaced. "
+                "Move it away, write to another directory, or have the writer remove what is there (mode='overwrite')"
+            )
+
+    def _is_free(self, file: StagedFile) -> bool:
+        fs = file_system(file.final, self.options_of(file.final))
+        found = patiently(lambda: fs.status(file.final))
+        if found is None or found.size != file.num_bytes:
+            return found is None
+        with fs.open_read(file.final) as content:
+            return checksum_of_stream(content) == file.checksum
+
+    def _is_own(self, path: str) -> bool:
+        """Whether a directory or file is the run's own: nobody else writes there, and nobody else reads it."""
+        return f"{path}/".startswith((f"{self.quarantine_path}/", f"{self.root}/exchange-"))
+
+    def number_lines(self, plan: Plan, committed: dict[int, CommitRecord]) -> None:
+        """Turn the line numbers in quarantine files from a block's into the file's, now that all blocks are done.
+
+        What is changed is committed as anything else is: a line of the ledger with the new size and checksum, then a
+        rename. A crash in between leaves the old file with the old line, or a rename for the next run to do.
+        """
+        starts = block_lines(committed.values())
+        numbered = {}
+        for root, record in committed.items():
+            side_files = tuple(self._numbered(file, starts) for file in record.side_files)
+            if side_files != record.side_files:
+                numbered[root] = side_files
+        if not numbered:
+            return
+        lines = read_ledger(self.path / "ledger.jsonl", plan).records  # with their counts; none in a temporary run
+        self.append([lines[root]._replace(side_files=files) for root, files in numbered.items() if root in lines])
+        changed = [file for files in numbered.values() for file in files]
+        publish_all(changed, self.options_of)
+        self.keep_private(changed)
+
+    def _numbered(self, file: StagedFile, starts: BlockLines) -> StagedFile:
+        if not file.final.startswith(f"{self.quarantine_path}/"):
+            return file
+        options = self.options_of(file.final)
+        with file_system(file.final, options).open_read(file.final) as content:
+            text = with_line_numbers(content.read().decode(encoding="utf-8", errors="replace"), starts)
+        if text is None:
+            return file
+        staging = f"{self.quarantine_path}/{STAGING_DIR}/{self.session}"
+        make_directory(staging, storage_options=options)
+        name = file.final.rpartition("/")[2]
+        written = stage_file(f"{staging}/{name}.numbered", [text.encode()], storage_options=options)
+        if self._forces:
+            force_file(written.path)
+        return StagedFile(written.path, file.final, written.num_bytes, file.num_documents, written.checksum)
+
+    def _noted_start(self) -> str:
+        return self._read("start")
+
+    def _note_start(self, start: str) -> None:
+        """From now on, all the ledger names was written, or found to be whole, since this start."""
+        self._write("start", start, forced=True)
+
+    def _begin(self) -> None:
+        """What a later run has to know about the lines of this one goes to disk before them, names included.
+
+        All at once: a file system puts what waits to disk together. A start that is damaged on the way is that of no
+        machine, so a later run looks at the files.
+        """
+        if not self._forces:
+            self._write("start", machine_start())
+        elif not self._noted_start():
+            self._write("start", ON_DISK)
+        with ThreadPoolExecutor(3) as forcing:
+            under_way = [forcing.submit(force_file, str(self.path / name)) for name in ("header.json", "start")]
+            under_way.append(forcing.submit(force_names, str(self.path), above=True))
+            for one in under_way:
+                one.result()
+        self._has_begun = True
+
+    def append(self, records: Iterable[CommitRecord]) -> None:
+        """Write ledger lines and force them to disk, all at once. If that fails, none of them has been written."""
+        view = memoryview("".join(ledger.encode(record) for record in records).encode())
+        with explained(self.path / "ledger.jsonl"):
+            # A ledger that was removed, or moved away, takes lines as ever; nobody would find them again.
+            if not os.path.samestat((self.path / "ledger.jsonl").stat(), os.fstat(self._ledger_fd)):
+                raise FileNotFoundError(errno.ENOENT, "it was replaced while the run was using it")
+            if not self._has_begun:
+                self._begin()
+            size = os.fstat(self._ledger_fd).st_size
+            try:
+                while view:
+                    view = view[os.write(self._ledger_fd, view) :]
+                os.fsync(self._ledger_fd)
+            except OSError:
+                with contextlib.suppress(OSError):
+                    os.ftruncate(self._ledger_fd, size)
+                raise
+
+    def write_status(self, snapshot: RunSnapshot) -> None:
+        self._write("status.json", json.dumps({"pid": os.getpid(), **dataclasses.asdict(snapshot)}))
+
+    def log_metrics(self, snapshot: RunSnapshot) -> None:
+        """Append a snapshot to the history of the run."""
+        path = self.path / "metrics.jsonl"
+        with explained(path), self.private_file("metrics.jsonl").open("a") as file:
+            file.write(json.dumps({"time": time.time(), **dataclasses.asdict(snapshot)}) + "\n")
+
+    def write_report(self, report: dict[str, object]) -> None:
+        self._write("report.json", json.dumps(report, indent=1))
+
+    def write_measured(self, measured: MeasuredRun) -> None:
+        self._write("measured.json", json.dumps(dataclasses.asdict(measured), indent=1))
+
+    def has_report(self) -> bool:
+        """Whether the run in this directory has come to its end, its books closed."""
+        with contextlib.suppress(ValueError, RecursionError):  # empty where the machine stopped just then
+            return bool(json.loads(self._read("report.json")))
+        return False
+
+    def remove_report(self) -> None:
+        """The run goes on: what was reported about it is no longer so."""
+        (self.path / "report.json").unlink(missing_ok=True)
+
+    def private_file(self, name: str) -> Path:
+        """Return the path of a file, made with the mode files of this run have."""
+        path = self.path / name
+        path.touch(mode=self.disks.file_mode)
+        return path
+
+    def keep_private(self, files: Iterable[StagedFile]) -> None:
+        """Give published files of the run itself the mode its files have; workers do not know it. Outputs stay."""
+        for file in files:
+            if self.disks.file_mode == 0o600 and self._is_own(file.final) and not is_url(file.final):
+                with contextlib.suppress(FileNotFoundError):  # whoever looks at it next will say so
+                    Path(plain(file.final)).chmod(self.disks.file_mode)
+
+    def _read(self, name: str) -> str:
+        """What a small file says; nothing if it is not there. Bytes that are damaged make it say something else."""
+        with contextlib.suppress(FileNotFoundError):
+            return (self.path / name).read_text(encoding="utf-8", errors="replace")
+        return ""
+
+    def _write(self, name: str, text: str, *, forced: bool = False) -> None:
+        with whole_file(self.path / name, forced=forced) as temporary:
+            temporary.touch(mode=self.disks.file_mode)
+            temporary.write_text(text)
+
+    def close(self) -> None:
+        """Remove what is temporary and let the directory go."""
+        self.sinks.close()
+        self.disks.close()
+        if self._lock is not None:
+            self._lock.release()
+        self._close_ledger()
+        self._lock = None
+
+    def _close_ledger(self) -> None:
+        if self._ledger_fd >= 0:
+            os.close(self._ledger_fd)
+        self._ledger_fd = -1
+
+
+def _is_as_written(file: StagedFile) -> bool:
+    """Whether a file has the content it was written with. If not it is removed: no later run takes it for whole."""
+    if is_url(file.final):
+        return True  # a store is not this machine's
+    return _has_checksum(file.final, file.checksum)
+
+
+def _has_checksum(path: str, checksum: str) -> bool:
+    try:
+        if checksum_of(path) == checksum:
+            return True
+    except OSError:  # of a disk that has suffered with the machine
+        pass
+    with contextlib.suppress(OSError):
+        remove(path)
+    return False
+
+
+def _publish_late(file: StagedFile) -> int | None:
+    """Rename the file if that is still to be done; return its size, or None if it is nowhere."""
+    fs = file_system(file.final)
+    if fs.status(file.temporary) is not None and _has_checksum(file.temporary, file.checksum):
+        publish(file.temporary, file.final)
+    found = fs.status(file.final)
+    return None if found is None else found.size

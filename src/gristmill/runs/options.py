@@ -1,0 +1,37 @@
+"""`RunOptions`: what a user says about one run, rather than about the executor it runs on."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from gristmill.engine.policies.quarantine_limit import DEFAULT_LIMIT, QuarantineLimit
+from gristmill.metrics.snapshot import RunSnapshot
+from gristmill.storage.file_system import absolute, is_url
+
+Observer = Callable[[RunSnapshot], None]
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """What belongs to one run rather than to the executor."""
+
+    checkpoint_path: Path | str | None = None  # a string only where it is a URL
+    rejects_path: str | None = None
+    limit: QuarantineLimit = DEFAULT_LIMIT  # of documents that may fail
+    fresh: bool = False
+    retry_quarantined: bool = False  # do again what could not be done, though it is committed
+    observer: Observer | None = None
+    shared: bool = False  # whether others may read the run directory, as far as the umask lets them
+    segment_of: Path | None = None  # the directory of the whole run, where this is one segment of it
+
+    def __post_init__(self) -> None:
+        # A stage may change the working directory, and the next call may come from another one.
+        if self.rejects_path is not None:
+            object.__setattr__(self, "rejects_path", absolute(self.rejects_path))
+        if self.checkpoint_path is not None:
+            object.__setattr__(self, "checkpoint_path", _absolute_path(self.checkpoint_path))
+
+
+def _absolute_path(path: Path | str) -> Path | str:
+    full = absolute(str(path))
+    return full if is_url(full) else Path(full)

@@ -1,0 +1,91 @@
+"""Files get their final names: by a rename on a disk, by a copy inside a store and a delete on a store.
+
+The ledger has named them before, so a crash in between is made good by doing it again, which changes nothing. A store
+takes a tenth of a second for each, however small it is, so there many are published at a time.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from gristmill.errors import MachineError
+from gristmill.runs.store_options import OptionsOf
+from gristmill.storage.atomic_write import publish
+from gristmill.storage.file_system import is_url
+from gristmill.storage.remote_file_system import RemoteFileSystem
+from gristmill.storage.store_errors import may_pass
+from gristmill.tasks import StagedFile
+
+AT_ONCE = 16
+PAUSES_S = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)  # a store that is busy, or away for half a minute
+T = TypeVar("T")
+
+
+def patiently(action: Callable[[], T]) -> T:
+    """Do something on a store, again after a pause if that may help. The client has tried a few times each time."""
+    for pause_s in PAUSES_S:
+        try:
+            return action()
+        except MachineError as error:
+            if not may_pass(error):
+                raise
+            time.sleep(pause_s)
+    return action()
+
+
+def publish_all(files: Iterable[StagedFile], options_of: OptionsOf) -> None:
+    """Let files appear under their names."""
+    remote = []
+    for file in files:
+        if is_url(file.final):
+            remote.append(file)
+        else:
+            publish(file.temporary, file.final)
+    for fs, some in _by_store(remote, options_of):
+        _at_once(fs, some)
+
+
+def publish_late(files: Sequence[StagedFile], options_of: OptionsOf) -> dict[str, int]:
+    """Do what a crash has prevented, for files on stores. Return the sizes of those that are there, by their names.
+
+    Directories are listed instead of asking for each file: a resumed run may have a hundred thousand.
+    """
+    sizes: dict[str, int] = {}
+    for fs, some in _by_store(files, options_of):
+        roots = {name.rpartition("/")[0] for file in some for name in (file.temporary, file.final)}
+        there = {path: status for root in roots for path, status in fs.walk_all(root).items()}
+        late = [file for file in some if fs.full(file.temporary) in there]
+        _at_once(fs, late)
+        moved = {fs.full(file.final): there[fs.full(file.temporary)].size for file in late}
+        found = {path: status.size for path, status in there.items()} | moved
+        sizes.update({file.final: found[full] for file in some if (full := fs.full(file.final)) in found})
+    return sizes
+
+
+def _publish_remote(fs: RemoteFileSystem, file: StagedFile) -> None:
+    try:
+        fs.rename(file.temporary, file.final)
+    except FileNotFoundError:  # published already, by this run before an answer was lost or by the one before it
+        if fs.status(file.final, fresh=True) is None:
+            raise
+
+
+def _by_store(files: Iterable[StagedFile], options_of: OptionsOf) -> list[tuple[RemoteFileSystem, list[StagedFile]]]:
+    """Files with the store they are on. Threads share its client: making one takes a tenth of a second."""
+    groups: dict[str, list[StagedFile]] = {}
+    for file in files:
+        groups.setdefault(file.final.rpartition("/")[0], []).append(file)
+    return [(RemoteFileSystem(directory, options_of(directory)), some) for directory, some in groups.items()]
+
+
+def _at_once(fs: RemoteFileSystem, files: Sequence[StagedFile]) -> None:
+    def act(file: StagedFile) -> None:
+        patiently(lambda: _publish_remote(fs, file))
+
+    if len(files) == 1:
+        act(files[0])
+    elif files:
+        with ThreadPoolExecutor(AT_ONCE) as threads:
+            for _ in threads.map(act, files):
+                pass  # the first error is raised here

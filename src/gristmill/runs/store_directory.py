@@ -1,0 +1,191 @@
+"""`StoreDirectory`: a run directory on an object store. What decides is there; the rest is a scratch copy on this disk.
+
+    header.json, start, report.json, measured.json, status.json   as in a directory on a disk
+    ledger/00000001.jsonl   lines of the ledger, one object for each time some are committed
+    lease/                  who writes here (store_lease.py)
+    quarantine/             documents that could not be processed, written by the workers
+    metrics.jsonl, events.log   written when the driver ends
+
+A store has no append and no lock, but it can create an object only if there is none of that name. So the ledger is a
+row of objects, each created under the next number. Whoever is refused has lost: another driver has taken over, and what
+this one wanted to commit is not committed. A driver that starts creates one without lines first. From then on it has
+read everything there is, and an older driver that still lives cannot add to it.
+
+All rules of resuming (which header fits, which lines hold, which files are done again) are those of a directory on a
+disk, because they are applied to the scratch copy.
+"""
+
+import contextlib
+import json
+import shutil
+import tempfile
+import time
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from gristmill.engine import ledger
+from gristmill.engine.ledger import CommitRecord
+from gristmill.errors import MachineError
+from gristmill.metrics.snapshot import RunSnapshot
+from gristmill.runs.directory import LEFT_BY_A_RUN, RunDirectory
+from gristmill.runs.lock_file import Held, LockFile
+from gristmill.runs.publication import patiently
+from gristmill.runs.store_lease import lost
+from gristmill.runs.store_options import OptionsOf
+from gristmill.storage.remote_file_system import RemoteFileSystem
+
+LEDGER = "ledger"
+PULLED = ("header.json", "start", "report.json")
+PUSHED_AT_END = ("metrics.jsonl", "events.log")
+STATUS_S = 5.0  # a request each time, and somebody pays for it
+ENDED = ("finished", "stopped", "failed")
+READERS = 16
+SCRATCH = "gristmill-store-"
+SCRATCH_TRIES = 10
+
+
+class StoreDirectory(RunDirectory):
+    """One run directory on a store, held by one driver."""
+
+    commit_s = 1.0  # an object each time, and a resumed run reads them all
+
+    def __init__(self, url: str, *, session: str, options_of: OptionsOf, forces: bool = False) -> None:
+        scratch, self._scratch_lock = _scratch_directory()
+        super().__init__(scratch, session=session, forces=forces, options_of=options_of, shown=url.rstrip("/"))
+        self._url = url.rstrip("/")
+        self._store = RemoteFileSystem(self._url, options_of(self._url))
+        self._next = 1  # number of the ledger's next object
+        self._last_status = 0.0
+
+    # Opening
+
+    def acquire(self) -> None:
+        """Take the lease, or say who has it, and read what is there."""
+        self.sinks.hold(self._url)
+        self._pull()
+        while not self._add_to_ledger(""):
+            self._pull()  # a driver that is about to lose has added something meanwhile
+
+    def _pull(self) -> None:
+        """Make the scratch copy say what the store says."""
+        for name in PULLED:
+            content = patiently(lambda name=name: self._store.read(f"{self._url}/{name}"))  # type: ignore[misc]
+            if content is None:
+                (self.path / name).unlink(missing_ok=True)
+            else:
+                (self.path / name).write_bytes(content)
+        numbers = self._numbers()
+        with ThreadPoolExecutor(READERS) as threads:
+            objects = list(threads.map(self._read_lines, numbers))
+        self._next = numbers[-1] + 1 if numbers else 1
+        fresh = [place for place, (is_fresh, _) in enumerate(objects) if is_fresh]
+        with (self.path / "ledger.jsonl").open("wb") as file:
+            for _, lines in objects[fresh[-1] if fresh else 0 :]:
+                file.write(lines)
+
+    def _numbers(self) -> list[int]:
+        names = patiently(lambda: self._store.list_names(f"{self._url}/{LEDGER}"))
+        return sorted(int(name.partition(".")[0]) for name in names if name.partition(".")[0].isdecimal())
+
+    def _read_lines(self, number: int) -> tuple[bool, bytes]:
+        """Whether the run starts anew with this object, and its lines of the ledger."""
+        content = patiently(lambda: self._store.read(self._ledger_name(number)))
+        if content is None:
+            raise MachineError(
+                f"{self._ledger_name(number)}: it was there a moment ago and is gone; is another run here?"
+            )
+        opening, _, lines = content.partition(b"\n")
+        with contextlib.suppress(ValueError):
+            found = json.loads(opening)
+            return isinstance(found, dict) and found.get("fresh") is True, lines
+        return False, lines
+
+    def _ledger_name(self, number: int) -> str:
+        return f"{self._url}/{LEDGER}/{number:08d}.jsonl"
+
+    def _add_to_ledger(self, lines: str, *, fresh: bool = False) -> bool:
+        """Create the ledger's next object; False if another driver has. The session makes the content this one's."""
+        opening = json.dumps({"session": self.session, "number": self._next, "fresh": fresh})
+        content = f"{opening}\n{lines}".encode()
+        created = patiently(lambda: self._store.create(self._ledger_name(self._next), content))
+        self._next += created
+        return created
+
+    def clear(self) -> list[str]:
+        """Forget an earlier run. Its lines stay on the store until a new first object says that they do not count."""
+        removed = super().clear()
+        before = [self._ledger_name(number) for number in self._numbers()]
+        self._must_hold(self._add_to_ledger("", fresh=True))
+        gone = [f"{self._url}/{name}" for name in LEFT_BY_A_RUN if name != "ledger.jsonl"]
+        quarantine = self._store.walk_all(self.quarantine_path)
+        there = set(self._store.walk_all(self._url))
+        gone = [path for path in gone if self._store.full(path) in there]
+        patiently(lambda: self._store.remove_all([*before, *gone, *quarantine]))
+        return removed
+
+    # Files
+
+    def append(self, records: Iterable[CommitRecord]) -> None:
+        """Put ledger lines on the store, all at once, or find that another driver has taken over."""
+        records = list(records)
+        if not self._has_begun:
+            self._begin()
+        self.sinks.check()
+        self._must_hold(self._add_to_ledger("".join(ledger.encode(record) for record in records)))
+        super().append(records)
+
+    def _must_hold(self, created: bool) -> None:  # noqa: FBT001  # the answer of the call it wraps
+        if not created:
+            raise lost(self.shown, "another run")
+
+    def write_status(self, snapshot: RunSnapshot) -> None:
+        """Write it here, and to the store now and then. A store that is busy has better things to do."""
+        now = time.monotonic()
+        if snapshot.state not in ENDED and now - self._last_status < STATUS_S:
+            return
+        self._last_status = now
+        with contextlib.suppress(MachineError):
+            super().write_status(snapshot)
+
+    def remove_report(self) -> None:
+        super().remove_report()
+        patiently(lambda: self._store.remove(f"{self._url}/report.json"))
+
+    def _write(self, name: str, text: str, *, forced: bool = False) -> None:
+        def write() -> None:
+            self._store.write(f"{self._url}/{name}", text.encode())
+
+        if name == "status.json":  # the next one is as good
+            write()
+        else:
+            patiently(write)
+        super()._write(name, text, forced=False)
+
+    def close(self) -> None:
+        """Put the histories on the store, let the directory go and remove the scratch copy."""
+        try:
+            for name in PUSHED_AT_END:
+                with contextlib.suppress(MachineError, FileNotFoundError):
+                    self._store.write(f"{self._url}/{name}", (self.path / name).read_bytes())
+        finally:
+            super().close()
+            shutil.rmtree(self.path, ignore_errors=True)
+            self._scratch_lock.release()
+
+
+def _scratch_directory() -> tuple[Path, LockFile]:
+    """Make a directory for the copy. Those of drivers that were killed are removed: nobody holds their locks."""
+    for left in Path(tempfile.gettempdir()).glob(f"{SCRATCH}*"):
+        with contextlib.suppress(Held, OSError):
+            lock = LockFile(left / "lock")
+            shutil.rmtree(left, ignore_errors=True)
+            lock.release()
+    for _ in range(SCRATCH_TRIES - 1):
+        with contextlib.suppress(Held, FileNotFoundError):  # another run has taken it for one that was left
+            return _locked(Path(tempfile.mkdtemp(prefix=SCRATCH)))
+    return _locked(Path(tempfile.mkdtemp(prefix=SCRATCH)))
+
+
+def _locked(made: Path) -> tuple[Path, LockFile]:
+    return made, LockFile(made / "lock")

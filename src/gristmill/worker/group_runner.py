@@ -1,0 +1,568 @@
+"""What happens inside a worker, on every executor: run a group's stages on a task and account for every document.
+
+A stage that raises is the one thing in gristmill that is caught broadly: whatever a user's code throws is data here.
+How far a failure is followed up is said by `Care`: reported, or taken apart as `isolation.py` does.
+"""
+
+import contextlib
+import copy
+import os
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import msgspec
+
+from gristmill.engine.commands import Care
+from gristmill.engine.faults import Fault
+from gristmill.engine.joining import join_neighbours
+from gristmill.engine.plan import AnyStage, AnyTask, Group
+from gristmill.errors import MachineError, StageError
+from gristmill.metrics.stage_counts import StageCounts
+from gristmill.secrets import remember_those_of, without_secrets, without_url_secrets
+from gristmill.stages.base import JoinedStages, ProcessingStage
+from gristmill.stages.context import StageContext
+from gristmill.stages.worker_info import WorkerMetadata
+from gristmill.storage.file_system import StorageOptions
+from gristmill.tasks import FileGroupTask, StagedFile, StagePerfStats, Task
+from gristmill.tasks.document_check import is_document_batch
+from gristmill.worker.isolation import Isolation, Job, LeaveCrumb, Result, StageRaised, record_of
+from gristmill.worker.side_outputs import SideFiles
+from gristmill.worker.stage_pickle import say_nothing, unpickled
+
+
+class JobResult(msgspec.Struct, eq=False):
+    """What became of a task."""
+
+    counts: tuple[StageCounts, ...]
+    outputs: list[tuple[str, AnyTask]] = []  # each result gets its own
+    files: list[StagedFile] = []  # written by stages, to be published with the commit
+    side_files: list[StagedFile] = []
+    lines_read: list[tuple[str, int, int]] = []
+    notes: dict[tuple[int, str], int] = {}  # side files so far, by stage and item
+    useful_s: float = 0.0
+    attempt: str = ""
+
+
+@dataclass(slots=True)
+class JobFailure:
+    """A stage raised on a task."""
+
+    stage: str
+    error: str
+    fault: Fault
+    divisible: bool = False  # it holds documents, and will be taken apart
+
+
+class _Item(msgspec.Struct, eq=False):
+    """A task on its way through the group, and the job it belongs to."""
+
+    job: int
+    item_id: str
+    task: AnyTask
+    documents: int  # before the stage sees the task: it may change it in place
+    num_bytes: int
+    seen: int = 0  # documents of it that came out, were dropped or quarantined
+    wrote: bool = False
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """What every worker of a run knows."""
+
+    session: str = ""
+    rejects_path: str | None = None
+    quarantine_path: str | None = None
+    forces: bool = False  # files to disk before they are reported
+    memory_limit: int = 0  # bytes for all processes together; 0 where nobody said
+    most_bad: int | None = None  # documents that may fail in the whole run, if that is a number
+    # How to reach rejects and quarantine, where they are on a store.
+    side_options: tuple[StorageOptions | None, StorageOptions | None] = field(default=(None, None), repr=False)
+
+
+def _no_crumb(stage: int, first_row: int, end_row: int) -> None:
+    pass
+
+
+def _no_method(method: str, stage: int) -> None:
+    pass
+
+
+class _Generation:
+    """Counts forks, so that a process knows that it is a child; asking for its number would be a system call."""
+
+    number = 0
+    _counts = False
+
+    @classmethod
+    def of_this_process(cls) -> int:
+        if not cls._counts:
+            os.register_at_fork(after_in_child=cls._next)
+            cls._counts = True
+        return cls.number
+
+    @classmethod
+    def _next(cls) -> None:
+        cls.number += 1
+
+
+class GroupRunner:
+    """The stages of one group in one worker."""
+
+    def __init__(
+        self,
+        group: Group,
+        *,
+        last: bool,
+        settings: RunSettings | None = None,
+        leave_crumb: LeaveCrumb = _no_crumb,
+        enter_method: Callable[[str, int], None] = _no_method,  # told before setup and teardown of every stage
+        keeps_inputs: bool = True,  # False where a task that comes back is unpacked again
+    ) -> None:
+        self.group = group
+        self.keeps_inputs = keeps_inputs
+        self.stages = group.stages
+        self.last = last
+        self.settings = settings or RunSettings()
+        self.leave_crumb = leave_crumb
+        self.enter_method = enter_method
+        self._generation = _Generation.of_this_process()
+        self._side = SideFiles(
+            group, self.settings.rejects_path, self.settings.quarantine_path, self.settings.side_options
+        )
+        # A stage with its own process_batch may do better with several; the others need not pay for a list.
+        self._own_batch = [type(s).process_batch is not ProcessingStage.process_batch for s in self.stages]
+        self._one_at_a_time = [False] * len(self.stages)
+        given = self.settings
+        self._spare = StageContext(
+            given.session, "none", given.rejects_path is not None, given.forces, given.memory_limit
+        )
+        for stage in self.stages:
+            remember_those_of(stage)  # their errors may repeat what they were given
+        self._joined = join_neighbours(self.stages)
+        self._careful = Isolation(
+            self.stages, self.settings.session, self._process, leave_crumb, most_bad=self.settings.most_bad
+        )
+
+    def setup(self, metadata: WorkerMetadata) -> str:
+        """Run `setup` of all stages, in order; return the traceback of the one that raised, or nothing."""
+        try:
+            for index in range(len(self.stages)):
+                self._call_method(index, "setup", metadata)
+        except Exception:
+            return without_secrets(traceback.format_exc())
+        return ""
+
+    def teardown(self) -> None:
+        """Run `teardown` of all stages, in order."""
+        for index in range(len(self.stages)):
+            self._call_method(index, "teardown")
+
+    def _call_method(self, index: int, method: str, *arguments: object) -> None:
+        stage = self.stages[index]
+        self.enter_method(method, index)
+        try:
+            getattr(stage, method)(*arguments)
+        finally:
+            self._end_if_forked(method, stage)
+
+    def _end_if_forked(self, method: str, stage: AnyStage | None = None) -> None:
+        """A process that a stage has forked must not come back from there: it would do the work of its parent again.
+
+        It holds copies of everything, the socket to the driver and the names of files to be written included.
+        """
+        if _Generation.number != self._generation:
+            name = self.group.name if stage is None else stage.stage_name()
+            words = f"{name}: a process it forked came back from {method}() and is ended; end it there with os._exit()"
+            with contextlib.suppress(OSError):
+                os.write(2, f"gristmill: {words}\n".encode())
+            os._exit(1)
+
+    def run(self, jobs: Sequence[Job], emit: Callable[[int, str, AnyTask], None]) -> list[JobResult | JobFailure]:
+        """Run jobs together; if one makes the call fail, each runs on its own so that only the culprit is blamed.
+
+        `emit(job, item_id, task)` takes the outputs of a stage that streams, as they come.
+        """
+        sent = [0] * len(jobs)
+
+        def count_and_emit(number: int, item_id: str, task: AnyTask) -> None:
+            sent[number] += 1
+            emit(number, item_id, task)
+
+        try:
+            return list(self._run_together(jobs, count_and_emit))
+        except StageRaised as raised:
+            if len(jobs) == 1:
+                return [self._failure(raised, jobs[0])]
+        return [self._run_alone(job, number, sent[number], emit) for number, job in enumerate(jobs)]
+
+    def _run_alone(
+        self, job: Job, number: int, skip: int, emit: Callable[[int, str, AnyTask], None]
+    ) -> JobResult | JobFailure:
+        """Run one job of several again; the first `skip` tasks it streams are on their way already."""
+        streamed = 0
+
+        def emit_rest(_: int, item_id: str, task: AnyTask) -> None:
+            nonlocal streamed
+            streamed += 1
+            if streamed > skip:
+                emit(number, item_id, task)
+
+        try:
+            return self._run_together([job], emit_rest)[0]
+        except StageRaised as raised:
+            return self._failure(raised, job)
+
+    def _failure(self, raised: StageRaised, job: Job) -> JobFailure:
+        name = next(
+            (name for name, stage in zip(self.group.names, self.stages, strict=True) if stage is raised.stage),
+            raised.stage.stage_name(),
+        )
+        return JobFailure(name, raised.explained(), raised.fault, job.task.counts_documents)
+
+    def _run_together(self, jobs: Sequence[Job], emit: Callable[[int, str, AnyTask], None]) -> list[JobResult]:
+        started = time.perf_counter()
+        results = [JobResult(tuple([StageCounts() for _ in self.stages]), attempt=str(job.attempt)) for job in jobs]
+        items = []
+        for number, job in enumerate(jobs):
+            # A stage may set attributes of its input, and the job may have to be done again with what it was given.
+            task = copy.copy(job.task) if self.keeps_inputs or len(jobs) > 1 else job.task
+            task.task_id = job.item_id
+            if self.group.index == 0 and task.counts_documents:
+                results[number].counts[0].read += task.num_items  # given as initial tasks: this is where they are met
+            items.append(_item(number, job.item_id, task))
+        for item, streamed in self._wave(0, items, jobs, results):
+            if self.last and item.task.counts_documents:
+                results[item.job].counts[-1].written += item.task.num_items
+            if streamed:
+                emit(item.job, item.item_id, item.task)
+            else:
+                results[item.job].outputs.append((item.item_id, item.task))
+        elapsed = time.perf_counter() - started
+        for result in results:
+            result.useful_s = elapsed / len(results)
+        return results
+
+    def _wave(
+        self, first: int, items: list[_Item], jobs: Sequence[Job], results: list[JobResult]
+    ) -> Iterator[tuple[_Item, bool]]:
+        """Take items through the stages from `first` on, all through one before any through the next.
+
+        A stage that streams is followed one of its tasks at a time: only that one is in memory.
+        """
+        index = first
+        while index < len(self.stages) and items:
+            length, joined = self._joined.get(index, (1, None))
+            if joined is not None and all(jobs[item.job].care is Care.NORMAL for item in items):
+                items = [self._call_joined(index, length, joined, item, jobs, results) for item in items]
+            else:
+                length, following = 1, []
+                for item, result in self._call(index, items, jobs, results):
+                    if isinstance(result, Iterator):
+                        yield from self._follow(index, item, result, jobs, results)
+                    else:
+                        following += self._children(index, item, result)
+                items = following
+            index += length
+        for item in items:
+            yield item, False
+
+    def _follow(
+        self, index: int, item: _Item, made: Iterator[AnyTask], jobs: Sequence[Job], results: list[JobResult]
+    ) -> Iterator[tuple[_Item, bool]]:
+        for number, task in enumerate(self._stream(index, item, made, jobs, results)):
+            for out, _ in self._wave(index + 1, [self._child(index, item, task, number)], jobs, results):
+                yield out, True
+
+    def _children(self, index: int, item: _Item, made: Result) -> list[_Item]:
+        if isinstance(made, list):
+            return [self._child(index, item, task, number) for number, task in enumerate(made)]
+        return [] if not isinstance(made, Task) else [self._child(index, item, made, None)]
+
+    def _child(self, index: int, parent: _Item, task: AnyTask, number: int | None) -> _Item:
+        before = parent.task
+        if task is not before:
+            task.inherit(before)
+            if is_document_batch(task) and is_document_batch(before) and task.lines is None:
+                if before.lines is not None and not self.stages[index].makes_new_documents:
+                    from gristmill.tasks.document import relink
+
+                    task = relink(before, task)
+            elif isinstance(before, FileGroupTask) and task.counts_documents:
+                task._metadata.setdefault("source_files", list(before.data))
+        item_id = parent.item_id if number is None else f"{parent.item_id}.{number:04d}"
+        task.task_id = item_id
+        return _item(parent.job, item_id, task)
+
+    # One stage
+
+    def _call(
+        self, index: int, items: list[_Item], jobs: Sequence[Job], results: list[JobResult]
+    ) -> Iterator[tuple[_Item, Result]]:
+        size = self.stages[index].batch_size or 1
+        alone = size == 1 or len(items) == 1 or not self._own_batch[index] or self._one_at_a_time[index]
+        if alone or any(jobs[item.job].care is not Care.NORMAL for item in items):
+            for item in items:
+                yield item, self._call_one(index, item, jobs[item.job], results[item.job])
+            return
+        for start in range(0, len(items), size):
+            some = items[start : start + size]
+            yield from self._call_many(index, some, jobs, results)
+
+    def _call_one(self, index: int, item: _Item, job: Job, result: JobResult) -> Result:
+        stage = self.stages[index]
+        context = self._context(job)
+        started = time.perf_counter()
+        if job.care is Care.NORMAL:
+            self.leave_crumb(index, 0, item.task.num_items)
+            made = self._process(stage, item.task, context)
+        else:
+            made = self._careful.process(index, item.task, job, context)
+        seconds = time.perf_counter() - started
+        if made is None and job.care is Care.NORMAL and context.is_clean and item.task.counts_documents:
+            result.counts[index].returned_none += item.documents
+        if not isinstance(made, Iterator):
+            outputs = made if isinstance(made, list) else [] if made is None else [made]
+            self._account(index, item, outputs, context, result, seconds)
+        else:
+            self._account(index, item, [], context, result, seconds, more_to_come=True)
+        return made
+
+    def _call_joined(
+        self,
+        index: int,
+        length: int,
+        joined: JoinedStages,
+        item: _Item,
+        jobs: Sequence[Job],
+        results: list[JobResult],
+    ) -> _Item:
+        """Take an item through neighbours in one pass; should one raise, through one after another, to see which."""
+        job, result = jobs[item.job], results[item.job]
+        contexts = [self._spare.another(str(job.attempt)) for _ in range(length)]
+        entered: list[tuple[float, int]] = []
+
+        def enter(number: int, documents: int) -> None:
+            entered.append((time.perf_counter(), documents))
+            self.leave_crumb(index + number, 0, documents)
+
+        try:
+            made = joined.process(item.task, contexts, enter)
+        except Exception:
+            return self._call_apart(index, length, item, job, result)
+        finally:
+            self._end_if_forked("process")
+        entered.append((time.perf_counter(), made.num_items))
+        for number, context in enumerate(contexts):
+            (started, documents), (ended, left) = entered[number : number + 2]
+            part = _Item(item.job, item.item_id, item.task, documents, item.num_bytes)
+            self._account(index + number, part, [made], context, result, ended - started, num_made=left)
+        return self._child(index, item, made, None)
+
+    def _call_apart(self, index: int, length: int, item: _Item, job: Job, result: JobResult) -> _Item:
+        for number in range(index, index + length):
+            made = self._call_one(number, item, job, result)
+            if not isinstance(made, Task):
+                raise StageRaised(self.stages[number], StageError(f"expected one task for one; got {made!r:.200}"))
+            item = self._child(number, item, made, None)
+        return item
+
+    def _call_many(
+        self, index: int, items: list[_Item], jobs: Sequence[Job], results: list[JobResult]
+    ) -> Iterator[tuple[_Item, Result]]:
+        stage = self.stages[index]
+        context = self._context(jobs[items[0].job])
+        self.leave_crumb(index, 0, sum(item.task.num_items for item in items))
+        started = time.perf_counter()
+        stage.context = context
+        try:
+            given = stage.process_batch([item.task for item in items])
+            made = [list(output) if isinstance(output, Iterator) else output for output in given]
+        except Exception as error:
+            raise StageRaised(stage, error) from error
+        finally:
+            self._end_if_forked("process_batch", stage)
+        if len(made) != len(items):
+            # Which output belongs to which input cannot be told; one at a time there is no question.
+            self._one_at_a_time[index] = True
+            for item in items:
+                yield item, self._call_one(index, item, jobs[item.job], results[item.job])
+            return
+        seconds = (time.perf_counter() - started) / len(items)
+        for number, (item, output) in enumerate(zip(items, made, strict=True)):
+            outputs = output if isinstance(output, list) else [] if output is None else [output]
+            own = context.another(str(jobs[item.job].attempt))
+            own.dropped = context.dropped_of.get(item.item_id, {})
+            own.rejects = [r for r in context.rejects if r.documents.task_id == item.item_id]
+            own.quarantined = context.quarantined if number == 0 else []
+            if output is None and own.is_clean and item.task.counts_documents:
+                results[item.job].counts[index].returned_none += item.documents
+            self._account(index, item, outputs, own, results[item.job], seconds)
+            yield item, output
+
+    def _context(self, job: Job) -> StageContext:
+        """A context for one call; the last one again if nobody has written in it."""
+        attempt = str(job.attempt)
+        if not self._spare.is_clean or self._spare.attempt != attempt:
+            self._spare = self._spare.another(attempt)
+        return self._spare
+
+    def _process(self, stage: AnyStage, task: AnyTask, context: StageContext) -> Result:
+        stage.context = context
+        try:
+            made = stage.process_batch([task])
+            if isinstance(made, list | tuple) and len(made) == 1:
+                result: Result = made[0]
+            else:
+                result = list(made)  # type: ignore[arg-type]  # several outputs of one input, given flat
+        except Exception as error:
+            raise StageRaised(stage, error) from error
+        finally:
+            self._end_if_forked("process", stage)
+        if isinstance(result, Iterator):
+            return _drawn(stage, result)
+        if result is not None:
+            for output in result if isinstance(result, list) else [result]:
+                _check_is_task(stage, output)
+        return result
+
+    def _stream(
+        self, index: int, item: _Item, made: Iterator[AnyTask], jobs: Sequence[Job], results: list[JobResult]
+    ) -> Iterator[AnyTask]:
+        """Draw from a stage that streams, accounting for each of its tasks as it comes."""
+        stage, job, result = self.stages[index], jobs[item.job], results[item.job]
+        while True:
+            context = self._context(job)
+            stage.context = context
+            started = time.perf_counter()
+            try:
+                task = next(made, None)
+            except StageRaised as raised:
+                if job.care is Care.NORMAL or not job.blames_documents(raised.fault):
+                    raise
+                # What was streamed before is on its way already; the rest of this source is lost, and said so.
+                record = record_of(raised.error, item.task, None)
+                left = item.documents - item.seen if item.task.counts_documents else 0
+                if left > 0 or not item.task.counts_documents:
+                    context.quarantine(replace(record, num_documents=max(0, left)))
+                task = None
+            finally:
+                self._end_if_forked("process", stage)
+            seconds = time.perf_counter() - started
+            outputs = [] if task is None else [task]
+            self._account(index, item, outputs, context, result, seconds, more_to_come=task is not None)
+            if task is None:
+                return
+            yield task
+
+    # The books
+
+    def _note(self, index: int, item: _Item, context: StageContext, result: JobResult) -> None:
+        """Take over what a call reported on the side."""
+        counts = result.counts[index]
+        for record in context.quarantined:
+            counts.quarantined += record.num_documents
+            counts.lost_parts += not (record.num_documents or item.task.counts_documents)
+            counts.lost_bytes += record.lost_bytes
+        for (path, start), count in context.lines_read.items():
+            result.lines_read.append((without_url_secrets(path), start, count))
+        if context.rejects or context.quarantined:
+            # Counted for the stage, not for the group: a name is the same however stages are grouped.
+            number = result.notes.get((index, item.item_id), 0)
+            result.notes[index, item.item_id] = number + 1
+            name = f"{item.item_id}-{number:04d}"
+            try:
+                result.side_files += self._side.write(index, name, item.item_id, context)
+            except MachineError as error:
+                raise StageRaised(self.stages[index], error) from error
+
+    def _account(
+        self,
+        index: int,
+        item: _Item,
+        outputs: Sequence[AnyTask],
+        context: StageContext,
+        result: JobResult,
+        seconds: float,
+        *,
+        more_to_come: bool = False,
+        num_made: int | None = None,  # documents that came out, where the outputs have been through further stages
+    ) -> None:
+        """Enter what a call gave into the books: every document in is out, dropped, quarantined or written."""
+        for task in outputs:
+            _check_is_task(self.stages[index], task)
+            if isinstance(task, FileGroupTask) and task.staged:
+                result.files += task.staged
+                task.staged = ()
+        counts = result.counts[index]
+        name = self.group.names[index]
+        clean = context.is_clean
+        lost = 0 if clean else sum(context.dropped.values()) + sum(r.num_documents for r in context.quarantined)
+        made = sum([task.num_items for task in outputs if task.counts_documents]) if num_made is None else num_made
+        item.seen += made + lost
+        item.wrote = item.wrote or any(not task.counts_documents for task in outputs)
+        counts.process_s += seconds
+        counts.documents_out += made
+        if not item.task.counts_documents:
+            counts.read += made + lost
+        if not more_to_come:
+            self._close_item(item, counts, context, name)
+        if not clean or context.dropped:
+            for reason, number in context.dropped.items():
+                counts.dropped[reason] = counts.dropped.get(reason, 0) + number
+            self._note(index, item, context, result)
+        self._add_history(item, outputs, StagePerfStats(name, seconds, 0.0, item.num_bytes / 1e6, item.documents))
+
+    @staticmethod
+    def _close_item(item: _Item, counts: StageCounts, context: StageContext, name: str) -> None:
+        """A stage is done with a task: what it was given and nobody has seen since was written, left out or is new."""
+        counts.bytes_in += item.num_bytes
+        if not item.task.counts_documents:
+            return
+        counts.documents_in += item.documents
+        unseen = item.documents - item.seen
+        if item.wrote:
+            counts.written += max(unseen, 0)
+        elif unseen > 0:
+            context.dropped[name] = context.dropped.get(name, 0) + unseen
+        else:
+            counts.created -= unseen
+
+    @staticmethod
+    def _add_history(item: _Item, outputs: Sequence[AnyTask], perf: StagePerfStats) -> None:
+        before = item.task._stage_perf
+        for task in outputs:
+            # A new list: a stage may hand its input's list to several outputs.
+            task._stage_perf = [*(task._stage_perf or before), perf]
+
+
+def _drawn(stage: AnyStage, made: Iterator[AnyTask]) -> Iterator[AnyTask]:
+    """What a stage streams: its code runs, and may raise, whenever the next task is asked for."""
+    try:
+        yield from made
+    except Exception as error:
+        raise StageRaised(stage, error) from error
+
+
+def _check_is_task(stage: AnyStage, given: object) -> None:
+    if not isinstance(given, Task):
+        expected = "expected process to return a Task, a list of them, or None"
+        raise StageRaised(stage, StageError(f"{stage.stage_name()}: {expected}; got {given!r:.200}"))
+
+
+def _item(job: int, item_id: str, task: AnyTask) -> _Item:
+    return _Item(job, item_id, task, task.num_items, task.nbytes)
+
+
+def load_stages(pickled: bytes, note: Callable[[str], None] = say_nothing) -> tuple[tuple[Group, ...] | None, str]:
+    """Return the groups, ready to fork workers with, or the traceback of what a user's module threw on the way."""
+    try:
+        groups = unpickled(pickled, note)
+        for group in groups:
+            for name, stage in zip(group.names, group.stages, strict=True):
+                note(f"in before_fork of stage {name}")
+                stage.before_fork()
+        return groups, ""
+    except Exception:
+        return None, without_secrets(traceback.format_exc())

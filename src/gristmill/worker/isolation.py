@@ -1,0 +1,282 @@
+"""Taking a failed task apart: which of its documents make the stage fail?
+
+ISOLATE: the task is tried once more as a whole; if it fails again it is halved until single documents are left, at most
+2 log2(n) probes for each bad one. STEP: its workers died, so every document is tried alone, with a crumb left before
+each: if the process dies, the driver knows which document it was. Probes are thrown away. What is kept is one call with
+the good documents, so the output is the same as if the bad ones had never been there.
+"""
+
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from gristmill.engine.commands import Care
+from gristmill.engine.events import Crumb
+from gristmill.engine.faults import FAILED_DOCUMENTS, Fault, fault_of
+from gristmill.engine.plan import AnyStage, AnyTask
+from gristmill.secrets import without_secrets
+from gristmill.stages.context import Quarantined, StageContext
+from gristmill.storage.failures import explain, machine_error
+from gristmill.tasks import FileGroupTask
+from gristmill.tasks.document_check import is_document_batch
+from gristmill.worker.failing import account_of, count_errors
+from gristmill.worker.side_outputs import SideFiles
+
+LeaveCrumb = Callable[[int, int, int], None]  # stage, first row, end row
+Result = AnyTask | list[AnyTask] | Iterator[AnyTask] | None
+Process = Callable[[AnyStage, AnyTask, StageContext], Result]
+Bad = dict[int, Quarantined]  # by row
+
+BEYOND_LIMIT = 10  # bad documents of a batch beyond what the run may have: few more are cheap, and the batch counts
+MAX_ERROR_CHARS = 2_000  # of an error: some put the whole document into it
+MAX_TRACE_CHARS = 20_000
+
+
+class Job(NamedTuple):
+    """One task to run. `item_id` names what is made of it."""
+
+    item_id: str
+    task: AnyTask
+    care: Care = Care.NORMAL
+    attempt: int = 0
+    condemned: tuple[Crumb, ...] = ()
+    cause: str = ""
+    out_of_patience: bool = False
+
+    def blames_documents(self, fault: Fault) -> bool:
+        """Whether a failure is followed up to single documents; any other ends the attempt."""
+        return fault is Fault.DOCUMENT or (fault is Fault.TRANSIENT and self.out_of_patience)
+
+
+class StageRaised(Exception):  # carries a user's exception and which stage it was; never leaves a worker
+    """A stage raised, or what it reported could not be written down."""
+
+    def __init__(self, stage: AnyStage, error: Exception, fault: Fault | None = None) -> None:
+        super().__init__(describe(error))
+        self.stage = stage
+        self.error = error
+        self._fault = fault
+
+    @property
+    def fault(self) -> Fault:
+        """Whose fault it is."""
+        if self._fault is None:
+            writes = self.stage.output_directory() is not None
+            self._fault = fault_of(self.error, writes=writes, transient=self.stage.transient_errors)
+        return self._fault
+
+    def explained(self) -> str:
+        """The error in words. Of the machine's: the file, what is wrong with it, and how to go on."""
+        error = self.error
+        if self.fault in (Fault.MACHINE, Fault.MACHINE_FINAL) and isinstance(error, OSError):
+            path = error.filename if isinstance(error.filename, str) else self.stage.output_directory()
+            return _cut(explain(path or "a file this stage uses", error), MAX_ERROR_CHARS)
+        return str(error) if self.fault in (Fault.INPUT, Fault.PROGRAM, Fault.LIMIT) else describe(error)
+
+
+class GaveUp(Exception):  # becomes the words the user reads; never leaves a worker
+    """So many documents of a batch failed that it is not worth going on."""
+
+
+class Isolation:
+    """Runs the stages of one group on tasks that failed before."""
+
+    def __init__(
+        self,
+        stages: Sequence[AnyStage],
+        session: str,
+        process: Process,
+        leave_crumb: LeaveCrumb,
+        *,
+        most_bad: int | None = None,  # documents that may fail in the whole run
+    ) -> None:
+        self._stages = stages
+        self._session = session
+        self._process = process
+        self._leave_crumb = leave_crumb
+        self._most_bad = most_bad
+        self._passed = False  # whether any document of the task at hand has passed the stage at hand
+
+    def process(self, index: int, task: AnyTask, job: Job, context: StageContext) -> Result:
+        """Process a task, leaving out the documents that make the stage fail; they are quarantined."""
+        if job.care is Care.CONDEMN:
+            context.quarantine(_quarantined(task, None, _died(job.cause), "WorkerLost", ""))
+            return None
+        bad: Bad = {}
+        self._passed = False
+        divisible = is_document_batch(task) and self._stages[index].rows_are_independent
+        if divisible:
+            for crumb in job.condemned:
+                if crumb.stage == index:
+                    bad[crumb.first_row] = _condemned(task, crumb.first_row, job.cause)
+            if job.care is Care.STEP:
+                self._step(index, task, job, bad)
+        made = self._process_good(index, task, job, bad, context, divisible=divisible)
+        for row in sorted(bad):
+            context.quarantine(bad[row])
+        return made
+
+    def _process_good(
+        self, index: int, task: AnyTask, job: Job, bad: Bad, context: StageContext, *, divisible: bool
+    ) -> Result:
+        """Process what is not known to be bad, learning what else is, until it passes or nothing more is learnt."""
+        while True:
+            if bad and len(bad) == task.num_items and job.care is Care.STEP:
+                return None  # a stage that ends its process on anything would do so on an empty batch, and be condemned
+            self._leave_crumb(index, 0, task.num_items)
+            good = _without(task, bad)
+            trial = context.another(context.attempt)
+            try:
+                made = self._process(self._stages[index], good, trial)
+            except StageRaised as raised:
+                if not job.blames_documents(raised.fault):
+                    raise
+                error = raised.error
+            else:
+                # What is streamed has not been made yet: that nothing in it raises is found out by drawing it once.
+                if divisible and isinstance(made, Iterator) and self._learn(index, task, job, bad):
+                    continue
+                context.take_over(trial)
+                return made
+            # Not in the handler above: an error raised there carries the one being handled, and a document's record
+            # would tell whether it was found by halving or by stepping, which may be chance.
+            if not divisible or not self._learn(index, task, job, bad, fails=True):  # no single document is to blame
+                if good.num_items or not good.counts_documents:  # nothing is lost with an empty batch
+                    context.quarantine(record_of(error, good, None))
+                return None
+
+    def _learn(self, index: int, task: AnyTask, job: Job, bad: Bad, *, fails: bool = False) -> bool:
+        """Look for bad documents among those not known to be, which may be known to fail together; True if any is."""
+        before = len(bad)
+        rows = [row for row in range(task.num_items) if row not in bad]
+        if fails and len(rows) > 1:
+            self._halve(index, task, rows, job, bad)
+        else:
+            self._bisect(index, task, rows, job, bad)
+        return len(bad) > before
+
+    def _step(self, index: int, task: AnyTask, job: Job, bad: Bad) -> None:
+        for row in range(task.num_items):
+            if row not in bad:
+                self._leave_crumb(index, row, row + 1)
+                self._probe(index, task, [row], job, bad)
+
+    def _bisect(self, index: int, task: AnyTask, rows: list[int], job: Job, bad: Bad) -> None:
+        if not rows:
+            return
+        self._leave_crumb(index, rows[0], rows[-1] + 1)
+        if not self._probe(index, task, rows, job, bad) and len(rows) > 1:
+            self._halve(index, task, rows, job, bad)
+
+    def _halve(self, index: int, task: AnyTask, rows: list[int], job: Job, bad: Bad) -> None:
+        middle = len(rows) // 2
+        self._bisect(index, task, rows[:middle], job, bad)
+        self._bisect(index, task, rows[middle:], job, bad)
+
+    def _probe(self, index: int, task: AnyTask, rows: list[int], job: Job, bad: Bad) -> bool:
+        """Try some rows and throw the result away; a single row that fails is bad. True if they passed."""
+        context = StageContext(session=self._session, attempt=f"{job.attempt}-probe")
+        piece = _rows(task, rows)
+        try:
+            made = self._process(self._stages[index], piece, context)
+            for output in made if isinstance(made, list | Iterator) else [made]:
+                if isinstance(output, FileGroupTask):
+                    self._discard(index, output)
+        except StageRaised as raised:
+            if not job.blames_documents(raised.fault):
+                raise
+            if len(rows) == 1:
+                bad[rows[0]] = record_of(raised.error, piece, rows[0])
+                self._give_up_if_hopeless(index, job, bad)
+            return False
+        self._passed = True
+        return True
+
+    def _discard(self, index: int, output: FileGroupTask) -> None:
+        stage = self._stages[index]
+        try:
+            SideFiles.discard(output.staged, stage.output_options())
+        except OSError as error:
+            raise StageRaised(stage, machine_error(stage.output_directory() or "", error)) from error
+
+    def _give_up_if_hopeless(self, index: int, job: Job, bad: Bad) -> None:
+        """Stop taking a batch apart that has shown enough: the run stops, if no document has passed elsewhere."""
+        stage = self._stages[index]
+        if self._most_bad is not None and len(bad) > self._most_bad + BEYOND_LIMIT:
+            raise StageRaised(stage, GaveUp(self._account(stage, bad, "of one batch failed")), Fault.LIMIT)
+        if job.care is Care.ISOLATE and not self._passed and len(bad) >= FAILED_DOCUMENTS:
+            raise StageRaised(stage, GaveUp(self._account(stage, bad, "failed and none has passed")), Fault.PROGRAM)
+
+    @staticmethod
+    def _account(stage: AnyStage, bad: Bad, what: str) -> str:
+        errors = count_errors(stage.stage_name(), [bad[row] for row in sorted(bad)])
+        return f"{len(bad)} document{'s' * (len(bad) != 1)} {what}\n{account_of(errors)}"
+
+
+def describe(error: Exception) -> str:
+    """An exception in words, even one that cannot say what it is."""
+    return _cut(without_secrets("".join(traceback.format_exception_only(error)).strip()), MAX_ERROR_CHARS)
+
+
+def _cut(text: str, most: int) -> str:
+    """A text that may be long, without its middle: the beginning says what it is, the end of a traceback says where."""
+    if len(text) <= most:
+        return text
+    return f"{text[: most // 2]} … [{len(text) - most:,} characters left out] … {text[-(most // 2) :]}"
+
+
+def record_of(error: Exception, task: AnyTask, row: int | None) -> Quarantined:
+    """The quarantine record of a task, or of the one document in it, that made a stage raise."""
+    trace = _cut("".join(traceback.format_exception(error)), MAX_TRACE_CHARS)
+    return _shown(task, row, describe(error), type(error).__name__, trace)
+
+
+def _condemned(task: AnyTask, row: int, cause: str) -> Quarantined:
+    return _shown(_rows(task, [row]), row, _died(cause), "WorkerLost", "")
+
+
+def _died(cause: str) -> str:
+    return f"the worker ended while processing it: {cause}"
+
+
+def _rows(task: AnyTask, rows: list[int]) -> AnyTask:
+    if not is_document_batch(task):
+        return task
+    piece = task.take(rows)
+    piece.task_id = task.task_id
+    return piece
+
+
+def _without(task: AnyTask, bad: Bad) -> AnyTask:
+    if not bad or not is_document_batch(task):
+        return task
+    good = task.filter([row not in bad for row in range(task.num_items)])
+    good.task_id = task.task_id
+    return good
+
+
+def _shown(task: AnyTask, row: int | None, error: str, kind: str, trace: str) -> Quarantined:
+    """A record that shows the document, if it is one and can be written down."""
+    record = _quarantined(task, row, error, kind, trace)
+    if not is_document_batch(task) or task.num_items != 1:
+        return record
+    document_id = SideFiles.document_id(task) or record.document_id
+    return replace(record, document=SideFiles.document_text(task), document_id=document_id)
+
+
+def _quarantined(task: AnyTask, row: int | None, error: str, kind: str, trace: str) -> Quarantined:
+    """A record made without looking into the documents, which nothing can prevent."""
+    source = task.data if isinstance(task, FileGroupTask) else task._metadata.get("source_files")
+    return Quarantined(
+        error,
+        kind,
+        "",
+        f"{task.task_id}#{row or 0}",
+        ", ".join(map(str, source)) if isinstance(source, list) else "",
+        row=row,
+        traceback=trace,
+        # Nobody knows how many documents are in a file that cannot be read: what is known is its size.
+        num_documents=task.num_items if task.counts_documents else 0,
+        lost_bytes=0 if task.counts_documents else task.nbytes,
+    )

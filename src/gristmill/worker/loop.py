@@ -1,0 +1,291 @@
+"""The loop of one worker process: take calls in order, run them, send results.
+
+Results of quick tasks are held back for a few milliseconds and sent together; nothing is held back while the worker
+would otherwise wait. Crumbs are written to a shared block that outlives the process.
+"""
+
+import gc
+import mmap
+import os
+import resource
+import socket
+import sys
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+from gristmill.engine.commands import EMIT_CREDITS, Care
+from gristmill.engine.events import Crumb
+from gristmill.engine.faults import Fault
+from gristmill.engine.plan import AnyTask, Group
+from gristmill.stages.worker_info import WorkerMetadata
+from gristmill.worker import shared_memory
+from gristmill.worker.channel import MAX_FDS, Channel, ChannelClosed, Message
+from gristmill.worker.crumbs import CRUMB, NO_CRUMB, method_crumb
+from gristmill.worker.group_runner import GroupRunner, JobFailure, JobResult, RunSettings
+from gristmill.worker.isolation import Job
+from gristmill.worker.wire import BlockLost, Blocks, Parcel, counts_to_wire, pack, unpack
+
+HOLD_S = 0.002
+RSS_S = 0.05
+STEP_S = 0.02  # between two reports of a task that is taken apart
+FAN_OUT = 100  # outputs in one message, at most
+RSS_UNIT = 1 if sys.platform == "darwin" else 1024  # ru_maxrss is in bytes there and in KiB elsewhere
+
+
+def work(
+    loaded: tuple[tuple[Group, ...], RunSettings],
+    which: tuple[int, int, tuple[str, ...]],
+    sock: socket.socket,
+    crumb_fd: int,
+) -> None:
+    """Run one worker until it is told to drain or the driver is gone."""
+    gc.enable()  # the server had no use for it
+    worker, group_index, gpus = which
+    groups, settings = loaded
+    if gpus:
+        os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(gpus)
+    group = groups[group_index]
+    limit_threads(group)
+    crumbs = mmap.mmap(crumb_fd, CRUMB.size)
+    os.close(crumb_fd)
+    process = WorkerProcess(Channel(sock), group, settings, crumbs, last=group_index + 1 == len(groups))
+    process.own_fd = sock.fileno()
+    metadata = WorkerMetadata(worker_id=f"{group.name}-{worker}", gpu_ids=gpus)
+    try:
+        if process.set_up(metadata):
+            process.run()
+    except ChannelClosed:
+        return
+
+
+def limit_threads(group: Group) -> None:
+    """One worker of many: its libraries must not each start a thread per core."""
+    threads = max(1, int(group.resources.cpus))
+    if "pyarrow" in sys.modules:
+        import pyarrow as pa
+
+        pa.set_cpu_count(threads)
+    else:
+        os.environ["OMP_NUM_THREADS"] = str(threads)  # what Arrow reads should a stage load it yet
+
+
+class Line(Protocol):
+    """A worker's way to the driver: messages, and the blocks that ride beside them."""
+
+    def send(self, message: Message, fds: Sequence[int] = ()) -> None: ...  # they stay open here
+    def receive(self) -> list[tuple[Message, list[int]]]: ...
+    def poll(self) -> list[tuple[Message, list[int]]]: ...
+
+
+class WorkerProcess:
+    """The state of the loop."""
+
+    def __init__(
+        self,
+        channel: Line,
+        group: Group,
+        settings: RunSettings,
+        crumbs: mmap.mmap,
+        *,
+        last: bool,
+        blocks: Blocks = shared_memory,
+    ) -> None:
+        self.channel = channel
+        self.blocks = blocks
+        self.crumbs = crumbs
+        self.runner = GroupRunner(
+            group,
+            last=last,
+            settings=settings,
+            leave_crumb=self._leave_crumb,
+            enter_method=self._enter_method,
+            keeps_inputs=False,
+        )
+        self.calls: deque[list[tuple[Message, Parcel]]] = deque()
+        self.draining = False
+        self.credits: dict[int, int] = {}
+        self.own_fd = -1  # of its way to the driver, where that is a file of this process
+        self.running = -1
+        self._taking_apart = False
+        self._stepped_at = 0.0
+        self._results: list[tuple[object, ...]] = []
+        self._fds: list[int] = []
+        self._sent_at = 0.0
+        self._listened_at = 0.0
+        self._rss_at = 0.0
+        self._rss_bytes = 0
+
+    def set_up(self, metadata: WorkerMetadata) -> bool:
+        started = time.perf_counter()
+        error = self.runner.setup(metadata)
+        self.crumbs[:] = NO_CRUMB
+        if error:
+            self.channel.send([("setup_failed", error)])
+            return False
+        self.channel.send([("ready", time.perf_counter() - started)])
+        return True
+
+    def run(self) -> None:
+        while True:
+            if not self.calls:
+                self._flush()
+                if self.draining:
+                    self.runner.teardown()
+                    self.channel.send([("drained",)])
+                    return
+                self._take(self.channel.receive())
+                self._listened_at = time.perf_counter()
+                continue
+            if time.perf_counter() - self._listened_at > HOLD_S:
+                self._take(self.channel.poll())  # what has waited behind a long call may have been given to others
+                self._listened_at = time.perf_counter()
+                if not self.calls:
+                    continue
+            self._run_call(self.calls.popleft())
+            if self._fds or time.perf_counter() - self._sent_at > HOLD_S:
+                self._flush()
+
+    def _take(self, messages: list[tuple[Message, list[int]]]) -> None:
+        for batch, fds in messages:
+            queue = iter(fds)
+            for kind, payload in batch:
+                if kind == "call":
+                    self.calls.append([(wire, _parcel(wire, queue)) for wire in payload])
+                elif kind == "recall":
+                    self._skip(frozenset(payload))
+                elif kind == "grant":
+                    self.credits[payload] = self.credits.get(payload, 0) + 1
+                else:
+                    self.draining = True
+
+    def _skip(self, tasks: frozenset[int]) -> None:
+        """Forget the calls of these tasks. The driver has given them to others and wants no word about them."""
+        calls: deque[list[tuple[Message, Parcel]]] = deque()
+        for call in self.calls:
+            kept = [(wire, parcel) for wire, parcel in call if wire[0] not in tasks]
+            for wire, parcel in call:
+                if wire[0] in tasks and parcel.fd >= 0:
+                    self.blocks.let_go(parcel.fd)
+            if kept:
+                calls.append(kept)
+        self.calls = calls
+
+    def _enter_method(self, method: str, stage: int) -> None:
+        self.crumbs[:] = method_crumb(method, stage)
+
+    def _leave_crumb(self, stage: int, first_row: int, end_row: int) -> None:
+        if self._taking_apart and self.own_fd >= 0:
+            os.fstat(self.own_fd)  # a stage that closed it ends the worker here, while the crumb still names that stage
+        CRUMB.pack_into(self.crumbs, 0, 0, stage, first_row, end_row)
+        # A deadline is for one call; a task that is taken apart makes many, and says so.
+        if self._taking_apart and time.perf_counter() - self._stepped_at > STEP_S:
+            self._stepped_at = time.perf_counter()
+            self.channel.send([("stepped", self.running)])
+
+    # One call
+
+    def _run_call(self, call: list[tuple[Message, Parcel]]) -> None:
+        self.running = call[0][0][0]
+        self.crumbs[:] = NO_CRUMB
+        call, jobs = self._unpacked(call)
+        if not jobs:
+            return
+        self._taking_apart = any(job.care is not Care.NORMAL for job in jobs)
+        emitted = [0] * len(jobs)
+
+        def emit(number: int, item_id: str, task: AnyTask) -> None:
+            self._emit(call[number][0], emitted[number], item_id, task)
+            emitted[number] += 1
+
+        outcomes = self.runner.run(jobs, emit)
+        for (wire, _), outcome, index in zip(call, outcomes, emitted, strict=True):
+            self._results.append(self._outcome(wire, outcome, index))
+        self.running = -1
+
+    def _unpacked(self, call: list[tuple[Message, Parcel]]) -> tuple[list[tuple[Message, Parcel]], list[Job]]:
+        """Return what of a call can be done; of the rest the data is lost, which is nobody's fault."""
+        kept, jobs = [], []
+        for wire, parcel in call:
+            try:
+                jobs.append(self._job(wire, parcel))
+                kept.append((wire, parcel))
+            except BlockLost as lost:
+                self._results.append(("raised", wire[0], self.runner.group.name, str(lost), Fault.TRANSIENT))
+        return kept, jobs
+
+    def _job(self, wire: Message, parcel: Parcel) -> Job:
+        _, item_id, _, how = wire
+        if not how:
+            return Job(item_id, unpack(parcel, self.blocks))
+        care, attempt, condemned, cause, out_of_patience, _ = how
+        crumbs = tuple(Crumb(*crumb) for crumb in condemned)
+        return Job(item_id, unpack(parcel, self.blocks), Care(care), attempt, crumbs, cause, out_of_patience)
+
+    def _outcome(self, wire: Message, outcome: JobResult | JobFailure, first_index: int) -> tuple[object, ...]:
+        task = wire[0]
+        if isinstance(outcome, JobFailure):
+            return ("raised", task, outcome.stage, outcome.error, outcome.fault, outcome.divisible)
+        numbered = list(enumerate(outcome.outputs, first_index))
+        if len(numbered) > FAN_OUT:
+            # Descriptors are few, in a message and in the driver: most of a large fan-out goes ahead as if streamed.
+            for n, (item_id, made) in numbered[:-FAN_OUT]:
+                self._emit(wire, n, item_id, made)
+            numbered = numbered[-FAN_OUT:]
+        self.credits.pop(task, None)
+        if len(self._fds) > MAX_FDS - FAN_OUT:
+            self._flush()
+        outputs = [self._output(n, item_id, made) for n, (item_id, made) in numbered]
+        return ("done", task, outputs, outcome.useful_s, _notes(outcome), self._rss())
+
+    def _rss(self) -> int:
+        """The most memory this process has had. Asking costs 20 µs, so a worker with quick tasks asks now and then."""
+        now = time.perf_counter()
+        if now - self._rss_at > RSS_S:
+            self._rss_at = now
+            self._rss_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * RSS_UNIT
+        return self._rss_bytes
+
+    def _output(self, index: int, item_id: str, task: AnyTask) -> tuple[object, ...]:
+        parcel = pack(task, self.blocks)
+        if parcel.fd >= 0:
+            self._fds.append(parcel.fd)
+        return (index, item_id, task.nbytes, parcel.header, parcel.body, parcel.size)
+
+    def _emit(self, wire: Message, index: int, item_id: str, task: AnyTask) -> None:
+        """Send one output of a task that goes on, waiting while the driver has too many of them."""
+        number: int = wire[0]
+        skip: int = wire[3][-1] if wire[3] else 0
+        if index < skip:
+            return  # an earlier attempt delivered it
+        credits = self.credits.setdefault(number, EMIT_CREDITS)
+        while credits == 0:
+            self._flush()
+            self._take(self.channel.receive())
+            credits = self.credits[number]
+        self.credits[number] = credits - 1
+        self._results.append(("emitted", number, self._output(index, item_id, task)))
+        self._flush()
+
+    def _flush(self) -> None:
+        self._sent_at = time.perf_counter()
+        if self._results:
+            self.channel.send(self._results, self._fds)
+            for fd in self._fds:
+                self.blocks.let_go(fd)
+            self._results, self._fds = [], []
+
+
+def _notes(outcome: JobResult) -> tuple[object, ...]:
+    """What a task did to documents and files: nothing, where it holds none."""
+    counted = not all(stage.is_empty() for stage in outcome.counts)
+    if not (counted or outcome.files or outcome.side_files or outcome.lines_read):
+        return ()
+    counts = [counts_to_wire(stage) for stage in outcome.counts] if counted else []
+    return (counts, outcome.side_files, outcome.lines_read, outcome.files)
+
+
+def _parcel(wire: Message, fds: Iterator[int]) -> Parcel:
+    header, body, size = wire[2]
+    return Parcel(header, body, size, -1 if body is not None else next(fds))

@@ -1,0 +1,67 @@
+"""The driver does what the scheduler says, with a pool that is not always able to."""
+
+import pytest
+
+from gristmill.backends.local.inline_pool import InlinePool
+from gristmill.backends.scheduled.driver import Driver
+from gristmill.engine.events import NodeJoined
+from gristmill.engine.scheduler import Scheduler, SchedulerConfig
+from gristmill.pipeline import Pipeline
+from gristmill.runs.books import Books
+from gristmill.stages.base import ProcessingStage
+from gristmill.tasks import EmptyTask
+from gristmill.worker.group_runner import RunSettings
+from gristmill.worker.wire import BlockLost
+
+PARTITIONS = 3
+
+
+class MakesTwo(ProcessingStage[EmptyTask, EmptyTask]):
+    name = "makes_two"
+
+    def process(self, task):
+        return [task, task]
+
+
+class LosesSome(InlinePool):
+    """A pool on whose machines the first final tasks are lost."""
+
+    def __init__(self, groups, *, lost):
+        super().__init__(groups, RunSettings())
+        self.lost = lost
+        self.asked = 0
+
+    def keep(self, payload):
+        task = super().keep(payload)
+        self.asked += 1
+        if self.asked in self.lost:
+            raise BlockLost("its machine is gone")
+        return task
+
+    def left_over(self):
+        return self._tasks
+
+
+@pytest.mark.parametrize("lost", [(), (1,), (2,), (1, 4, 6)])
+def test_a_partition_whose_final_tasks_are_lost_is_done_again(lost):
+    plan = Pipeline("p", stages=[MakesTwo()]).plan(initial_tasks=[EmptyTask() for _ in range(PARTITIONS)])
+    pool = LosesSome(plan.groups, lost=lost)
+    books = Books(plan, {})
+    scheduler = Scheduler(plan.groups, SchedulerConfig(num_sources=PARTITIONS))
+    driver = Driver(
+        plan,
+        scheduler,
+        pool,
+        books,
+        None,
+        None,
+        nodes=[NodeJoined(0, 1, (), 1 << 30)],
+        memory_limit=1 << 30,
+        logging_interval=5.0,
+    )
+    finish = driver.run()
+
+    assert finish.outcome == "finished"
+    assert [len(books.tasks[root]) for root in range(PARTITIONS)] == [2] * PARTITIONS
+    assert sorted(books.records) == list(range(PARTITIONS))
+    assert not pool.left_over()

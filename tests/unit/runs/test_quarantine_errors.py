@@ -1,0 +1,66 @@
+"""The quarantine of a run is counted by error from its files, whatever state they are in."""
+
+import json
+
+from gristmill.runs.quarantine_errors import read_errors
+
+
+def write(path, *records):
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    return str(path)
+
+
+def record(number, **changes):
+    fields = {
+        "stage": "parse",
+        "task": "a",
+        "error": f"ValueError: bad {number}",
+        "kind": "ValueError",
+        "source": "a.jsonl",
+        "line": number,
+        "block_start": None,
+        "row": number,
+        "document_id": f"d{number}",
+        "num_documents": 1,
+        "lost_bytes": 0,
+        "traceback": f"Traceback {number}",
+        "document": f'{{"id": {number}}}',
+    }
+    return {**fields, **changes}
+
+
+def test_files_are_counted_together_and_the_example_is_whole(tmp_path):
+    files = [write(tmp_path / "b.jsonl", record(5), record(4)), write(tmp_path / "a.jsonl", record(9), record(3))]
+    [error] = read_errors(files)
+
+    assert (error.stage, error.kind, error.message, error.count) == ("parse", "ValueError", "bad 3", 4)
+    assert (error.example.document_id, error.example.line) == ("d3", 3)
+    assert (error.example.traceback, error.example.document) == ("Traceback 3", '{"id": 3}')
+
+
+def test_a_record_of_several_documents_counts_as_many_and_one_of_none_as_a_lost_part(tmp_path):
+    records = [record(1, num_documents=1200), record(2, kind="ReadError", error="cut", num_documents=0, lost_bytes=77)]
+    errors = read_errors([write(tmp_path / "a.jsonl", *records)])
+
+    assert [(e.kind, e.count, e.lost_parts, e.lost_bytes) for e in errors] == [
+        ("ValueError", 1200, 0, 0),
+        ("ReadError", 0, 1, 77),
+    ]
+
+
+def test_the_line_within_a_block_is_not_shown_as_one_of_the_file(tmp_path):
+    [error] = read_errors([write(tmp_path / "a.jsonl", record(17, block_start=4096))])
+
+    assert error.example.line is None
+
+
+def test_a_damaged_line_and_a_missing_file_are_said_and_stop_nothing(tmp_path):
+    damaged = tmp_path / "a.jsonl"
+    damaged.write_bytes(json.dumps(record(1)).encode() + b'\n{"stage": "pa\n\xff\xfe\n5\n[]\n')
+    errors = read_errors([str(damaged), str(tmp_path / "gone.jsonl")])
+
+    assert [(e.stage, e.message) for e in errors] == [
+        ("parse", "bad 1"),
+        ("quarantine", "a file of the quarantine is gone"),
+        ("quarantine", "a line of the quarantine is damaged"),
+    ]

@@ -1,0 +1,58 @@
+"""Whoever watches a run is told as often as wanted, and less often where telling takes long."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from gristmill.runs import telling
+from gristmill.runs.telling import COST_SHARE, MOST_S, SNAPSHOT_S, Telling
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    clock = SimpleNamespace(now=100.0)
+    monkeypatch.setattr(telling, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    return clock
+
+
+def count_snapshots(clock, *, cost_s, seconds):
+    told = []
+    watcher = Telling(None, told.append, logging_interval=1.0)
+
+    def make(fresh):
+        clock.now += cost_s
+        return fresh
+
+    end = clock.now + seconds
+    while clock.now < end:
+        watcher.tell([], make)
+        clock.now += 0.01
+    return len(told)
+
+
+def test_cheap_snapshots_are_made_at_their_interval(clock):
+    assert count_snapshots(clock, cost_s=0.0, seconds=10.0) == pytest.approx(10.0 / SNAPSHOT_S, abs=2)
+
+
+def test_dear_snapshots_take_a_share_of_the_time_only(clock):
+    made = count_snapshots(clock, cost_s=0.01, seconds=100.0)
+    assert 1 < made <= 1 + 100.0 * COST_SHARE / 0.01
+
+
+def test_whoever_watches_is_told_now_and_then_however_dear_it_is(clock):
+    made = count_snapshots(clock, cost_s=0.5, seconds=100.0)
+    assert made == pytest.approx(100.0 / (MOST_S + 0.5), abs=2)
+
+
+def test_the_end_is_told_at_once_whatever_it_costs(clock):
+    told = []
+    watcher = Telling(None, told.append, logging_interval=1.0)
+
+    def make(fresh):
+        clock.now += 10.0
+        return list(fresh)
+
+    watcher.tell(["a"], make)
+    watcher.tell(["a", "b"], make)
+    watcher.tell(["a", "b"], make, at_once=True)
+    assert told == [["a"], ["b"]]

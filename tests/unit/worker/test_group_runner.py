@@ -1,0 +1,304 @@
+"""A group of stages in a worker accounts for every document, whatever its stages return."""
+
+import pyarrow as pa
+import pytest
+
+from gristmill.engine.commands import Care
+from gristmill.engine.events import Crumb
+from gristmill.engine.faults import Fault
+from gristmill.metrics.stage_counts import balance
+from gristmill.pipeline.segments import compile_chain
+from gristmill.stages.base import ProcessingStage
+from gristmill.stages.text.filters import Filter
+from gristmill.tasks import DocumentBatch
+from gristmill.worker.group_runner import GroupRunner, Job, JobFailure
+
+
+def batch(*values):
+    return DocumentBatch("numbers", pa.table({"n": pa.array(values, pa.int64())}))
+
+
+class _Call(ProcessingStage[DocumentBatch, DocumentBatch]):
+    """A stage made of a function, so that each test shows what its stage does."""
+
+    def __init__(self, function, *, name="call"):
+        self.function = function
+        self.name = name
+
+    def process(self, task):
+        return self.function(task)
+
+
+class _CallBatch(ProcessingStage[DocumentBatch, DocumentBatch]):
+    name = "call_batch"
+    batch_size = 8
+
+    def __init__(self, function):
+        self.function = function
+        self.calls = []
+
+    def process_batch(self, tasks):
+        self.calls.append(len(tasks))
+        return self.function(tasks)
+
+
+def runner(*stages, **options):
+    plan = compile_chain("test", stages, [batch(0)])
+    (group,) = plan.groups
+    return GroupRunner(group, last=True, **options)
+
+
+def run(stages, *tasks, care=Care.NORMAL, emitted=None, **job):
+    """Run each task as a job of one call."""
+    jobs = [Job(f"t{i}", task, care, **job) for i, task in enumerate(tasks)]
+    taken = [] if emitted is None else emitted
+    return runner(*stages).run(jobs, lambda number, item_id, task: taken.append((number, item_id, numbers(task))))
+
+
+def numbers(task):
+    return task.to_pyarrow()["n"].to_pylist()
+
+
+def outputs(result):
+    return [(item_id, numbers(task)) for item_id, task in result.outputs]
+
+
+def books(result, stage=0):
+    counts = result.counts[stage]
+    return {
+        "in": counts.documents_in,
+        "out": counts.documents_out,
+        "created": counts.created,
+        "dropped": counts.dropped,
+        "quarantined": counts.quarantined,
+    }
+
+
+def drop_odd(task):
+    return task.filter(pa.array([n % 2 == 0 for n in numbers(task)]))
+
+
+def drop_odd_in_place(task):
+    task.data = drop_odd(task).to_pyarrow()
+    return task
+
+
+@pytest.mark.parametrize("stage", [drop_odd, drop_odd_in_place])
+def test_rows_a_stage_leaves_out_are_dropped_with_the_stage_as_the_reason(stage):
+    (result,) = run([_Call(stage)], batch(1, 2, 3, 4))
+
+    assert outputs(result) == [("t0", [2, 4])]
+    assert books(result) == {"in": 4, "out": 2, "created": 0, "dropped": {"call": 2}, "quarantined": 0}
+    assert balance(list(result.counts)) == 0
+
+
+def test_a_filter_gives_its_own_reason():
+    def is_even(n):
+        return n % 2 == 0
+
+    (result,) = run([Filter(is_even, "n")], batch(1, 2, 3))
+
+    assert books(result)["dropped"] == {"is_even": 2}
+
+
+def test_a_stage_that_returns_none_has_dropped_the_whole_task():
+    (result,) = run([_Call(lambda task: None)], batch(1, 2))
+
+    assert books(result) == {"in": 2, "out": 0, "created": 0, "dropped": {"call": 2}, "quarantined": 0}
+
+
+def test_what_a_splitter_adds_is_created():
+    (result,) = run([_Call(lambda task: [task, task.slice(0, 1)])], batch(1, 2))
+
+    assert outputs(result) == [("t0.0000", [1, 2]), ("t0.0001", [1])]
+    assert books(result) == {"in": 2, "out": 3, "created": 1, "dropped": {}, "quarantined": 0}
+
+
+def each_row(task):
+    for row in range(task.num_items):
+        yield task.slice(row, 1)
+
+
+def test_a_stage_that_streams_documents_is_given_them_once():
+    emitted = []
+    (result,) = run([_Call(each_row)], batch(1, 2, 3), emitted=emitted)
+
+    assert emitted == [(0, "t0.0000", [1]), (0, "t0.0001", [2]), (0, "t0.0002", [3])]
+    assert books(result) == {"in": 3, "out": 3, "created": 0, "dropped": {}, "quarantined": 0}
+    assert balance(list(result.counts)) == 0
+
+
+def test_what_a_streaming_stage_leaves_out_is_dropped_once():
+    def first_two(task):
+        yield from (task.slice(row, 1) for row in range(2))
+
+    (result,) = run([_Call(first_two)], batch(1, 2, 3, 4))
+
+    assert books(result) == {"in": 4, "out": 2, "created": 0, "dropped": {"call": 2}, "quarantined": 0}
+
+
+def test_a_neighbours_failure_does_not_send_streamed_tasks_twice():
+    def fail_on_nine(task):
+        if 9 in numbers(task):
+            raise ValueError("nine")
+        return task
+
+    emitted = []
+    first, second = run([_Call(each_row), _Call(fail_on_nine, name="fail")], batch(1, 2), batch(9), emitted=emitted)
+
+    assert emitted == [(0, "t0.0000", [1]), (0, "t0.0001", [2])]
+    assert first.counts[0].documents_out == 2
+    assert isinstance(second, JobFailure)
+
+
+def test_only_the_job_that_fails_is_blamed():
+    def fail_on_two(tasks):
+        if any(numbers(task) == [2] for task in tasks):
+            raise ValueError("two")
+        return tasks
+
+    good, bad, also_good = run([_CallBatch(fail_on_two)], batch(1), batch(2), batch(3))
+
+    assert outputs(good) == [("t0", [1])]
+    assert (bad.stage, bad.error, bad.fault) == ("call_batch", "ValueError: two", Fault.DOCUMENT)
+    assert outputs(also_good) == [("t2", [3])]
+
+
+def test_a_job_done_again_starts_from_its_input_as_it_was_given():
+    def add_in_place_and_fail_once(tasks):
+        for task in tasks:
+            task.data = pa.table({"n": [n + 1 for n in numbers(task)]})
+        if len(tasks) > 1:
+            raise ValueError("not together")
+        return tasks
+
+    first, second = run([_CallBatch(add_in_place_and_fail_once)], batch(1), batch(10))
+
+    assert [outputs(first), outputs(second)] == [[("t0", [2])], [("t1", [11])]]
+
+
+def test_process_batch_gets_all_tasks_of_a_call_and_keeps_whose_output_is_whose():
+    stage = _CallBatch(lambda tasks: [None if numbers(task) == [2] else task for task in tasks])
+    runner_ = runner(stage)
+    results = runner_.run([Job(f"t{n}", batch(n)) for n in (1, 2, 3)], lambda *_: None)
+
+    assert runner_.stages[0].calls == [3]
+    assert [outputs(result) for result in results] == [[("t1", [1])], [], [("t3", [3])]]
+    assert [books(result)["dropped"] for result in results] == [{}, {"call_batch": 1}, {}]
+
+
+def test_a_flat_list_is_asked_for_again_one_task_at_a_time():
+    stage = _CallBatch(lambda tasks: [row for task in tasks for row in each_row(task)])
+    runner_ = runner(stage)
+    results = runner_.run([Job("a", batch(1, 2)), Job("b", batch(3))], lambda *_: None)
+
+    assert [outputs(result) for result in results] == [[("a.0000", [1]), ("a.0001", [2])], [("b", [3])]]
+    assert runner_.stages[0].calls == [2, 1, 1]
+
+
+@pytest.mark.parametrize("returned", ["text", 3, ["text"], object()])
+def test_something_that_is_no_task_is_a_failure_that_says_what_came(returned):
+    (result,) = run([_Call(lambda task: returned)], batch(1))
+
+    assert isinstance(result, JobFailure)
+    assert "call: expected process to return a Task, a list of them, or None; got" in result.error
+
+
+def test_the_context_of_a_call_is_the_calls_own():
+    def drop_all_as_even(tasks):
+        for task in tasks:
+            stage.context.drop(task, pa.array([n % 2 == 0 for n in numbers(task)]), reason="even")
+        return [task.filter(pa.array([n % 2 == 1 for n in numbers(task)])) for task in tasks]
+
+    stage = _CallBatch(drop_all_as_even)
+    runner_ = runner(stage)
+    stage = runner_.stages[0]
+    results = runner_.run([Job("a", batch(1, 2)), Job("b", batch(2, 4))], lambda *_: None)
+
+    assert [books(result)["dropped"] for result in results] == [{"even": 1}, {"even": 2}]
+
+
+# A task that failed before
+
+
+def fail_on(*bad):
+    def check(task):
+        found = [n for n in numbers(task) if n in bad]
+        if found:
+            raise ValueError(f"cannot do {found[0]}")
+        return task
+
+    return check
+
+
+@pytest.mark.parametrize("bad", [(), (0,), (99,), (3, 4), (0, 50, 99), tuple(range(99))])
+def test_bisection_finds_exactly_the_bad_documents(bad, tmp_path):
+    runner_ = runner(_Call(fail_on(*bad)))
+    (result,) = runner_.run([Job("t", batch(*range(100)), Care.ISOLATE)], lambda *_: None)
+
+    assert outputs(result) == [("t", [n for n in range(100) if n not in bad])]
+    assert books(result) == {
+        "in": 100,
+        "out": 100 - len(bad),
+        "created": 0,
+        "dropped": {},
+        "quarantined": len(bad),
+    }
+
+
+def test_one_bad_document_of_many_costs_few_probes():
+    calls = []
+
+    def count(task):
+        calls.append(task.num_items)
+        return fail_on(77)(task)
+
+    run([_Call(count)], batch(*range(128)), care=Care.ISOLATE)
+
+    assert len(calls) <= 1 + 2 * 7 + 1  # as a whole, two at every level, and the good ones
+
+
+def test_a_batch_whose_rows_depend_on_each_other_is_quarantined_whole():
+    class _Together(_Call):
+        rows_are_independent = False
+
+    (result,) = run([_Together(fail_on(2), name="together")], batch(1, 2, 3), care=Care.ISOLATE)
+
+    assert result.outputs == []
+    assert books(result)["quarantined"] == 3
+
+
+def test_stepping_announces_every_document_before_it_is_touched():
+    crumbs = []
+    runner_ = runner(_Call(lambda task: task), leave_crumb=lambda *crumb: crumbs.append(crumb))
+    runner_.run([Job("t", batch(5, 6), Care.STEP)], lambda *_: None)
+
+    assert crumbs == [(0, 0, 1), (0, 1, 2), (0, 0, 2)]
+
+
+def test_a_condemned_document_is_left_out_and_the_others_are_processed():
+    seen = []
+
+    def look(task):
+        seen.extend(numbers(task))
+        return task
+
+    (result,) = run(
+        [_Call(look)], batch(5, 6, 7), care=Care.STEP, condemned=(Crumb(0, 1, 2),), cause="killed by SIGSEGV"
+    )
+
+    assert outputs(result) == [("t0", [5, 7])]
+    assert books(result)["quarantined"] == 1
+    assert 6 not in seen
+
+
+def test_a_transient_error_is_reported_as_one():
+    class _Asks(_Call):
+        transient_errors = (TimeoutError,)
+
+    def time_out(task):
+        raise TimeoutError("the server is away")
+
+    (result,) = run([_Asks(time_out, name="asks")], batch(1))
+
+    assert (result.fault, result.error) == (Fault.TRANSIENT, "TimeoutError: the server is away")

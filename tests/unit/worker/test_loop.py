@@ -1,0 +1,76 @@
+"""The loop of a worker: calls in order, but for those that were taken back before it came to them."""
+
+import mmap
+import socket
+import time
+
+from gristmill.engine.commands import Assignment, Care
+from gristmill.engine.plan import Group
+from gristmill.stages.base import ProcessingStage
+from gristmill.stages.resources import Resources
+from gristmill.tasks import FileGroupTask
+from gristmill.worker.channel import BufferedChannel, Channel
+from gristmill.worker.group_runner import RunSettings
+from gristmill.worker.loop import CRUMB, HOLD_S, WorkerProcess
+from gristmill.worker.wire import pack, to_wire
+
+
+class Pass(ProcessingStage[FileGroupTask, FileGroupTask]):
+    def process(self, task):
+        return task
+
+
+class LongWhileRecalled(ProcessingStage[FileGroupTask, FileGroupTask]):
+    """Takes longer than results are held back; meanwhile the driver takes back task 2."""
+
+    driver: BufferedChannel
+
+    def process(self, task):
+        self.driver.send([("recall", (2,))])
+        self.driver.flush()
+        began = time.perf_counter()
+        while time.perf_counter() - began < 2 * HOLD_S:
+            pass
+        return task
+
+
+def call(*numbers):
+    parcel = pack(FileGroupTask("demo", ["a.jsonl"]))
+    return (
+        "call",
+        [to_wire(Assignment(n, f"item-{n}", 0, Care.NORMAL, 0, (), "", 0), parcel) for n in numbers],
+    )
+
+
+def results(*messages, stage=None):
+    """Run a worker through messages that are all there when it starts; return the tasks it finished."""
+    ours, theirs = socket.socketpair()
+    driver = BufferedChannel(ours)
+    stage = stage or Pass()
+    stage.driver = driver
+    group = Group(0, (stage,), ("pass",), 0, Resources(), 2, None, None)
+    crumbs = mmap.mmap(-1, CRUMB.size)
+    process = WorkerProcess(Channel(theirs), group, RunSettings("", None, ""), crumbs, last=True)
+    driver.send([*messages, ("drain", None)])
+    driver.flush()
+    with theirs:
+        process.run()
+    received, _ = driver.receive()
+    driver.close()
+    return [message[1] for batch, _ in received for message in batch if message[0] == "done"]
+
+
+def test_calls_are_done_in_order():
+    assert results(call(1, 2), call(3)) == [1, 2, 3]
+
+
+def test_a_task_that_was_taken_back_is_skipped():
+    assert results(call(1, 2), call(3), call(4, 5), ("recall", (3, 4))) == [1, 2, 5]
+
+
+def test_a_recall_that_comes_too_late_is_of_no_consequence():
+    assert results(("recall", (1,)), call(1)) == [1]
+
+
+def test_a_task_that_was_taken_back_during_a_long_call_is_not_begun():
+    assert results(call(1), call(2), call(3), stage=LongWhileRecalled()) == [1, 3]
