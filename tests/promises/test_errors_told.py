@@ -60,6 +60,18 @@ def test_errors_outlive_a_temporary_run_whatever_the_workers(raw, workers):
     assert "6 in no_sevens: ValueError: cannot take 'text 7'" in str(result)
 
 
+@pytest.mark.parametrize("workers", [0, 2])
+def test_whoever_watches_is_told_the_commonest_error_of_every_stage(raw, workers):
+    last = []
+    stages = [JsonlReader(str(raw)), NoSevens().with_(batch_size=2)]  # a group of its own
+    Pipeline("told", stages=stages).run(LocalExecutor(num_workers=workers), observer=last.append)
+
+    assert [stage.error for stage in last[-1].stages][-2:] == [
+        "broken_json: expected JSON; got JSON is malformed: invalid character (byte …)",
+        "ValueError: cannot take …",
+    ]
+
+
 class FailsOnEverything(ProcessingStage[DocumentBatch, DocumentBatch]):
     name = "fails_always"
 

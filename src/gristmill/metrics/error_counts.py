@@ -12,6 +12,7 @@ import msgspec
 
 MAX_KINDS = 20  # of each stage; what comes after them is counted by its exception alone, and then together
 MAX_MESSAGE_CHARS = 500
+MAX_KIND_CHARS = 120
 MAX_TRACEBACK_CHARS = 4_000
 MAX_DOCUMENT_CHARS = 10_000
 OTHERS = "other errors"
@@ -129,6 +130,16 @@ def alike(message: str) -> str:
     "line #: expected #; got #"
     """
     return _VARYING.sub("#", message[:MAX_MESSAGE_CHARS])
+
+
+def error_kind(kind: str, error: str) -> str:
+    """What errors like this one are called in a word to whoever watches: short, and the same for all of them.
+
+    >>> error_kind("ValueError", "ValueError: line 17: expected 'text'")
+    "ValueError: line …: expected …"
+    """
+    message = _VARYING.sub("…", _without_kind(error[:MAX_MESSAGE_CHARS], kind).partition("\n")[0])
+    return (f"{kind}: {message}" if kind and message else kind or message)[:MAX_KIND_CHARS]
 
 
 def of_record(

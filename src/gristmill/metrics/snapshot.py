@@ -22,6 +22,7 @@ class StageSnapshot:
     queued_tasks: int = 0
     queue_s: float = 0.0  # how long the present workers need for what is queued
     memory_bytes: int = 0
+    error: str = ""  # what most of those in quarantine failed by
 
     def with_counts(self, counts: StageCounts) -> "StageSnapshot":
         """Return it with what is in the books; a stage that only reads or only writes shows that."""
@@ -33,6 +34,7 @@ class StageSnapshot:
             quarantined=counts.quarantined,
             bytes_in=counts.bytes_in,
             process_s=counts.process_s,
+            error=counts.commonest_error,
         )
 
 

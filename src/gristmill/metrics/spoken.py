@@ -63,7 +63,9 @@ def _more(heard: _Heard) -> str:
 
 
 def _quarantined(snapshot: RunSnapshot) -> str:
+    """How many, in which stage, and by which error: what somebody needs to decide whether to let the run go on."""
     worst = max(snapshot.stages, key=lambda stage: stage.quarantined, default=None)
     number = snapshot.quarantined
     where = f", {'most' if worst.quarantined < number else 'all'} in stage {worst.name}" if worst else ""
-    return f"{number:,} document{'s' * (number != 1)} quarantined so far, of {snapshot.read:,} read{where}"
+    why = f"; the commonest error: {worst.error}" if worst and worst.error else ""
+    return f"{number:,} document{'s' * (number != 1)} quarantined so far, of {snapshot.read:,} read{where}{why}"

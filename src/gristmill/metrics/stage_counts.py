@@ -1,6 +1,10 @@
 """`StageCounts`: what a stage did, as numbers that add up over tasks, workers and resumed runs."""
 
+import typing
+
 import msgspec
+
+from gristmill.metrics.error_counts import MAX_KINDS, OTHERS
 
 
 class StageCounts(msgspec.Struct, array_like=True):
@@ -22,19 +26,32 @@ class StageCounts(msgspec.Struct, array_like=True):
     lost_bytes: int = 0
     dropped: dict[str, int] = msgspec.field(default_factory=dict)  # reason -> documents
     returned_none: int = 0  # documents in tasks for which the stage gave back None and no reason: they count as dropped
+    errors: dict[str, int] = msgspec.field(default_factory=dict)  # what failed, by `error_kind` -> documents or parts
 
     def add(self, other: "StageCounts") -> None:
         for name in _NUMBERS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
-        for reason, count in other.dropped.items():
-            self.dropped[reason] = self.dropped.get(reason, 0) + count
+        for name in _BY_NAME:
+            if theirs := getattr(other, name):
+                _add_each(getattr(self, name), theirs, _BOUNDS.get(name))
 
     def subtract(self, other: "StageCounts") -> None:
         """Take back what was added."""
         for name in _NUMBERS:
             setattr(self, name, getattr(self, name) - getattr(other, name))
-        for reason, count in other.dropped.items():
-            self.dropped[reason] -= count
+        for name in _BY_NAME:
+            if theirs := getattr(other, name):
+                _subtract_each(getattr(self, name), theirs)
+
+    def note_error(self, kind: str, number: int) -> None:
+        """Count what failed by a short name of its kind, for whoever watches; quarantine has all about each."""
+        _add_each(self.errors, {kind: number}, _BOUNDS["errors"])
+
+    @property
+    def commonest_error(self) -> str:
+        """The kind of error most documents failed by, or ""."""
+        kinds = [kind for kind, number in self.errors.items() if number > 0 and kind != OTHERS]
+        return min(kinds, key=lambda kind: (-self.errors[kind], kind), default="")
 
     def is_empty(self) -> bool:
         """Whether no document was counted."""
@@ -73,7 +90,22 @@ class NamedCounts(StageCounts, array_like=False, omit_defaults=True, forbid_unkn
         return StageCounts(*(getattr(self, name) for name in self.__struct_fields__))
 
 
-_NUMBERS = tuple(name for name in StageCounts.__struct_fields__ if name != "dropped")
+def _add_each(mine: dict[str, int], theirs: dict[str, int], most: int | None) -> None:
+    for name, count in theirs.items():
+        known = name if most is None or name in mine or len(mine) < most else OTHERS
+        mine[known] = mine.get(known, 0) + count
+
+
+def _subtract_each(mine: dict[str, int], theirs: dict[str, int]) -> None:
+    for name, count in theirs.items():
+        mine[name if name in mine else OTHERS] -= count
+
+
+# Messages of errors may be different for every document: of these so many kinds are kept, and the rest is one.
+_BOUNDS = {"errors": MAX_KINDS}
+_TYPES = typing.get_type_hints(StageCounts)
+_BY_NAME = tuple(name for name in StageCounts.__struct_fields__ if typing.get_origin(_TYPES[name]) is dict)
+_NUMBERS = tuple(name for name in StageCounts.__struct_fields__ if name not in _BY_NAME)
 
 
 def balance(counts: list[StageCounts]) -> int:

@@ -19,6 +19,7 @@ from gristmill.engine.faults import Fault
 from gristmill.engine.joining import join_neighbours
 from gristmill.engine.plan import AnyStage, AnyTask, Group
 from gristmill.errors import MachineError, StageError
+from gristmill.metrics.error_counts import error_kind
 from gristmill.metrics.stage_counts import StageCounts
 from gristmill.secrets import remember_those_of, without_secrets, without_url_secrets
 from gristmill.stages.base import JoinedStages, ProcessingStage
@@ -465,6 +466,7 @@ class GroupRunner:
             counts.quarantined += record.num_documents
             counts.lost_parts += not (record.num_documents or item.task.counts_documents)
             counts.lost_bytes += record.lost_bytes
+            counts.note_error(error_kind(record.kind, record.error), record.num_documents or 1)
         for (path, start), count in context.lines_read.items():
             result.lines_read.append((without_url_secrets(path), start, count))
         if context.rejects or context.quarantined:

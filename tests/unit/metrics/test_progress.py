@@ -216,6 +216,16 @@ def test_quarantine_is_said_at_once_and_then_at_ten_times_as_many():
     ]
 
 
+def test_a_word_about_quarantine_names_the_commonest_error():
+    stages = (
+        StageSnapshot("read", 0, quarantined=1, error="rare"),
+        StageSnapshot("parse", 0, quarantined=9, error="x"),
+    )
+    lines = seen(ON_THE_COMMAND_LINE, snapshot(1.0, read=20, quarantined=10, stages=stages), shows=False)
+
+    assert lines == ["10 documents quarantined so far, of 20 read, most in stage parse; the commonest error: x"]
+
+
 class Full(io.StringIO):
     """Standard error redirected to a file on a full disk, or to a program that has ended."""
 
