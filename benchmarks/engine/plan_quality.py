@@ -16,9 +16,8 @@ import time
 from benchmarks.record import header, record
 
 from gristmill.engine.pattern_bound import pattern_bound
-from gristmill.engine.policies.placement import UNITS
 from gristmill.engine.policies.planner import Demand, plan_workers
-from gristmill.engine.policies.rooms import Room
+from gristmill.engine.policies.rooms import UNITS, Room
 from gristmill.stages.resources import Resources
 
 MARK = 0.98

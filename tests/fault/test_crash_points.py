@@ -16,7 +16,7 @@ from tests.fault.disk.explorer import all_states, explore, random_states, take_l
 from tests.fault.disk.programs import PROGRAMS
 from tests.property.budget import SEEDS
 
-from gristmill.runs import machine_start
+from gristmill.runs import lock_file
 
 NIGHTLY = SEEDS >= 1000
 # Of each program: its states are tried in so many parts, and in `make test` each so many-th of them.
@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.fault, pytest.mark.slow, pytest.mark.timeout(14400 if 
 @pytest.fixture
 def place(monkeypatch, tmp_path):
     """A directory in memory, where there is such a file system: thousands of directories are made and removed."""
-    monkeypatch.setattr(machine_start, "BOOT_ID", machine_start.BOOT_ID)  # restarted by the program, put back here
+    monkeypatch.setattr(lock_file, "BOOT_ID", lock_file.BOOT_ID)  # restarted by the program, put back here
     shared = Path("/dev/shm")
     made = Path(tempfile.mkdtemp(dir=shared)) if shared.is_dir() else tmp_path
     yield made

@@ -31,7 +31,7 @@ from tests.property.budget import SEEDS
 
 from gristmill.engine.policies import retry
 from gristmill.errors import ConfigError, GristmillError, MachineError, MachineFailed
-from gristmill.runs import machine_start
+from gristmill.runs import lock_file
 
 FAILURES = [errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS]
 CALLS = 130  # about as many as an undisturbed run makes
@@ -139,7 +139,7 @@ class RegroupMachine(DiskMachine):
 def _impatient(monkeypatch):
     monkeypatch.setattr(retry, "MAX_MACHINE", 1)
     monkeypatch.setattr(retry, "MAX_PAUSE_S", 0.0)
-    monkeypatch.setattr(machine_start, "BOOT_ID", machine_start.BOOT_ID)
+    monkeypatch.setattr(lock_file, "BOOT_ID", lock_file.BOOT_ID)
 
 
 @pytest.mark.parametrize("machine", [DiskMachine, RegroupMachine])

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 from gristmill.engine import commands as c
 from gristmill.engine import events as e
 from gristmill.engine.crew import WorkerRecord, WorkerState
-from gristmill.engine.policies.placement import place
 from gristmill.engine.policies.planner import Demand, WorkerPlan, pays, plan_workers
 from gristmill.engine.policies.rates import remaining_visits
-from gristmill.engine.policies.rooms import Placed, Room
+from gristmill.engine.policies.rooms import Placed, Room, place
 from gristmill.engine.state import GroupRecord, NodeRecord
 
 if TYPE_CHECKING:  # the two halves of one object: the scheduler owns the fleet

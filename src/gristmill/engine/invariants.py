@@ -22,7 +22,7 @@ from gristmill.engine import commands as c
 from gristmill.engine.crew import WorkerRecord, WorkerState
 from gristmill.engine.policies import batching
 from gristmill.engine.policies.backpressure import MemoryBook, NodeBytes
-from gristmill.engine.policies.placement import UNITS
+from gristmill.engine.policies.rooms import UNITS
 from gristmill.engine.scheduler import Scheduler
 from gristmill.engine.state import GroupRecord
 from gristmill.engine.task_state import State, TaskRecord

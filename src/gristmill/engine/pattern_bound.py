@@ -23,9 +23,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gristmill.engine.policies.placement import UNITS
 from gristmill.engine.policies.planner import Demand, plan_workers
-from gristmill.engine.policies.rooms import Placed, Room, cpu_units, gpu_amount
+from gristmill.engine.policies.rooms import UNITS, Placed, Room, cpu_units, gpu_amount
 from gristmill.errors import require
 
 if TYPE_CHECKING:

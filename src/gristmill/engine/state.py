@@ -13,10 +13,9 @@ from gristmill.engine.crew import Crew, WorkerRecord
 from gristmill.engine.events import Output
 from gristmill.engine.group_book import GroupBook
 from gristmill.engine.plan import Group
-from gristmill.engine.policies.placement import UNITS, share_of_gpu
 from gristmill.engine.policies.rates import Prior, Rate
 from gristmill.engine.policies.retry import Trial
-from gristmill.engine.policies.rooms import Room, cpu_units
+from gristmill.engine.policies.rooms import UNITS, Room, cpu_units, share_of_gpu
 from gristmill.engine.task_state import TaskRecord
 from gristmill.metrics.stage_counts import StageCounts
 from gristmill.stages.resources import Resources

@@ -25,9 +25,9 @@ from gristmill.pipeline.segments import chain
 from gristmill.runs.books import Books
 from gristmill.runs.directory import RunDirectory
 from gristmill.runs.options import Observer, RunOptions
+from gristmill.runs.publication import store_options
 from gristmill.runs.quarantine_errors import read_errors
 from gristmill.runs.result import RunResult
-from gristmill.runs.store_options import store_options
 from gristmill.runs.summary import too_many_quarantined
 from gristmill.storage.failures import machine_failures
 from gristmill.storage.file_system import is_url

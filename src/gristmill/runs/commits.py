@@ -9,8 +9,7 @@ import time
 from gristmill.engine.ledger import CommitRecord
 from gristmill.runs.books import Books
 from gristmill.runs.directory import COMMIT_S, RunDirectory
-from gristmill.runs.publication import publish_all
-from gristmill.runs.store_options import OptionsOf, environment_only
+from gristmill.runs.publication import OptionsOf, environment_only, publish_all
 
 __all__ = ["COMMIT_S", "Commits"]
 

@@ -34,15 +34,12 @@ from gristmill.engine.ledger import CommitRecord, Replayed
 from gristmill.engine.plan import Plan
 from gristmill.errors import ConfigError, ResumeRefused, RunFailed
 from gristmill.metrics.snapshot import RunSnapshot
-from gristmill.runs.disk_sinks import HIDDEN, DiskSinks
 from gristmill.runs.header import HOW_TO_GO_ON, Header, as_text, differs_in_code_only, header_of, parse, refusal
 from gristmill.runs.line_numbers import BlockLines, block_lines, with_line_numbers
-from gristmill.runs.lock_file import Held, LockFile
-from gristmill.runs.machine_start import machine_start
+from gristmill.runs.lock_file import Held, LockFile, machine_start
 from gristmill.runs.measured import MeasuredRun
-from gristmill.runs.publication import patiently, publish_all, publish_late
-from gristmill.runs.store_options import OptionsOf, environment_only
-from gristmill.runs.store_sinks import StoreSinks
+from gristmill.runs.publication import OptionsOf, environment_only, patiently, publish_all, publish_late
+from gristmill.runs.sinks import HIDDEN, DiskSinks, StoreSinks
 from gristmill.stages.context import STAGING_DIR
 from gristmill.storage.atomic_write import (
     checksum_of,

@@ -33,10 +33,10 @@ from gristmill.runs.books import Books
 from gristmill.runs.directory import RunDirectory
 from gristmill.runs.measured import MeasuredRun
 from gristmill.runs.options import RunOptions
+from gristmill.runs.publication import can_hold_runs, store_options
 from gristmill.runs.quarantine_errors import read_errors
 from gristmill.runs.result import RunResult
 from gristmill.runs.stop_signals import StopSignals
-from gristmill.runs.store_options import can_hold_runs, store_options
 from gristmill.runs.summary import too_many_quarantined
 from gristmill.storage.failures import machine_failures
 from gristmill.storage.file_system import StorageOptions, file_system, is_hidden, is_url

@@ -30,9 +30,8 @@ from gristmill.errors import MachineError
 from gristmill.metrics.snapshot import RunSnapshot
 from gristmill.runs.directory import LEFT_BY_A_RUN, RunDirectory
 from gristmill.runs.lock_file import Held, LockFile
-from gristmill.runs.publication import patiently
+from gristmill.runs.publication import OptionsOf, patiently
 from gristmill.runs.store_lease import lost
-from gristmill.runs.store_options import OptionsOf
 from gristmill.storage.remote_file_system import RemoteFileSystem
 
 LEDGER = "ledger"

@@ -19,7 +19,7 @@ import time
 from dataclasses import asdict, dataclass
 
 from gristmill.errors import ConfigError, MachineError
-from gristmill.runs.machine_start import machine_start
+from gristmill.runs.lock_file import machine_start
 from gristmill.runs.publication import patiently
 from gristmill.storage.remote_file_system import CREATES, RemoteFileSystem
 

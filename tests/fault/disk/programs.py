@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gristmill.backends.local import LocalExecutor
 from gristmill.pipeline import Pipeline
-from gristmill.runs import machine_start
+from gristmill.runs import lock_file
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.deduplication.exact.workflow import ExactDeduplicationWorkflow
 from gristmill.stages.deduplication.fuzzy.workflow import FuzzyDeduplicationWorkflow
@@ -62,7 +62,7 @@ class Program:
     def restart(self):
         """From now on the machine is another, or has been started again."""
         self.boot.write_text(os.urandom(8).hex())
-        machine_start.BOOT_ID = self.boot
+        lock_file.BOOT_ID = self.boot
 
     def prepare(self):
         """What was there before the command was given for the first time."""

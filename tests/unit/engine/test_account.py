@@ -7,7 +7,7 @@ from gristmill.backends.simulated.spec import SimulationSpec
 from gristmill.engine.account import SHARES, Account
 from gristmill.engine.crew import WorkerRecord
 from gristmill.engine.group_book import GroupBook
-from gristmill.engine.policies.placement import UNITS
+from gristmill.engine.policies.rooms import UNITS
 from gristmill.engine.state import GroupRecord, NodeRecord
 from gristmill.engine.task_state import TaskRecord
 from gristmill.stages.resources import Resources

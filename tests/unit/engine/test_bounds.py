@@ -3,8 +3,7 @@
 import pytest
 
 from gristmill.engine.bounds import Work, makespan_bound
-from gristmill.engine.policies.placement import UNITS
-from gristmill.engine.policies.rooms import Room
+from gristmill.engine.policies.rooms import UNITS, Room
 from gristmill.stages.resources import Resources
 
 

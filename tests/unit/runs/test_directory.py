@@ -15,7 +15,7 @@ from gristmill.errors import ConfigError, MachineError, ResumeRefused
 from gristmill.metrics.stage_counts import StageCounts
 from gristmill.pipeline.segments import compile_chain
 from gristmill.runs.directory import ON_DISK, RunDirectory
-from gristmill.runs.machine_start import machine_start
+from gristmill.runs.lock_file import machine_start
 from gristmill.stages.text.filters import ScoreFilter
 from gristmill.stages.text.filters.heuristic import WordCountFilter
 from gristmill.stages.text.io.reader import JsonlReader

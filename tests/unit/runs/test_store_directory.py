@@ -20,10 +20,9 @@ from gristmill.pipeline import Pipeline
 from gristmill.pipeline.segments import compile_chain
 from gristmill.runs import publication, store_lease
 from gristmill.runs.lock_file import LockFile
-from gristmill.runs.publication import publish_all, publish_late
+from gristmill.runs.publication import environment_only, publish_all, publish_late, store_options
 from gristmill.runs.store_directory import StoreDirectory
 from gristmill.runs.store_lease import Lease, NoConditionalWrites, last_holder
-from gristmill.runs.store_options import environment_only, store_options
 from gristmill.stages.exchange import Shuffle
 from gristmill.stages.text.filters import ScoreFilter
 from gristmill.stages.text.filters.heuristic import WordCountFilter

@@ -24,7 +24,7 @@ from gristmill.backends.ray_actor_pool.machines import OPEN_S, Machine, Machines
 from gristmill.backends.ray_actor_pool.object_blocks import ObjectBlocks
 from gristmill.engine import events as e
 from gristmill.engine.plan import AnyTask, Group
-from gristmill.engine.policies.placement import UNITS, share_of_gpu
+from gristmill.engine.policies.rooms import UNITS, share_of_gpu
 from gristmill.errors import RunFailed
 from gristmill.runs.hang_watch import waiting_for
 from gristmill.worker.channel import Message

@@ -22,8 +22,8 @@ from gristmill.runs.commits import COMMIT_S, Commits
 from gristmill.runs.directory import RunDirectory
 from gristmill.runs.hang_watch import alive
 from gristmill.runs.measured import MeasuredRun, measure
+from gristmill.runs.publication import store_options
 from gristmill.runs.snapshots import SnapshotMaker
-from gristmill.runs.store_options import store_options
 from gristmill.runs.telling import Telling
 from gristmill.worker.wire import BlockLost
 

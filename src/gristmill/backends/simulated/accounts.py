@@ -12,8 +12,7 @@ from gristmill.backends.simulated.spec import NodeSpec, SimulationSpec, as_bytes
 from gristmill.engine.account import Efficiency
 from gristmill.engine.bounds import Work, makespan_bound
 from gristmill.engine.events import NodeJoined
-from gristmill.engine.policies.placement import UNITS
-from gristmill.engine.policies.rooms import Room, cpu_units, gpu_amount
+from gristmill.engine.policies.rooms import UNITS, Room, cpu_units, gpu_amount
 
 if TYPE_CHECKING:  # the accounts are part of a simulation, in a file of their own
     from gristmill.backends.simulated.simulation import Parcel, SimulatedWorker

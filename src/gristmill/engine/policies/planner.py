@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from gristmill.engine.policies.packing import Packing, pack
-from gristmill.engine.policies.placement import UNITS, share_of_gpu
-from gristmill.engine.policies.rooms import Placed, Room, cpu_units
+from gristmill.engine.policies.rooms import UNITS, Placed, Room, cpu_units, share_of_gpu
 from gristmill.stages.resources import Resources
 
 TOLERANCE = 0.002  # of theta, before the climb makes it exact

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gristmill.engine.policies.packing import pack
-from gristmill.engine.policies.placement import UNITS
-from gristmill.engine.policies.rooms import Placed, Room, cpu_units
+from gristmill.engine.policies.rooms import UNITS, Placed, Room, cpu_units
 from gristmill.stages.resources import Resources
 
 

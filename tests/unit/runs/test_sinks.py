@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from gristmill.errors import ConfigError
-from gristmill.runs.disk_sinks import DiskSinks
+from gristmill.runs.sinks import DiskSinks
 
 ROUNDS = 200
 

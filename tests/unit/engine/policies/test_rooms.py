@@ -2,7 +2,7 @@
 
 import pytest
 
-from gristmill.engine.policies.placement import UNITS, place, share_of_gpu
+from gristmill.engine.policies.rooms import UNITS, place, share_of_gpu
 from gristmill.stages.resources import Resources
 
 
