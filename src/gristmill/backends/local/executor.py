@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from gristmill.backends.base import WATCHDOG_S, BaseExecutor
+from gristmill.backends.local.gpus import Gpu, find_gpus
 from gristmill.backends.local.launch import Server, launch
-from gristmill.backends.local.run import Gpu, find_gpus
 from gristmill.engine.plan import Group, Plan
 from gristmill.engine.policies.rooms import share_of_gpu
 from gristmill.errors import ConfigError

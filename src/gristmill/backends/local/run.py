@@ -1,12 +1,11 @@
 """One execution of one plan by the local executor: what is this machine's (GPUs, files, memory), and nothing else."""
 
-import importlib
 import os
 import resource
 import sys
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gristmill.backends.local.gpus import Gpu, find_gpus
 from gristmill.backends.local.inline_pool import InlinePool
 from gristmill.backends.local.launch import Server
 from gristmill.backends.local.process_pool import ProcessPool
@@ -24,54 +23,9 @@ from gristmill.stages.worker_info import NodeInfo
 from gristmill.storage.sizes import parse_size
 from gristmill.worker.memory import default_limit, own_bytes, resident_bytes
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # the executor imports this file when it runs something
     from gristmill.backends.local.executor import LocalExecutor
     from gristmill.backends.scheduled.pool import Pool
-
-# Which GPUs this machine has: what the user declares, else what NVML or `CUDA_VISIBLE_DEVICES` says.
-
-DEFAULT_GPU_MEMORY_GB = 80.0  # of a declared device whose memory nobody told
-
-
-@dataclass(frozen=True)
-class Gpu:
-    """One device. `name` goes into CUDA_VISIBLE_DEVICES."""
-
-    name: str
-    memory_gb: float
-
-
-def find_gpus(declared: int | None, memory_gb: float | None) -> tuple[Gpu, ...]:
-    """Return the GPUs to use; `declared` devices need not exist, so that plans can be tried without them."""
-    if declared is not None:
-        if declared < 0:
-            raise ConfigError(f"LocalExecutor: expected gpus ≥ 0; got {declared!r}")
-        return tuple(Gpu(str(i), memory_gb or DEFAULT_GPU_MEMORY_GB) for i in range(declared))
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    names = None if visible is None else [name for name in visible.split(",") if name]
-    found = _from_nvml()
-    if names is not None:
-        found = tuple(
-            Gpu(name, found[int(name)].memory_gb) for name in names if name.isdigit() and int(name) < len(found)
-        )
-    return tuple(Gpu(gpu.name, memory_gb or gpu.memory_gb) for gpu in found)
-
-
-def _from_nvml() -> tuple[Gpu, ...]:
-    try:
-        nvml = importlib.import_module("pynvml")
-    except ModuleNotFoundError:
-        return ()
-    try:
-        nvml.nvmlInit()
-    except nvml.NVMLError:  # no driver, no device: a machine without GPUs
-        return ()
-    try:
-        handles = [nvml.nvmlDeviceGetHandleByIndex(i) for i in range(nvml.nvmlDeviceGetCount())]
-        return tuple(Gpu(str(i), nvml.nvmlDeviceGetMemoryInfo(h).total / 1e9) for i, h in enumerate(handles))
-    finally:
-        nvml.nvmlShutdown()
-
 
 # How many files this process may have open: every queued block of shared memory is one.
 
