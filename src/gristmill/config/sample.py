@@ -7,13 +7,15 @@ in a full run, those behind the last document taken included if they were in the
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
+import msgspec
+
 from gristmill.errors import ConfigError
 from gristmill.stages.base import CompositeStage, ProcessingStage
-from gristmill.stages.context import StageContext
+from gristmill.stages.context import Completer, CompletesRecords, StageContext
 from gristmill.storage.file_system import file_system
 from gristmill.tasks import DocumentBatch, FileGroupTask, Task
 
@@ -30,7 +32,7 @@ class _Part:
 
     name: str
     batches: list[DocumentBatch] = field(default_factory=list)
-    contexts: list[StageContext] = field(default_factory=list)
+    contexts: list[StageContext] = field(default_factory=list)  # of its readers, in order
 
 
 class _FirstDocuments(ProcessingStage[FileGroupTask, DocumentBatch]):
@@ -38,9 +40,10 @@ class _FirstDocuments(ProcessingStage[FileGroupTask, DocumentBatch]):
 
     name = "first_documents"
 
-    def __init__(self, parts: list[_Part], *, columns: list[str] | None) -> None:
+    def __init__(self, parts: list[_Part], readers: list[Stage]) -> None:
         self._taken = {part.name: part for part in parts}
-        self._known_columns = columns
+        self._readers = readers
+        self._known_columns = _columns(readers)
 
     def columns(self) -> list[str] | None:
         return self._known_columns
@@ -51,10 +54,24 @@ class _FirstDocuments(ProcessingStage[FileGroupTask, DocumentBatch]):
 
     def process(self, task: FileGroupTask) -> DocumentBatch | list[DocumentBatch]:
         part = self._taken[task.partition_name]
-        for context in part.contexts:
+        for reader, context in enumerate(part.contexts):
             self.context.quarantined += context.quarantined
-            self.context.lines_read |= context.lines_read
+            for fact in context.facts:
+                self.context.note_fact((reader, msgspec.Raw(fact)))
         return part.batches[0] if len(part.batches) == 1 else part.batches  # a list would number the output files
+
+    def completer(self, facts: Iterable[bytes]) -> Completer:
+        """Have each reader complete the records by the facts that it noted."""
+        noted: dict[int, list[bytes]] = {}
+        for reader, fact in map(_fact.decode, facts):
+            noted.setdefault(reader, []).append(bytes(fact))
+        readers = [(self._readers[number], own) for number, own in noted.items()]
+        completers = [reader.completer(own) for reader, own in readers if isinstance(reader, CompletesRecords)]
+        # All of them, not up to the first that changes something.
+        return lambda entry: sum(complete(entry) for complete in completers) > 0
+
+
+_fact = msgspec.json.Decoder(tuple[int, msgspec.Raw])
 
 
 def first_documents(pipeline: "Pipeline", number: int) -> "Pipeline":
@@ -80,7 +97,7 @@ def first_documents(pipeline: "Pipeline", number: int) -> "Pipeline":
                 break
         part.contexts = _take_contexts(stages)
         parts.append(part)
-    source = _FirstDocuments(parts, columns=_columns(stages[:readers]))
+    source = _FirstDocuments(parts, stages[:readers])
     # Twice: the first stage of a pipeline lists its parts while the plan is made, and has thereby done its work.
     rest = [source, source, *stages[readers:]]
     return Pipeline(name=pipeline.name, description=pipeline.description, stages=rest)  # type: ignore[arg-type]
@@ -133,4 +150,4 @@ def _take_contexts(stages: list[Stage]) -> list[StageContext]:
     contexts = [stage.context for stage in stages]
     for stage in stages:
         stage.context = StageContext()
-    return [context for context in contexts if context.quarantined or context.lines_read]
+    return contexts

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from gristmill.engine.events import Crumb, Output
+from gristmill.engine.events import Crumb, Fact, Output
 from gristmill.metrics.stage_counts import StageCounts
 from gristmill.tasks import StagedFile
 
@@ -108,7 +108,7 @@ class Commit(msgspec.Struct, frozen=True, array_like=True, tag=True):
     outputs: tuple[Output, ...]
     counts: tuple[StageCounts, ...]
     side_files: tuple[StagedFile, ...]
-    lines_read: tuple[tuple[str, int, int], ...]
+    facts: tuple[Fact, ...]
     files: tuple[StagedFile, ...]
 
 

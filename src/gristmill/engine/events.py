@@ -12,6 +12,8 @@ from gristmill.engine.faults import Fault
 from gristmill.metrics.stage_counts import StageCounts
 from gristmill.tasks import StagedFile
 
+Fact = tuple[str, bytes]  # the stage that said it, and what, as JSON: it is carried, sorted and opened by nobody here
+
 
 class Output(msgspec.Struct, frozen=True, array_like=True):
     """One task a worker made. `index` counts the outputs of one input task."""
@@ -123,7 +125,7 @@ class TaskStepped(msgspec.Struct, frozen=True, array_like=True, tag=True):
 class TaskFinished(msgspec.Struct, frozen=True, array_like=True, tag=True):
     """A task is done. `counts` has one entry for each stage of the group, or none if no document was in it.
 
-    `files` are what writers wrote; `side_files` hold rejected and quarantined documents.
+    `files` are what writers wrote; `side_files` hold rejected and quarantined documents; `facts` are the stages' own.
     """
 
     worker: int
@@ -132,7 +134,7 @@ class TaskFinished(msgspec.Struct, frozen=True, array_like=True, tag=True):
     useful_s: float
     counts: tuple[StageCounts, ...]
     side_files: tuple[StagedFile, ...] = ()
-    lines_read: tuple[tuple[str, int, int], ...] = ()
+    facts: tuple[Fact, ...] = ()
     files: tuple[StagedFile, ...] = ()
 
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import msgspec
 import xxhash
 
+from gristmill.engine.events import Fact
 from gristmill.engine.plan import Plan
 from gristmill.metrics.stage_counts import NamedCounts, StageCounts
 from gristmill.tasks import StagedFile
@@ -30,9 +31,7 @@ class CommitRecord(NamedTuple):
     files: tuple[StagedFile, ...]  # outputs, in order
     side_files: tuple[StagedFile, ...]  # rejects and quarantine
     counts: tuple[tuple[str, StageCounts], ...]  # by stage name
-    lines_read: tuple[
-        tuple[str, int, int], ...
-    ]  # (file, first byte, lines): turns a block's line number into the file's
+    facts: tuple[Fact, ...]  # what stages said about the partition, for themselves to use when the run has ended
 
 
 class _Line(msgspec.Struct, forbid_unknown_fields=True):
@@ -43,7 +42,7 @@ class _Line(msgspec.Struct, forbid_unknown_fields=True):
     files: tuple[StagedFile, ...]
     side_files: tuple[StagedFile, ...]
     counts: dict[str, NamedCounts]
-    lines_read: tuple[tuple[str, int, int], ...]
+    facts: tuple[tuple[str, msgspec.Raw], ...]
     xxh3: str = ""
 
 
@@ -71,7 +70,10 @@ def is_sealed(text: str) -> bool:
 
 def encode(record: CommitRecord) -> str:
     """Return the line, with its newline."""
-    fields = record._asdict() | {"counts": {name: NamedCounts.of(counts) for name, counts in record.counts}}
+    fields = record._asdict() | {
+        "counts": {name: NamedCounts.of(counts) for name, counts in record.counts},
+        "facts": [(stage, msgspec.Raw(said)) for stage, said in record.facts],  # JSON already: as readable as the rest
+    }
     return sealed(msgspec.json.encode(fields).decode())
 
 
@@ -81,7 +83,8 @@ def decode(line: str) -> CommitRecord:
         raise ValueError("the checksum of the line differs")
     found = msgspec.json.decode(line, type=_Line)
     counts = tuple((name, counts.plain()) for name, counts in found.counts.items())
-    return CommitRecord(found.root, found.name, found.files, found.side_files, counts, found.lines_read)
+    facts = tuple((stage, bytes(said)) for stage, said in found.facts)
+    return CommitRecord(found.root, found.name, found.files, found.side_files, counts, facts)
 
 
 def replay(lines: Iterable[str], plan: Plan | None = None) -> Replayed:

@@ -425,7 +425,7 @@ class Scheduler:
             self.totals[first + offset].add(counts)
         root.files.extend(event.files)
         root.side_files.extend(event.side_files)
-        root.lines_read.extend(event.lines_read)
+        root.facts.extend(event.facts)
 
     def _task_raised(self, event: e.TaskRaised) -> None:
         found = self._assigned(event.worker, event.task)
@@ -482,9 +482,9 @@ class Scheduler:
         root.outputs.sort(key=_item_id)
         root.files.sort(key=_final_name)
         root.side_files.sort(key=_final_name)
-        root.lines_read.sort()
+        root.facts.sort()
         outputs, files, side_files = tuple(root.outputs), tuple(root.files), tuple(root.side_files)
-        self.out.append(c.Commit(root.id, root.name, outputs, root.counts, side_files, tuple(root.lines_read), files))
+        self.out.append(c.Commit(root.id, root.name, outputs, root.counts, side_files, tuple(root.facts), files))
         self.roots.pop(root.id, None)  # one that was held has left it before
 
     def _committed(self, event: e.Committed) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from gristmill.engine.crew import Crew, WorkerRecord
-from gristmill.engine.events import Output
+from gristmill.engine.events import Fact, Output
 from gristmill.engine.group_book import GroupBook
 from gristmill.engine.plan import Group
 from gristmill.engine.policies.rates import Prior, Rate
@@ -74,7 +74,7 @@ class RootRecord(msgspec.Struct, eq=False):
     outputs: list[Output] = []
     files: list[StagedFile] = []
     side_files: list[StagedFile] = []
-    lines_read: list[tuple[str, int, int]] = []
+    facts: list[Fact] = []
     useful_s: dict[int, float] = {}  # by group
     starts_over: bool = False  # what comes of it does not count, until it is listed again
     given_up: str = ""  # why it is not listed again: its input is not the one that was planned
@@ -84,7 +84,7 @@ class RootRecord(msgspec.Struct, eq=False):
     def begin_again(self, *, first_attempt: int) -> None:
         """Be as if nothing had come of it, but for the number of its first attempt."""
         self.counts = tuple(StageCounts() for _ in self.counts)
-        self.outputs, self.files, self.side_files, self.lines_read = [], [], [], []
+        self.outputs, self.files, self.side_files, self.facts = [], [], [], []
         self.useful_s = {}
         self.starts_over = False
         self.first_attempt = first_attempt

@@ -35,12 +35,12 @@ from gristmill.engine.plan import Plan
 from gristmill.errors import ConfigError, ResumeRefused, RunFailed
 from gristmill.metrics.snapshot import RunSnapshot
 from gristmill.runs.header import HOW_TO_GO_ON, Header, as_text, differs_in_code_only, header_of, parse, refusal
-from gristmill.runs.line_numbers import BlockLines, block_lines, with_line_numbers
 from gristmill.runs.lock_file import Held, LockFile, machine_start
 from gristmill.runs.measured import MeasuredRun
 from gristmill.runs.publication import OptionsOf, environment_only, patiently, publish_all, publish_late
+from gristmill.runs.quarantine_errors import completed_text, completers_of
 from gristmill.runs.sinks import HIDDEN, DiskSinks, StoreSinks
-from gristmill.stages.context import STAGING_DIR
+from gristmill.stages.context import STAGING_DIR, Completer
 from gristmill.storage.atomic_write import (
     checksum_of,
     checksum_of_stream,
@@ -351,38 +351,42 @@ class RunDirectory:
         """Whether a directory or file is the run's own: nobody else writes there, and nobody else reads it."""
         return f"{path}/".startswith((f"{self.quarantine_path}/", f"{self.root}/exchange-"))
 
-    def number_lines(self, plan: Plan, committed: dict[int, CommitRecord]) -> None:
-        """Turn the line numbers in quarantine files from a block's into the file's, now that all blocks are done.
+    def complete_records(self, plan: Plan, committed: dict[int, CommitRecord]) -> None:
+        """Let stages complete what is in quarantine from the facts of all partitions, now that all are done.
 
         What is changed is committed as anything else is: a line of the ledger with the new size and checksum, then a
         rename. A crash in between leaves the old file with the old line, or a rename for the next run to do.
         """
-        starts = block_lines(committed.values())
-        numbered = {}
-        for root, record in committed.items():
-            side_files = tuple(self._numbered(file, starts) for file in record.side_files)
+        touched = [record for record in committed.values() if any(map(self._is_quarantine, record.side_files))]
+        completers = completers_of(plan, committed.values()) if touched else []
+        completed = {}
+        for record in touched if completers else []:
+            side_files = tuple(self._completed(file, completers) for file in record.side_files)
             if side_files != record.side_files:
-                numbered[root] = side_files
-        if not numbered:
+                completed[record.root] = side_files
+        if not completed:
             return
         lines = read_ledger(self.path / "ledger.jsonl", plan).records  # with their counts; none in a temporary run
-        self.append([lines[root]._replace(side_files=files) for root, files in numbered.items() if root in lines])
-        changed = [file for files in numbered.values() for file in files]
+        self.append([lines[root]._replace(side_files=files) for root, files in completed.items() if root in lines])
+        changed = [file for files in completed.values() for file in files]
         publish_all(changed, self.options_of)
         self.keep_private(changed)
 
-    def _numbered(self, file: StagedFile, starts: BlockLines) -> StagedFile:
-        if not file.final.startswith(f"{self.quarantine_path}/"):
+    def _is_quarantine(self, file: StagedFile) -> bool:
+        return file.final.startswith(f"{self.quarantine_path}/")
+
+    def _completed(self, file: StagedFile, completers: list[Completer]) -> StagedFile:
+        if not self._is_quarantine(file):
             return file
         options = self.options_of(file.final)
         with file_system(file.final, options).open_read(file.final) as content:
-            text = with_line_numbers(content.read().decode(encoding="utf-8", errors="replace"), starts)
+            text = completed_text(content.read().decode(encoding="utf-8", errors="replace"), completers)
         if text is None:
             return file
         staging = f"{self.quarantine_path}/{STAGING_DIR}/{self.session}"
         make_directory(staging, storage_options=options)
         name = file.final.rpartition("/")[2]
-        written = stage_file(f"{staging}/{name}.numbered", [text.encode()], storage_options=options)
+        written = stage_file(f"{staging}/{name}.completed", [text.encode()], storage_options=options)
         if self._forces:
             force_file(written.path)
         return StagedFile(written.path, file.final, written.num_bytes, file.num_documents, written.checksum)

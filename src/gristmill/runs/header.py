@@ -13,7 +13,7 @@ from gristmill.engine.plan import Plan
 from gristmill.errors import ResumeRefused
 from gristmill.secrets import without_url_secrets
 
-FORMAT = 2  # of header and ledger: lines have checksums
+FORMAT = 3  # of header and ledger: 2 gave lines checksums; 3 has facts of stages in place of counts of lines
 CODE = "<code>"  # stands for code in a configuration (pipeline/fingerprint.py)
 SHOWN = 5  # differences named in a message
 SHOWN_CHARS = 80  # of each value
@@ -53,8 +53,9 @@ def parse(path: object, text: str) -> Header | None:
         return {key: value for key, value in found.items() if key != "xxh3"}
     if "fingerprint" in found and found.get("format") != FORMAT:
         raise ResumeRefused(
-            f"{path}: expected a run directory of this version of gristmill; it is of version "
-            f"{found.get('version')}, whose ledger has another form. Continue it with that version, {HOW_TO_GO_ON}"
+            f"{path}: expected a run directory of this version of gristmill, whose ledgers have form {FORMAT}; this "
+            f"one has form {found.get('format')!r}, of a version {found.get('version')}, and was left as it is. "
+            f"Continue it with the version that began it, {HOW_TO_GO_ON}"
         )
     return None
 

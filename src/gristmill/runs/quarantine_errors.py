@@ -1,14 +1,19 @@
-"""`read_errors`: what is in the quarantine of a run, counted by error.
+"""What is in the quarantine of a run, when it ends: `completed_text` and `read_errors`.
 
-The files are read once, line by line, when a run ends: so the errors of a run in a temporary directory outlive it, and
+Stages that noted facts about their partitions complete the records first, a line number for instance. Then the files
+are read once, line by line, and counted by error: so the errors of a run in a temporary directory outlive it, and
 those of earlier sessions count like the latest one's. Only the documents shown as examples are ever decoded.
 """
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from gristmill.engine.ledger import CommitRecord
+from gristmill.engine.plan import Plan
 from gristmill.metrics.error_counts import ErrorCount, ErrorCounts, ErrorExample, of_record
+from gristmill.stages.context import Completer, CompletesRecords
 from gristmill.storage.file_system import StorageOptions, file_system
 
 
@@ -77,3 +82,33 @@ def _count(counts: ErrorCounts, path: str, line: bytes) -> None:
         long = _shown.decode(line)
         error.example = msgspec.structs.replace(example, traceback=long.traceback, document=long.document)
     counts.add(error)
+
+
+def completers_of(plan: Plan, committed: Iterable[CommitRecord]) -> list[Completer]:
+    """What the stages make of the facts they noted."""
+    facts: dict[str, list[bytes]] = {}
+    for record in committed:
+        for stage, fact in record.facts:
+            facts.setdefault(stage, []).append(fact)
+    stages = {name: stage for group in plan.groups for name, stage in zip(group.names, group.stages, strict=True)}
+    return [
+        stage.completer(facts[name])
+        for name, stage in stages.items()
+        if name in facts and isinstance(stage, CompletesRecords)
+    ]
+
+
+def completed_text(text: str, completers: Sequence[Completer]) -> str | None:
+    """Return the text of a quarantine file with its records completed, or None if nothing was left to complete.
+
+    Text that is damaged stays as it is: whoever resumes the run compares the file with its checksum, and makes it
+    again.
+    """
+    try:
+        entries = [json.loads(line) for line in text.split("\n") if line]
+        changed = [complete(entry) for entry in entries for complete in completers]
+    except (ValueError, TypeError, LookupError, RecursionError):
+        return None
+    if not any(changed):
+        return None
+    return "".join(json.dumps(entry, separators=(",", ":")) + "\n" for entry in entries)

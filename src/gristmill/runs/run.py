@@ -177,7 +177,7 @@ class Run:
         if self._kept_errors is not None:
             return self._kept_errors
         if finish.outcome == "finished":
-            self.directory.number_lines(self.plan, self.books.records)
+            self.directory.complete_records(self.plan, self.books.records)
         return read_errors(quarantine_files, self._quarantine_options())
 
     def _quarantine_options(self) -> StorageOptions:
@@ -224,7 +224,7 @@ class Run:
             result.errors = read_errors(result.quarantine_files, self._quarantine_options())
             result.messages.append(f"{self.directory.shown}: this run is finished already; nothing was changed")
         else:  # it was killed after its last commit
-            self.directory.number_lines(self.plan, self.books.records)
+            self.directory.complete_records(self.plan, self.books.records)
             result.errors = read_errors(result.quarantine_files, self._quarantine_options())
             self.directory.write_report(result.to_json())
             result.messages.append(f"{self.directory.shown}: everything was committed already; closed the books")

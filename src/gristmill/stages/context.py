@@ -5,9 +5,12 @@ a test, in a notebook) has a context of its own that counts and keeps nothing el
 once.
 """
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+import msgspec
 
 from gristmill.secrets import without_secrets, without_url_secrets
 
@@ -33,8 +36,9 @@ class Rejected:
 class Quarantined:
     """One document that could not be processed.
 
-    `row` is its position in the stage's input; `line` its line in `source` (counted from the start of the block that
-    begins at byte `block_start`) where a reader knows it. `document` is the document, or as much of it as there is.
+    `row` is its position in the stage's input; `line` its line in `source` where a reader knows it, counted from the
+    start of the block that begins at byte `block_start`, or of the file if that is None. `document` is the document, or
+    as much of it as there is.
     """
 
     error: str
@@ -43,11 +47,27 @@ class Quarantined:
     document_id: str = ""
     source: str = ""
     line: int | None = None
-    block_start: int = 0
+    block_start: int | None = 0
     row: int | None = None
     traceback: str = ""
     num_documents: int = 1  # more when a batch could not be taken apart; 0 where nobody can know (see lost_bytes)
     lost_bytes: int = 0  # of a file, or a part of one, that cannot be read: how many documents it holds is unknown
+
+
+Entry = dict[str, object]  # a line of a quarantine file
+Completer = Callable[[Entry], bool]  # changes an entry in place and says whether it did
+
+
+@runtime_checkable
+class CompletesRecords(Protocol):
+    """What a stage is that knows more about its records in quarantine once the whole run is done."""
+
+    def completer(self, facts: Iterable[bytes]) -> Completer:
+        """Return what completes a record, given all that the stage noted with `StageContext.note_fact` in the run.
+
+        It is asked about the records of every stage, and after a crash about some that it has completed before: those
+        it must leave alone.
+        """
 
 
 @dataclass
@@ -63,12 +83,12 @@ class StageContext:
     dropped_of: dict[str, dict[str, int]] = field(default_factory=dict)  # task id -> the same, where a call has several
     rejects: list[Rejected] = field(default_factory=list)
     quarantined: list[Quarantined] = field(default_factory=list)
-    lines_read: dict[tuple[str, int], int] = field(default_factory=dict)  # (path, first byte) -> lines
+    facts: list[bytes] = field(default_factory=list)  # see note_fact
 
     @property
     def is_clean(self) -> bool:
         """Whether the stage reported nothing."""
-        return not (self.dropped or self.quarantined or self.lines_read)
+        return not (self.dropped or self.quarantined or self.facts)
 
     def another(self, attempt: str) -> "StageContext":
         """An empty context of the same run."""
@@ -81,7 +101,7 @@ class StageContext:
         self.dropped_of.update(other.dropped_of)
         self.rejects += other.rejects
         self.quarantined += other.quarantined
-        self.lines_read.update(other.lines_read)
+        self.facts += other.facts
 
     def drop(
         self,
@@ -114,6 +134,14 @@ class StageContext:
                 source=without_url_secrets(record.source),
             )
         )
+
+    def note_fact(self, fact: object) -> None:
+        """Say something about what was processed that the stage itself will want to know when the run has ended.
+
+        It is JSON, committed with its source partition and opened by nobody else; see `CompletesRecords`. Paths go
+        through `without_url_secrets` first. Keep facts small and few: the ledger may have millions of lines.
+        """
+        self.facts.append(msgspec.json.encode(fact))
 
     def staging_path(self, directory: str, name: str) -> str | None:
         """Where to write `directory/name` for now, or None outside a run: write it in place, atomically."""

@@ -15,13 +15,14 @@ from dataclasses import dataclass, field, replace
 import msgspec
 
 from gristmill.engine.commands import Care
+from gristmill.engine.events import Fact
 from gristmill.engine.faults import Fault
 from gristmill.engine.joining import join_neighbours
 from gristmill.engine.plan import AnyStage, AnyTask, Group
 from gristmill.errors import MachineError, StageError
 from gristmill.metrics.error_counts import error_kind
 from gristmill.metrics.stage_counts import StageCounts
-from gristmill.secrets import remember_those_of, without_secrets, without_url_secrets
+from gristmill.secrets import remember_those_of, without_secrets
 from gristmill.stages.base import JoinedStages, ProcessingStage
 from gristmill.stages.context import StageContext
 from gristmill.stages.worker_info import WorkerMetadata
@@ -40,7 +41,7 @@ class JobResult(msgspec.Struct, eq=False):
     outputs: list[tuple[str, AnyTask]] = []  # each result gets its own
     files: list[StagedFile] = []  # written by stages, to be published with the commit
     side_files: list[StagedFile] = []
-    lines_read: list[tuple[str, int, int]] = []
+    facts: list[Fact] = []
     notes: dict[tuple[int, str], int] = {}  # side files so far, by stage and item
     useful_s: float = 0.0
     attempt: str = ""
@@ -396,7 +397,7 @@ class GroupRunner:
             own = context.another(str(jobs[item.job].attempt))
             own.dropped = context.dropped_of.get(item.item_id, {})
             own.rejects = [r for r in context.rejects if r.documents.task_id == item.item_id]
-            own.quarantined = context.quarantined if number == 0 else []
+            own.quarantined, own.facts = (context.quarantined, context.facts) if number == 0 else ([], [])
             if output is None and own.is_clean and item.task.counts_documents:
                 results[item.job].counts[index].returned_none += item.documents
             self._account(index, item, outputs, own, results[item.job], seconds)
@@ -467,8 +468,8 @@ class GroupRunner:
             counts.lost_parts += not (record.num_documents or item.task.counts_documents)
             counts.lost_bytes += record.lost_bytes
             counts.note_error(error_kind(record.kind, record.error), record.num_documents or 1)
-        for (path, start), count in context.lines_read.items():
-            result.lines_read.append((without_url_secrets(path), start, count))
+        stage = self.group.names[index]
+        result.facts += [(stage, said) for said in context.facts]
         if context.rejects or context.quarantined:
             # Counted for the stage, not for the group: a name is the same however stages are grouped.
             number = result.notes.get((index, item.item_id), 0)

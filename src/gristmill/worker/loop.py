@@ -280,10 +280,10 @@ class WorkerProcess:
 def _notes(outcome: JobResult) -> tuple[object, ...]:
     """What a task did to documents and files: nothing, where it holds none."""
     counted = not all(stage.is_empty() for stage in outcome.counts)
-    if not (counted or outcome.files or outcome.side_files or outcome.lines_read):
+    if not (counted or outcome.files or outcome.side_files or outcome.facts):
         return ()
     counts = [counts_to_wire(stage) for stage in outcome.counts] if counted else []
-    return (counts, outcome.side_files, outcome.lines_read, outcome.files)
+    return (counts, outcome.side_files, outcome.facts, outcome.files)
 
 
 def _parcel(wire: Message, fds: Iterator[int]) -> Parcel:

@@ -1,6 +1,7 @@
 """A sample is the first documents in the order of the input, and its books are those of any run."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -57,6 +58,14 @@ def test_broken_lines_of_the_parts_read_are_quarantined(pipeline):
     result = first_documents(pipeline, 3).run(HERE)
 
     assert (result.read, result.written, result.quarantined) == (4, 3, 1)
+
+
+def test_broken_lines_of_a_split_file_have_the_numbers_of_the_file(pipeline, tmp_path):
+    pipeline.stages[0] = JsonlReader(str(tmp_path / "raw"), blocksize=100)
+    result = first_documents(pipeline, 15).run(HERE)
+    (record,) = [json.loads(line) for file in result.quarantine_files for line in Path(file).read_text().splitlines()]
+
+    assert (record["line"], record["block_start"]) == (11, None)
 
 
 def test_a_misspelt_column_is_found_before_the_trial_starts(pipeline):

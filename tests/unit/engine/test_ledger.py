@@ -1,5 +1,6 @@
 """A ledger line is what was committed; a torn line never was; a later line holds."""
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,6 +13,8 @@ text = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 numbers = st.integers(0, 2**53)
 files = st.lists(st.builds(StagedFile, text, text, numbers, numbers, text), max_size=2).map(tuple)
 counts = st.builds(StageCounts, read=numbers, written=numbers, dropped=st.dictionaries(text, st.integers(1, 9)))
+said = st.recursive(st.none() | numbers | text, lambda inner: st.lists(inner) | st.dictionaries(text, inner))
+facts = said.map(msgspec.json.encode)
 records = st.builds(
     CommitRecord,
     root=numbers,
@@ -19,7 +22,7 @@ records = st.builds(
     files=files,
     side_files=files,
     counts=st.dictionaries(text, counts, max_size=3).map(lambda found: tuple(found.items())),
-    lines_read=st.lists(st.tuples(text, numbers, numbers), max_size=2).map(tuple),
+    facts=st.lists(st.tuples(text, facts), max_size=2).map(tuple),
 )
 
 

@@ -10,8 +10,8 @@ from gristmill.stages.text.filters import Score
 from gristmill.tasks import DocumentBatch, StagedFile
 
 
-def record(root, *, files=(), lines_read=(), **counts):
-    return CommitRecord(root, f"p{root}", files, (), (("score_len", StageCounts(**counts)),), lines_read)
+def record(root, *, files=(), **counts):
+    return CommitRecord(root, f"p{root}", files, (), (("score_len", StageCounts(**counts)),), ())
 
 
 def file(name):

@@ -3,25 +3,34 @@
 import contextlib
 import json
 import os
+import re
 import resource
+import shutil
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 import xxhash
 from tests.jsonl_files import write_documents
 
-from gristmill.engine.ledger import CommitRecord, encode, sealed
+from gristmill.backends.local import LocalExecutor
+from gristmill.backends.scheduled.event_recorder import read_frames
+from gristmill.engine.ledger import CommitRecord, encode, replay, sealed
+from gristmill.engine.replay import read_header
 from gristmill.errors import ConfigError, MachineError, ResumeRefused
 from gristmill.metrics.stage_counts import StageCounts
+from gristmill.pipeline import Pipeline
 from gristmill.pipeline.segments import compile_chain
 from gristmill.runs.directory import ON_DISK, RunDirectory
 from gristmill.runs.lock_file import machine_start
 from gristmill.stages.text.filters import ScoreFilter
 from gristmill.stages.text.filters.heuristic import WordCountFilter
 from gristmill.stages.text.io.reader import JsonlReader
+from gristmill.stages.text.io.writer import JsonlWriter
 from gristmill.storage.atomic_write import publish, stage_file
 from gristmill.tasks import DocumentBatch, StagedFile
 
+RUN_OF_FORM_2 = Path(__file__).parents[2] / "data" / "run-format-2"
 TASKS = [DocumentBatch("b", pa.table({"text": ["a"]}))] * 3
 
 
@@ -246,21 +255,24 @@ def test_the_content_of_what_is_in_the_run_directory_is_always_compared(opened, 
     assert (directory.finish_publication({0: done}) == {0: done}) is kept
 
 
-def test_numbered_lines_are_committed_as_any_file_is(opened, tmp_path):
-    directory, _ = opened()
+def test_completed_records_are_committed_as_any_file_is(opened, tmp_path):
+    write_documents(tmp_path / "in" / "a.jsonl", [{"text": "x"}])
+    reading = compile_chain("p", [JsonlReader(str(tmp_path / "in"))], None)
+    directory, _ = opened(reading)
     directory.quarantine.mkdir()
     entry = {"source": "f", "line": 2, "block_start": 100}
     done, path = committed(directory, directory.quarantine, json.dumps(entry).encode() + b"\n", beside=True)
-    done = done._replace(lines_read=(("f", 0, 10), ("f", 100, 5)))
+    facts = (("jsonl_reader", b'["f",0,10]'), ("jsonl_reader", b'["f",100,5]'), ("another stage", b"[]"))
+    done = done._replace(name="a", counts=(), facts=facts)
     directory.append([done])
-    directory.number_lines(plan(), {0: done._replace(counts=())})
+    directory.complete_records(reading, {0: done})
 
     assert json.loads(path.read_text())["line"] == 12
-    directory, found = opened()
+    directory, found = opened(reading)
     assert directory.finish_publication(found) == found
     assert found[0].side_files[0].num_bytes == path.stat().st_size
     before = (tmp_path / "run" / "ledger.jsonl").read_bytes()
-    directory.number_lines(plan(), found)
+    directory.complete_records(reading, found)
     assert (tmp_path / "run" / "ledger.jsonl").read_bytes() == before
 
 
@@ -338,7 +350,7 @@ def test_a_line_of_the_ledger_that_was_lost_with_the_machine_is_as_if_never_writ
         "\udcff",
         encode(record(1)).replace('"root":1', '"root":2'),
         sealed('{"root":1}'),
-        sealed('{"root":"1","name":"part-00001","files":[],"side_files":[],"counts":{},"lines_read":[]}'),
+        sealed('{"root":"1","name":"part-00001","files":[],"side_files":[],"counts":{},"facts":[]}'),
         encode(record(1)._replace(root=99)),
         encode(record(1)._replace(root=-1)),
         encode(record(1)._replace(root=2)),
@@ -379,8 +391,43 @@ def test_a_directory_of_an_older_version_is_refused_in_words(opened, tmp_path):
     del header["format"], header["xxh3"]
     path.write_text(json.dumps({**header, "version": "0.1"}, indent=1))
 
-    with pytest.raises(ResumeRefused, match=r"it is of version 0\.1, whose ledger has another form.*fresh=True"):
+    with pytest.raises(ResumeRefused, match=r"have form 3; this one has form None, of a version 0\.1.*fresh=True"):
         opened()
+
+
+def test_a_directory_whose_ledger_counts_lines_is_refused_and_left_as_it_is(tmp_path):
+    """Form 2 had `lines_read` where there are facts now. The run was made by the last version that wrote it."""
+    run = tmp_path / "run"
+    shutil.copytree(RUN_OF_FORM_2, run)
+    write_documents(tmp_path / "in" / "a.jsonl", [{"text": "x"}])
+    pipeline = Pipeline("old", stages=[JsonlReader(str(tmp_path / "in")), JsonlWriter(str(tmp_path / "out"))])
+    told = "has form 2, of a version 0.1, and was left as it is. Continue it with the version that began it"
+    with pytest.raises(ResumeRefused, match=re.escape(told)):
+        pipeline.run(LocalExecutor(num_workers=0), checkpoint_path=run, quiet=True)
+
+    files = [path.relative_to(RUN_OF_FORM_2) for path in RUN_OF_FORM_2.rglob("*") if path.is_file()]
+    assert {file: (run / file).read_bytes() for file in files} == {
+        file: (RUN_OF_FORM_2 / file).read_bytes() for file in files
+    }
+    assert pipeline.run(LocalExecutor(num_workers=0), checkpoint_path=run, fresh=True, quiet=True).written == 1
+
+
+def test_no_line_of_an_older_ledger_is_taken_for_one_of_this(opened, tmp_path):
+    """Whoever puts such a ledger under a header of today has every partition done again."""
+    lines = (RUN_OF_FORM_2 / "ledger.jsonl").read_text()
+    opened()
+    (tmp_path / "run" / "ledger.jsonl").write_text(lines)
+
+    assert replay(lines.splitlines(keepends=True)) == ({}, lines.count("\n"))
+    assert opened()[1] == {}
+
+
+def test_an_event_log_of_another_form_is_refused():
+    with (
+        (RUN_OF_FORM_2 / "events.log").open("rb") as log,
+        pytest.raises(ConfigError, match="event log: expected format 3; got 2"),
+    ):
+        read_header(read_frames(log))
 
 
 @pytest.mark.parametrize("name", ["start", "report.json", "header.json"])

@@ -2,7 +2,8 @@
 
 import json
 
-from gristmill.runs.quarantine_errors import read_errors
+from gristmill.runs.quarantine_errors import completed_text, read_errors
+from gristmill.stages.io.line_numbers import numbers_from
 
 
 def write(path, *records):
@@ -64,3 +65,23 @@ def test_a_damaged_line_and_a_missing_file_are_said_and_stop_nothing(tmp_path):
         ("quarantine", "a file of the quarantine is gone"),
         ("quarantine", "a line of the quarantine is damaged"),
     ]
+
+
+def test_stages_complete_records_and_what_is_complete_stays_as_it_is():
+    def complete(entry):
+        changes = entry.get("block_start") is not None
+        entry.update(block_start=None, line=entry["line"] + 10 * changes)
+        return changes
+
+    text = "".join(json.dumps(record(number, block_start=5)) + "\n" for number in (1, 2))
+    completed = completed_text(text, [complete])
+
+    assert [json.loads(line)["line"] for line in completed.splitlines()] == [11, 12]
+    assert completed_text(completed, [complete]) is None
+
+
+def test_damaged_text_is_left_for_whoever_compares_it_with_its_checksum():
+    complete = numbers_from([b'["f",0,10]'])
+
+    for text in ('{"source": "f", "li\n', "5\n", '{"line": 3}\n', "[" * 100_000):
+        assert completed_text(text, [complete]) is None

@@ -187,6 +187,31 @@ def test_process_batch_gets_all_tasks_of_a_call_and_keeps_whose_output_is_whose(
     assert [books(result)["dropped"] for result in results] == [{}, {"call_batch": 1}, {}]
 
 
+class _NoteNumbers(ProcessingStage[DocumentBatch, DocumentBatch]):
+    name = "note_numbers"
+
+    def process(self, task):
+        self.context.note_fact(["saw", *numbers(task)])
+        return task
+
+
+class _NoteNumbersOfSeveral(_NoteNumbers):
+    batch_size = 8
+
+    def process_batch(self, tasks):
+        return [self.process(task) for task in tasks]
+
+
+@pytest.mark.parametrize("stage", [_NoteNumbers(), _NoteNumbersOfSeveral()], ids=["one", "several"])
+def test_facts_are_carried_under_the_name_of_their_stage_however_tasks_are_called(stage):
+    results = run([stage], batch(1, 2), batch(3))
+
+    assert [fact for result in results for fact in result.facts] == [
+        ("note_numbers", b'["saw",1,2]'),
+        ("note_numbers", b'["saw",3]'),
+    ]
+
+
 def test_a_flat_list_is_asked_for_again_one_task_at_a_time():
     stage = _CallBatch(lambda tasks: [row for task in tasks for row in each_row(task)])
     runner_ = runner(stage)

@@ -158,7 +158,7 @@ class GroupWorker:
             result.counts,
             tuple(result.files),
             tuple(result.side_files),
-            tuple(result.lines_read),
+            tuple(result.facts),
             passed=tuple(
                 name for name, counts in zip(self._group.names, result.counts, strict=True) if counts.has_passed
             ),

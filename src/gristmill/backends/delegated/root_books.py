@@ -7,6 +7,7 @@ the first group's one receipt says how many the second must give, and so on, so 
 from dataclasses import dataclass, field
 
 from gristmill.backends.delegated.envelope import Receipt
+from gristmill.engine.events import Fact
 from gristmill.engine.ledger import CommitRecord
 from gristmill.engine.plan import Plan
 from gristmill.metrics.stage_counts import StageCounts
@@ -20,7 +21,7 @@ class _Root:
     counts: list[StageCounts]
     files: list[StagedFile] = field(default_factory=list)
     side_files: list[StagedFile] = field(default_factory=list)
-    lines_read: list[tuple[str, int, int]] = field(default_factory=list)
+    facts: list[Fact] = field(default_factory=list)
     final: list[tuple[str, object]] = field(default_factory=list)
 
 
@@ -58,7 +59,7 @@ class RootBooks:
             self.totals[first + offset].add(own)
         root.files += receipt.files
         root.side_files += receipt.side_files
-        root.lines_read += receipt.lines_read
+        root.facts += receipt.facts
         root.final += receipt.final
         if root.done != root.expected[:-1]:
             return None
@@ -78,5 +79,5 @@ class RootBooks:
             tuple(sorted(root.files, key=lambda file: file.final)),
             tuple(sorted(root.side_files, key=lambda file: file.final)),
             tuple(zip(self._plan.stage_names, root.counts, strict=True)),
-            tuple(sorted(root.lines_read)),
+            tuple(sorted(root.facts)),
         )

@@ -119,8 +119,8 @@ class InlinePool:
             e.Output(first + n, item_id, made.nbytes, self.pack(made))
             for n, (item_id, made) in enumerate(outcome.outputs)
         )
-        counts, side, lines = outcome.counts, tuple(outcome.side_files), tuple(outcome.lines_read)
-        return e.TaskFinished(number, task, outputs, outcome.useful_s, counts, side, lines, tuple(outcome.files))
+        counts, side, facts = outcome.counts, tuple(outcome.side_files), tuple(outcome.facts)
+        return e.TaskFinished(number, task, outputs, outcome.useful_s, counts, side, facts, tuple(outcome.files))
 
     def describe(self, number: int) -> str:
         return f"worker {number} (in this process)"

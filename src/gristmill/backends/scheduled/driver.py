@@ -156,7 +156,7 @@ class Driver:
             self._events.append(e.OutputsLost(command.root))
             return
         counts = tuple(zip(self.plan.stage_names, command.counts, strict=True))
-        record = CommitRecord(command.root, command.name, command.files, command.side_files, counts, command.lines_read)
+        record = CommitRecord(command.root, command.name, command.files, command.side_files, counts, command.facts)
         self._commits.add(record)
 
     def _keep_tasks(self, command: c.Commit) -> bool:

@@ -4,7 +4,7 @@ Lines are found and checked here; fields are parsed when a stage first asks for 
 that is no JSON object goes to quarantine with its file and line number; it never ends a run.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import ClassVar, NamedTuple
@@ -13,8 +13,9 @@ import pyarrow as pa
 
 from gristmill.errors import DamagedFile
 from gristmill.stages.compiled_kernel import prepare_kernels
-from gristmill.stages.context import Quarantined
+from gristmill.stages.context import Completer, Quarantined
 from gristmill.stages.file_partitioning import COMPRESSION_RATIO, DEFAULT_BLOCK_BYTES, Split
+from gristmill.stages.io.line_numbers import note_lines, numbers_from, with_final_numbers
 from gristmill.stages.text.io.kwargs import part_options
 from gristmill.stages.text.io.reader.file_reader import _FileReader
 from gristmill.stages.text.io.reader.json_checks import check_lines
@@ -125,7 +126,7 @@ class JsonlReaderStage(_ReadingStage):
     def _batch(self, task: FileGroupTask, parts: list["_Part"]) -> DocumentBatch:
         """Make a batch, and report what else was found: it belongs to the call the batch is made in."""
         for part in parts:
-            self.context.lines_read.update(part.lines_read)
+            note_lines(self.context, part.lines_read)
             for record in part.quarantined:
                 self.context.quarantine(record)
         joined = [part.lines.values for part in parts]
@@ -133,6 +134,10 @@ class JsonlReaderStage(_ReadingStage):
         batch = DocumentBatch.from_lines(task.dataset_name, lines, fields=self.fields)
         batch._metadata["source_files"] = list(task.data)
         return batch
+
+    def completer(self, facts: Iterable[bytes]) -> Completer:
+        """Give lines in quarantine the numbers they have in their files."""
+        return numbers_from(facts)
 
     def _read(self, task: FileGroupTask) -> Iterator["_Part"]:
         options = part_options(task.reader_config, self.read_kwargs)
@@ -144,7 +149,8 @@ class JsonlReaderStage(_ReadingStage):
                 start = part.start or 0
                 end = file.size if part.end is None else part.end
                 owned = read_owned_lines(file, start, end, self._most_bytes())
-            yield from self._owned(part.path, start, owned)
+            read = self._owned(part.path, start, owned)
+            yield from read if part.start is not None else [_whole(list(read))]
 
     def _owned(self, path: str, start: int, owned: OwnedLines) -> Iterator["_Part"]:
         """The documents of a range. Its lines are counted under its start, wherever its first line begins."""
@@ -224,6 +230,12 @@ def _joined(parts: list[_Part]) -> _Part:
         {place: count for part in parts for place, count in part.lines_read.items()},
         [record for part in parts for record in part.quarantined],
     )
+
+
+def _whole(parts: list[_Part]) -> _Part:
+    """The parts of a file that was read in one piece: the numbers of its lines are those of the file."""
+    part = parts[0] if len(parts) == 1 else _joined(parts)
+    return part._replace(lines_read={}, quarantined=with_final_numbers(part.quarantined, part.lines_read))
 
 
 def _emptied(parts: list[_Part]) -> Iterator[_Part]:

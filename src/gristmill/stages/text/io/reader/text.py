@@ -1,6 +1,6 @@
 """`TextReader`: plain text, one document per file or per line. Text that is not UTF-8 goes to quarantine."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import ClassVar, Literal
@@ -8,8 +8,9 @@ from typing import ClassVar, Literal
 import pyarrow as pa
 
 from gristmill.errors import ConfigError, DamagedFile, nearest
-from gristmill.stages.context import Quarantined
+from gristmill.stages.context import Completer, Quarantined
 from gristmill.stages.file_partitioning import DEFAULT_BLOCK_BYTES, FilePartitioningStage
+from gristmill.stages.io.line_numbers import note_lines, numbers_from
 from gristmill.stages.text.io.kwargs import part_options
 from gristmill.stages.text.io.reader.file_reader import _FileReader
 from gristmill.stages.text.io.reader.line_blocks import BOM, Block, LongLine, read_owned_lines, stream_blocks
@@ -116,6 +117,10 @@ class TextReaderStage(_ReadingStage):
                 if owned.long_line is not None:
                     self._too_long(part.path, owned.long_line)
 
+    def completer(self, facts: Iterable[bytes]) -> Completer:
+        """Give lines in quarantine the numbers they have in their files."""
+        return numbers_from(facts)
+
     def _whole(self, file: InputFile) -> Iterator[str]:
         """A file as one document; nothing of it where it is damaged, or where it would not fit into memory."""
         most = self._most_bytes()
@@ -167,13 +172,13 @@ class TextReaderStage(_ReadingStage):
                 yield from self._decoded(line.removesuffix(b"\r"), path, number, start)
             place += len(line) + 1
         if content or not start:
-            self.context.lines_read[path, start] = len(lines) - (not lines[-1])
+            note_lines(self.context, {(path, start): len(lines) - (not lines[-1])})
 
     def _too_long(self, path: str, line: LongLine, number: int = 1, block_start: int | None = None) -> None:
         record = too_large(path, f"line at byte {line.position:,}", line.num_bytes, self._most_bytes())
         shown = line.beginning.decode("utf-8", "replace")
         if block_start is None:
-            self.context.lines_read[path, line.position] = 1
+            note_lines(self.context, {(path, line.position): 1})
         start = line.position if block_start is None else block_start
         self.context.quarantine(replace(record, document=shown, line=number, block_start=start))
 
