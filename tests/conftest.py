@@ -4,10 +4,11 @@ import signal
 
 import pytest
 from hypothesis import settings
+from tests.fault.disk.summary import pytest_sessionfinish, pytest_terminal_summary
 from tests.ray_cluster import shared
 from tests.xdist_groups import pytest_collection_modifyitems
 
-__all__ = ["pytest_collection_modifyitems"]  # a hook
+__all__ = ["pytest_collection_modifyitems", "pytest_sessionfinish", "pytest_terminal_summary"]  # hooks
 
 # No deadline: other work on the machine must not decide whether a property holds. The same examples in every run: what
 # is found by chance belongs into a test of its own, and not into somebody else's build.

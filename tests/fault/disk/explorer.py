@@ -1,6 +1,7 @@
 """Tries crashes: makes the directory hold what a crash has left, gives the same command again, and compares."""
 
 import hashlib
+import random
 import traceback
 from collections import Counter
 from dataclasses import dataclass, field
@@ -47,9 +48,16 @@ def take_log(program, tree=None):
     program.restart()
     log = FileLog(program.work)
     with log.taken():
-        books = program.begin() if tree is None else program.run()
+        books = program.begin() if tree is None else _go_on(program)
     assert Disk(log.operations).tree() == tree_of(program.work), "the log is not what happened"
     return log, books, program.found()
+
+
+def _go_on(program):
+    try:
+        return program.run()
+    except ResumeRefused:
+        return program.begin()
 
 
 def tree_of(work):
@@ -67,18 +75,17 @@ def fingerprint(tree):
     return hashlib.sha1(repr(parts).encode()).digest()
 
 
-def all_states(log, *, pairs=0, seed=0, every=1):
+def all_states(log, *, pairs=0, seed=0, one_in=1):
     """Yield every crash at every point: (what happened, the directory after it, whether the machine was restarted).
 
-    With `every` only each so many-th of them: to think of a state costs as much as a tenth of trying it.
+    With `one_in` only about one of so many, chosen by the seed: to think of a state costs a tenth of trying it.
     """
     disk = Disk(log.operations[: log.begun])
-    number = 0
+    chance = random.Random(f"a share: {seed}")
     for operation in log.operations[log.begun :]:
         disk.do(operation)
         for what, lost, damaged in (("killed", None, {}), *crashes(disk, pairs=pairs, seed=seed)):
-            number += 1
-            if number % every == 0:
+            if one_in == 1 or chance.random() * one_in < 1:
                 tree = disk.tree(lost or frozenset(), damaged)
                 yield f"after operation {disk.count}: {what}", tree, lost is not None
 
@@ -91,13 +98,21 @@ def random_states(log, chance, count):
         yield f"after operation {point}: {what}", disk.tree(lost, damaged), True
 
 
-def explore(program, states, books, expected, *, share=(0, 1), stop_at=20):
-    """Try states that differ from those before them; with `share=(k, n)` only those whose hash is k modulo n."""
-    tally, seen = Tally(), set()
+def states_after_two_crashes(program, log, chance, *, first, second):
+    """Yield crashes of runs that go on after a crash: what they put right is as little safe as anything not synced."""
+    for what, tree, _ in random_states(log, chance, first):
+        again, _, _ = take_log(program, tree)
+        for then, *rest in random_states(again, chance, second):
+            yield (f"{what}; then {then}", *rest)
+
+
+def explore(program, states, books, expected, *, seen, stop_at=20):
+    """Try the states that are not among those `seen` already, and add them."""
+    tally = Tally()
     for what, tree, restarted in states:
         tally.states += 1
         key = fingerprint(tree) + bytes([restarted])
-        if key in seen or int.from_bytes(key[:4], "big") % share[1] != share[0]:
+        if key in seen:
             continue
         seen.add(key)
         tally.tried += 1
