@@ -106,8 +106,11 @@ def states_after_two_crashes(program, log, chance, *, first, second):
             yield (f"{what}; then {then}", *rest)
 
 
-def explore(program, states, books, expected, *, seen, stop_at=20):
-    """Try the states that are not among those `seen` already, and add them."""
+def explore(program, states, books, expected, *, seen, twice=1, stop_at=20):
+    """Try the states that are not among those `seen` already, and add them.
+
+    The command is given again until it has done what it should; after one in `twice` states, once more than that.
+    """
     tally = Tally()
     for what, tree, restarted in states:
         tally.states += 1
@@ -119,13 +122,13 @@ def explore(program, states, books, expected, *, seen, stop_at=20):
         build(program.work, tree)
         if restarted:
             program.restart()
-        _judge(program, what, books, expected, tally)
+        _judge(program, what, books, expected, tally, once_more=tally.tried % twice == 0)
         if len(tally.wrong) >= stop_at:
             break
     return tally
 
 
-def _judge(program, what, books, expected, tally):
+def _judge(program, what, books, expected, tally, *, once_more):
     """The same command gives the undisturbed bytes, and once more finds them, or refuses in words."""
 
     def compare(said, give_command):
@@ -137,7 +140,8 @@ def _judge(program, what, books, expected, tally):
 
     def refuses():
         try:
-            compare("", program.run) and compare(", and once more", program.run)
+            if compare("", program.run) and once_more:
+                compare(", and once more", program.run)
         except ResumeRefused as error:
             tally.refused[str(error).replace(str(program.work), "")[:200]] += 1
             return True
