@@ -96,7 +96,7 @@ class Breaker:
             if not self._passed[stage] and counts.has_passed:
                 self._passed[stage] = True
                 self._release()
-            if counts.has_failures:
+            if counts.quarantined or counts.lost_parts:  # has_failures, without a call for every task of every stage
                 self._has_failures = True
                 stuck = stuck or not counts.has_passed
         if not stuck:

@@ -1,6 +1,7 @@
 """`Plan`: what a pipeline compiles to. Frozen; made by `gristmill.pipeline`, read by engine and executors."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from gristmill.engine.joining import AnyStage, join_neighbours
 from gristmill.stages.resources import Resources
@@ -55,7 +56,7 @@ class Plan:
         """All stages in order."""
         return tuple(name for group in self.groups for name in group.names)
 
-    @property
+    @cached_property  # asked for with every snapshot, and there may be millions of partitions
     def input_bytes(self) -> int:
         """Bytes of all source partitions."""
         return sum(task.nbytes for task in self.sources)

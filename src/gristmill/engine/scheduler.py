@@ -357,8 +357,8 @@ class Scheduler:
             return
         worker, task = found
         task.change(Change.FINISHED)
-        group = self.groups[task.group]
-        if self.restarts.is_void(task):
+        group, root = self.groups[task.group], self.roots[task.root]
+        if root.starts_over:  # nothing that comes of it counts
             self.out.extend(c.Release(output.payload) for output in event.outputs)
             group.book.wasted_s += event.useful_s
         else:
@@ -368,7 +368,7 @@ class Scheduler:
         worker.tasks_done += 1
         if self.config.worker_max_tasks is not None:
             self.caretaker.worker_was_used(worker)
-        if not self.restarts.is_void(task):
+        if not root.starts_over:
             self.breaker.look(group, event)
         self.let_go(task)
         if group.live == 0 and self.source_exhausted:
