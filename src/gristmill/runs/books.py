@@ -45,14 +45,20 @@ class Books:
         self.input_bytes_done += self.plan.sources[record.root].nbytes
         self.records[record.root] = record._replace(counts=())
 
+    def side_files(self, rejects_path: str | None) -> tuple[list[str], list[str]]:
+        """Return the files of rejected and of quarantined documents, in the order of the source partitions."""
+        with_some = sorted(root for root, record in self.records.items() if record.side_files)
+        side = [file.final for root in with_some for file in self.records[root].side_files]
+        # Directly in their directory: the quarantine may be below the same one.
+        directory = (rejects_path or "").rstrip("/")
+        rejects = {path for path in side if directory and path.rpartition("/")[0] == directory}
+        return [path for path in side if path in rejects], [path for path in side if path not in rejects]
+
     def result(self, *, run_dir: str | None, rejects_path: str | None) -> RunResult:
         """Return the result, tasks and files in the order of the source partitions."""
         ordered = [self.records[root] for root in sorted(self.records)]
         files = [file.final for record in ordered for file in record.files]
-        side = [file.final for record in ordered for file in record.side_files]
-        # Directly in their directory: the quarantine may be below the same one.
-        root = (rejects_path or "").rstrip("/")
-        rejects = [path for path in side if root and path.rpartition("/")[0] == root]
+        rejects, quarantine = self.side_files(rejects_path)
         if self.plan.ends_in_writer:
             tasks: Sequence[AnyTask] = [_written(record) for record in ordered if record.files]
         else:
@@ -62,7 +68,7 @@ class Books:
             counts=self.totals,
             output_files=files,
             rejects_files=rejects,
-            quarantine_files=[path for path in side if path not in set(rejects)],
+            quarantine_files=quarantine,
             run_dir=run_dir,
             resumed=self.resumed > 0,
         )

@@ -169,7 +169,7 @@ class Run:
     def keep_errors(self, finish: Finish) -> None:
         """Remember what is in quarantine if that is about to be removed, as a pool may do when it closes."""
         if self.scratch is not None:
-            quarantine = self.books.result(run_dir=None, rejects_path=self.options.rejects_path).quarantine_files
+            _, quarantine = self.books.side_files(self.options.rejects_path)
             self._kept_errors = self._errors(quarantine, finish)
             self._kept_evidence = self._evidence(finish)
 

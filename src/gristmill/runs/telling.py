@@ -24,7 +24,8 @@ class Telling:
         self._directory = directory
         self._observer = observer
         self._logging_interval = logging_interval
-        self._next_snapshot = 0.0
+        # At the start there is nothing to see yet, and workers that want to be started; many runs are over by then.
+        self._next_snapshot = time.monotonic() + SNAPSHOT_S
         self._last_status = 0.0
         self._last_log = time.monotonic()
         self._messages_told = 0
@@ -32,7 +33,8 @@ class Telling:
     def tell(self, messages: list[str], make: Callable[[list[str]], RunSnapshot], *, at_once: bool = False) -> None:
         """Tell who is due. `make` gets the messages nobody has heard yet, and is called only if somebody listens."""
         now = time.monotonic()
-        if not at_once and now < self._next_snapshot:
+        has_first_words = bool(messages) and not self._messages_told
+        if not at_once and not has_first_words and now < self._next_snapshot:
             return
         self._next_snapshot = now + SNAPSHOT_S
         if self._observer is None and self._directory is None:

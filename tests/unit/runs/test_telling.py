@@ -44,6 +44,25 @@ def test_whoever_watches_is_told_now_and_then_however_dear_it_is(clock):
     assert made == pytest.approx(100.0 / (MOST_S + 0.5), abs=2)
 
 
+def test_nobody_is_told_that_nothing_has_happened_yet(clock):
+    told = []
+    watcher = Telling(None, told.append, logging_interval=1.0)
+    watcher.tell([], list)
+    assert told == []
+    clock.now += SNAPSHOT_S
+    watcher.tell([], list)
+    assert told == [[]]
+
+
+def test_the_first_words_do_not_wait(clock):
+    told = []
+    watcher = Telling(None, told.append, logging_interval=1.0)
+    watcher.tell([], list)
+    watcher.tell(["a"], list)
+    watcher.tell(["a", "b"], list)
+    assert told == [["a"]]
+
+
 def test_the_end_is_told_at_once_whatever_it_costs(clock):
     told = []
     watcher = Telling(None, told.append, logging_interval=1.0)
