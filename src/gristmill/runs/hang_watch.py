@@ -88,13 +88,13 @@ _watches: dict[int, HangWatch] = {}  # by thread
 
 
 @contextlib.contextmanager
-def watched(who: str, patience_s: float) -> Iterator[None]:
+def watched(who: str, patience_s: float, tell: Callable[[str], None] = _to_standard_error) -> Iterator[None]:
     """Have this thread watched; where it is watched already, by whoever began first."""
     thread = threading.get_ident()
     if thread in _watches:
         yield
         return
-    watch = HangWatch(who, patience_s)
+    watch = HangWatch(who, patience_s, tell)
     _watches[thread] = watch
     threading.Thread(target=watch.watch, name="gristmill-watchdog", daemon=True).start()
     try:

@@ -4,6 +4,7 @@ The other engine runs in a thread of this process, and is given the source parti
 outputs are not looked at: everything about the run comes through the registrar, whose answers are small.
 """
 
+import time
 from collections.abc import Callable, Sequence
 from multiprocessing.pool import AsyncResult, ThreadPool
 from typing import Protocol
@@ -11,6 +12,7 @@ from typing import Protocol
 from gristmill.backends.delegated.envelope import Envelope, pack
 from gristmill.backends.delegated.registrar_actor import RegistrarOffice, RemoteRegistrar
 from gristmill.backends.delegated.root_books import DoneRoot, RootBooks
+from gristmill.backends.delegated.standstill import Standstill, free_resources
 from gristmill.backends.delegated.view import View
 from gristmill.engine.commands import Finish
 from gristmill.engine.faults import FAILED_DOCUMENTS
@@ -18,6 +20,7 @@ from gristmill.engine.plan import Plan
 from gristmill.engine.policies.quarantine_limit import Failed
 from gristmill.engine.uniting import unite_streaming
 from gristmill.runs.commits import Commits
+from gristmill.runs.hang_watch import alive, waiting_for, watched
 from gristmill.runs.options import RunOptions
 from gristmill.runs.result import RunResult
 from gristmill.runs.run import Ending, Run
@@ -26,13 +29,25 @@ from gristmill.tasks import StagedFile
 POLL_S = 0.1
 
 
-def execute(plan: Plan, options: RunOptions, drive_run: Callable[[Run], Ending], *, ignore_failures: bool) -> RunResult:
+class Settings(Protocol):
+    """What the configurations of these executors have in common."""
+
+    @property
+    def logging_interval(self) -> float: ...
+    @property
+    def ignore_failures(self) -> bool: ...
+    @property
+    def watchdog_s(self) -> float: ...
+
+
+def execute(plan: Plan, options: RunOptions, drive_run: Callable[[Run], Ending], *, settings: Settings) -> RunResult:
     """Run a plan by whatever `drive_run` prepares: the engine, and a call of `drive`."""
-    run = Run(unite_streaming(plan), options, ignore_failures=ignore_failures, forces=True)
-    try:
-        return run.execute(drive_run)
-    finally:
-        run.close()
+    with watched(f"the run of {plan.name!r} has been held up for", settings.watchdog_s):
+        run = Run(unite_streaming(plan), options, ignore_failures=settings.ignore_failures, forces=True)
+        try:
+            return run.execute(drive_run)
+        finally:
+            run.close()
 
 
 class Engine(Protocol):
@@ -43,10 +58,11 @@ class Engine(Protocol):
         ...
 
 
-def drive(run: Run, engine: Engine, office: RegistrarOffice, *, logging_interval: float) -> Ending:
+def drive(run: Run, engine: Engine, office: RegistrarOffice, settings: Settings) -> Ending:
     """Drive a run to its end."""
-    registrar = office.open(run.session)
-    loop = _Loop(run, registrar, logging_interval)
+    with waiting_for(lambda: "waiting for Ray to start the process that keeps the books of the run"):
+        registrar = office.open(run.session)
+    loop = _Loop(run, registrar, settings)
     loop.view.messages += run.prepare_outputs()
     plan = run.plan
     left = [index for index in range(len(plan.sources)) if index not in run.books.records]
@@ -63,12 +79,13 @@ def drive(run: Run, engine: Engine, office: RegistrarOffice, *, logging_interval
 class _Loop:
     """One run, from the driver's side."""
 
-    def __init__(self, run: Run, registrar: RemoteRegistrar, logging_interval: float) -> None:
+    def __init__(self, run: Run, registrar: RemoteRegistrar, settings: Settings) -> None:
         self._run = run
         self._registrar = registrar
         self._books = RootBooks(run.plan)
         self._commits = Commits(run.books, run.durable_directory, run.directory.options_of)
-        self.view = View(run, self._books, logging_interval)
+        self.view = View(run, self._books, settings.logging_interval)
+        self._standstill = Standstill(run.plan, settings.watchdog_s, registrar.running, free_resources)
         self._stopping = ""
         self._outcome = "failed"
         self._held: list[DoneRoot] = []  # documents of them failed in a stage that none has passed yet
@@ -77,10 +94,11 @@ class _Loop:
         """Until the engine is done. Whatever has stopped it is in `errors` by then."""
         failure = ""
         while not failure:
-            alive = not work.ready()
+            alive()
+            is_at_work = not work.ready()
             failure = self._take()  # after having asked: what was reported before the end is not missed
             self.view.tell()
-            if not alive:
+            if not is_at_work:
                 break
             self._stop_if_asked()
             if not self._stopping and (failure := self._broken(at_least=FAILED_DOCUMENTS)):
@@ -115,6 +133,7 @@ class _Loop:
 
     def _take(self) -> str:
         news = self._registrar.take()
+        self.view.messages += self._standstill.words(news, time.monotonic())
         self.view.workers, self.view.busy = news.workers, news.busy
         for group, item_id in news.lost:
             name = self._run.plan.groups[group].name

@@ -8,6 +8,7 @@ exception of a user's stage.
 import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -16,6 +17,7 @@ from gristmill.engine.commands import Care
 from gristmill.engine.faults import Fault
 from gristmill.engine.plan import AnyTask, Group
 from gristmill.errors import RunFailed
+from gristmill.runs.hang_watch import watched
 from gristmill.stages.worker_info import NodeInfo, WorkerMetadata
 from gristmill.worker.group_runner import GroupRunner, JobFailure, JobResult, RunSettings, load_stages
 from gristmill.worker.isolation import Job
@@ -36,6 +38,7 @@ class Desk(Protocol):
     def set_up_failed(self, error: str) -> None: ...
     def claim_node(self, node: str) -> str: ...
     def node_ready(self, node: str) -> None: ...
+    def say(self, message: str) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -44,8 +47,10 @@ class GroupWork:
 
     stages: bytes
     index: int
+    name: str
     settings: RunSettings
     keeps_final_tasks: bool  # the plan does not end in a writer, so what comes out at its end is its result
+    patience_s: float  # after which a worker says what it is at
 
 
 class GroupWorker:
@@ -55,22 +60,29 @@ class GroupWorker:
         self._work = work
         self._desk = desk
         self._name = f"{node}-{os.getpid()}"
+        self._node = node
         self._calls = 0
         self._crumbs_of: str | None = None  # the item whose rows are announced before they are touched
-        groups, error = load_stages(work.stages)
-        if groups is None:
-            raise self._failed(error)
-        self._group: Group = groups[work.index]
-        self._last = work.index + 1 == len(groups)
-        self._runner = GroupRunner(
-            self._group, last=self._last, settings=work.settings, leave_crumb=self._leave_crumb, keeps_inputs=False
-        )
-        self._set_up_node(groups, node)
-        metadata = WorkerMetadata(worker_id=f"{self._group.name}-{self._name}", gpu_ids=gpu_ids)
-        error = self._runner.setup(metadata)
-        if error:
-            raise self._failed(error)
+        with self._watched("has been setting up"):
+            groups, error = load_stages(work.stages)
+            if groups is None:
+                raise self._failed(error)
+            self._group: Group = groups[work.index]
+            self._last = work.index + 1 == len(groups)
+            self._runner = GroupRunner(
+                self._group, last=self._last, settings=work.settings, leave_crumb=self._leave_crumb, keeps_inputs=False
+            )
+            self._set_up_node(groups, node)
+            metadata = WorkerMetadata(worker_id=f"{self._group.name}-{self._name}", gpu_ids=gpu_ids)
+            error = self._runner.setup(metadata)
+            if error:
+                raise self._failed(error)
         desk.worker_ready(work.index)
+
+    def _watched(self, doing: str) -> AbstractContextManager[None]:
+        """Should it take long, the run is told who is at what: the engine that started this worker does not look."""
+        who = f"a worker of {self._work.name} (process {os.getpid()}) on node {self._node} {doing} for"
+        return watched(who, self._work.patience_s, self._desk.say)
 
     def _failed(self, error: str) -> RunFailed:
         self._desk.set_up_failed(error)
@@ -90,7 +102,8 @@ class GroupWorker:
 
     def teardown(self) -> None:
         """Run `teardown` of the stages."""
-        self._runner.teardown()
+        with self._watched("has been ending"):
+            self._runner.teardown()
 
     def run(self, envelopes: Sequence[Envelope]) -> Iterator[Envelope]:
         """Run tasks through the group; what they lead to is handed on when the registrar knows of it."""
@@ -113,7 +126,9 @@ class GroupWorker:
             streamed[number].append((item_id, task))
 
         self._crumbs_of = call[0][0].item_id if call[0][1].care is Care.STEP else None
-        outcomes = self._runner.run([_job(envelope, ticket) for envelope, ticket in call], emit)
+        others = f" and {len(call) - 1} more" if len(call) > 1 else ""
+        with self._watched(f"has been busy with {call[0][0].item_id}{others}"):
+            outcomes = self._runner.run([_job(envelope, ticket) for envelope, ticket in call], emit)
         self._crumbs_of = None
         done: list[tuple[Receipt, list[Envelope]]] = []
         again: list[tuple[Envelope, Ticket]] = []

@@ -150,6 +150,10 @@ class Registrar:
         """A node is set up."""
         self._nodes[node] = True
 
+    def say(self, message: str) -> None:
+        """A worker has something to tell whoever watches the run."""
+        self._messages.append(message)
+
     # Asked by the driver
 
     def take(self) -> News:
@@ -159,6 +163,13 @@ class Registrar:
         news = News(self._receipts, self._lost, dict(self._workers), dict(busy), self._failure, self._outcome, messages)
         self._receipts, self._lost, self._messages = [], [], []
         return news
+
+    def running(self) -> dict[int, list[str]]:
+        """Which tasks of which groups are at work."""
+        found: dict[int, list[str]] = {}
+        for group, item_id in self._running:
+            found.setdefault(group, []).append(item_id)
+        return found
 
     def closed(self) -> set[int]:
         """Partitions that are committed."""

@@ -95,6 +95,10 @@ class RemoteRegistrar:
     def node_ready(self, node: str) -> None:
         self._ask("node_ready", node)
 
+    def say(self, message: str) -> None:
+        # Nobody waits for an answer: whoever speaks is a watchdog, and the run may be over.
+        self._actor.ask.remote(self._session, "say", (message,), {})
+
     @staticmethod
     def _unpack(envelope: Envelope) -> "AnyTask":
         return unpack(envelope)
@@ -103,6 +107,9 @@ class RemoteRegistrar:
 
     def take(self) -> News:
         return News(*self._ask("take"))
+
+    def running(self) -> dict[int, list[str]]:
+        return dict(self._ask("running"))
 
     def closed(self) -> set[int]:
         return set(self._ask("closed"))

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from gristmill.backends.base import WATCHDOG_S
 from gristmill.errors import ConfigError
 from gristmill.storage.sizes import parse_size
 
@@ -14,12 +15,14 @@ class RayDataConfig:
     object_store_memory: int | str | None = None  # bytes, or "4GB", of tasks between groups at any time
     logging_interval: float = 5.0
     ignore_failures: bool = False  # do not stop at `max_quarantined`
+    watchdog_s: float = WATCHDOG_S
 
     def __post_init__(self) -> None:
         if self.cpus is not None and not self.cpus > 0:
             raise ConfigError(f"RayDataExecutor: expected cpus > 0; got {self.cpus!r}")
-        if not self.logging_interval > 0:
-            raise ConfigError(f"RayDataExecutor: expected logging_interval > 0; got {self.logging_interval!r}")
+        for name in ("logging_interval", "watchdog_s"):
+            if not getattr(self, name) > 0:
+                raise ConfigError(f"RayDataExecutor: expected {name} > 0; got {getattr(self, name)!r}")
         self.store_bytes()
 
     def store_bytes(self) -> int | None:

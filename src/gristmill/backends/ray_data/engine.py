@@ -47,7 +47,14 @@ class RayDataEngine:
         dataset: Any = ray.data.from_arrow(blocks)
         stages = cloudpickle.dumps(self.plan.groups)
         for group, shape in zip(self.plan.groups, self.shapes, strict=True):
-            work = GroupWork(stages, group.index, self.settings, not self.plan.ends_in_writer)
+            work = GroupWork(
+                stages,
+                group.index,
+                group.name,
+                self.settings,
+                not self.plan.ends_in_writer,
+                self.config.watchdog_s,
+            )
             common: dict[str, Any] = {"batch_size": group.batch_size, "batch_format": "pyarrow", **shape.arguments()}
             if self.avoid:
                 common["label_selector"] = {"ray.io/node-id": f"!{self.avoid}"}

@@ -26,6 +26,7 @@ class RayDataExecutor(DelegatedExecutor):
     `object_store_memory`   bytes, or "4GB", that tasks between groups may hold in Ray's object store
     `logging_interval`      seconds between entries in metrics.jsonl: 5
     `ignore_failures`       do not stop at `max_quarantined`
+    `watchdog_s`            seconds somebody may be at one thing before it is named: 60
 
     `ignore_head_node` leaves the head to the driver. Groups with a set-up, a GPU or a fixed number of workers become
     actors, the others tasks. A GPU is asked for by `Resources(gpus=...)`; Ray knows no GPU memory.
@@ -35,7 +36,7 @@ class RayDataExecutor(DelegatedExecutor):
     ignore_head_node: bool = False
 
     def __post_init__(self) -> None:
-        self.settings()
+        object.__setattr__(self, "watchdog_s", self.settings().watchdog_s)  # frozen for everybody else
 
     @classmethod
     def options(cls) -> tuple[str, ...]:
@@ -57,7 +58,7 @@ class RayDataExecutor(DelegatedExecutor):
     def execute(self, plan: Plan, options: RunOptions) -> RunResult:
         from gristmill.backends.delegated.drive import execute
 
-        return execute(plan, options, self._drive, ignore_failures=self.settings().ignore_failures)
+        return execute(plan, options, self._drive, settings=self.settings())
 
     def _drive(self, run: "Run") -> "Ending":
         from gristmill.backends.delegated.drive import drive
@@ -71,4 +72,4 @@ class RayDataExecutor(DelegatedExecutor):
         asked = shapes(run.plan, cpus=min(config.cpus or cluster.cpus, cluster.cpus), gpus=cluster.gpus)
         avoid = cluster.head_id if self.ignore_head_node else None
         engine = RayDataEngine(run.plan, run.settings, asked, config, avoid)
-        return drive(run, engine, self.office(), logging_interval=config.logging_interval)
+        return drive(run, engine, self.office(), config)

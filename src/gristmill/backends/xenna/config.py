@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from gristmill.backends.base import WATCHDOG_S
 from gristmill.engine.plan import Group
 from gristmill.errors import ConfigError, nearest
 
@@ -33,12 +34,13 @@ class XennaConfig:
     slots_per_actor: int = 2
     worker_max_lifetime_m: int = 0
     worker_restart_interval_m: int = 1
+    watchdog_s: float = WATCHDOG_S
 
     def __post_init__(self) -> None:
         if not 0 < self.cpu_allocation_percentage <= 1:
             got = self.cpu_allocation_percentage
             raise ConfigError(f"XennaExecutor: expected cpu_allocation_percentage in (0, 1]; got {got!r}")
-        for name in ("autoscale_interval_s", "logging_interval", "slots_per_actor"):
+        for name in ("autoscale_interval_s", "logging_interval", "slots_per_actor", "watchdog_s"):
             if not getattr(self, name) > 0:
                 raise ConfigError(f"XennaExecutor: expected {name} > 0; got {getattr(self, name)!r}")
         for name in ("worker_max_lifetime_m", "worker_restart_interval_m"):

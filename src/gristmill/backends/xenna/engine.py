@@ -103,7 +103,14 @@ class XennaEngine:
         stages = cloudpickle.dumps(self.plan.groups)
         specs = []
         for group, asked in zip(self.plan.groups, self.stage_specs, strict=True):
-            work = GroupWork(stages, group.index, self.settings, not self.plan.ends_in_writer)
+            work = GroupWork(
+                stages,
+                group.index,
+                group.name,
+                self.settings,
+                not self.plan.ends_in_writer,
+                self.config.watchdog_s,
+            )
             made = make_stage(xenna, group, work, registrar)
             workers = group.num_workers
             # How many tasks there will be is known before anything runs only where there is one group.

@@ -31,6 +31,7 @@ class XennaExecutor(DelegatedExecutor):
     `ignore_failures`            do not stop at `max_quarantined`
     `slots_per_actor`            tasks sent ahead to each worker: 2
     `worker_max_lifetime_m`, `worker_restart_interval_m`   replace workers older than this, so long apart; 0 is never
+    `watchdog_s`                 seconds somebody may be at one thing before it is named: 60
 
     A stage has options of its own through `with_(xenna_stage_spec={"num_workers_per_node": 1, ...})`. Xenna holds one
     worker for each stage from beginning to end, so a machine with fewer cores than fused groups is refused at once.
@@ -40,7 +41,7 @@ class XennaExecutor(DelegatedExecutor):
     ignore_head_node: bool = False
 
     def __post_init__(self) -> None:
-        self.settings()
+        object.__setattr__(self, "watchdog_s", self.settings().watchdog_s)  # frozen for everybody else
         if self.ignore_head_node:
             raise ConfigError(
                 "XennaExecutor: expected ignore_head_node=False; Cosmos-Xenna uses every machine with cores. Start the "
@@ -71,7 +72,7 @@ class XennaExecutor(DelegatedExecutor):
     def execute(self, plan: Plan, options: RunOptions) -> RunResult:
         from gristmill.backends.delegated.drive import execute
 
-        return execute(plan, options, self._drive, ignore_failures=self.settings().ignore_failures)
+        return execute(plan, options, self._drive, settings=self.settings())
 
     def _drive(self, run: "Run") -> "Ending":
         from gristmill.backends.delegated.drive import drive
@@ -85,4 +86,4 @@ class XennaExecutor(DelegatedExecutor):
         specs = [stage_spec(group) for group in groups]
         check_size(config, groups, specs, cluster.cpus)
         engine = XennaEngine(run.plan, run.settings, config, specs, cluster)
-        return drive(run, engine, self.office(), logging_interval=config.logging_interval)
+        return drive(run, engine, self.office(), config)

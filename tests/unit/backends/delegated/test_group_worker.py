@@ -1,8 +1,11 @@
 """A worker of another engine handles tasks as every worker does. The registrar is the real one, in this process."""
 
+import os
+
 import cloudpickle
 import pyarrow as pa
 import pytest
+from tests.fault.test_hangs import hang
 
 from gristmill.backends.delegated.envelope import pack, unpack
 from gristmill.backends.delegated.group_worker import GroupWork, GroupWorker
@@ -45,11 +48,26 @@ def batch(*numbers):
     return DocumentBatch("d", pa.table({"n": list(numbers)}))
 
 
-def start(*stages, desk, directory, keeps_final_tasks=True):
+def start(*stages, desk, directory, keeps_final_tasks=True, patience_s=60.0):
     plan = Pipeline("p", stages=list(stages)).plan(initial_tasks=[batch(0)])
     (directory / STAGING_DIR / "session").mkdir(parents=True)
     settings = RunSettings("session", None, str(directory))
-    return GroupWorker(GroupWork(cloudpickle.dumps(plan.groups), 0, settings, keeps_final_tasks), desk, node="n")
+    name = plan.groups[0].name
+    work = GroupWork(cloudpickle.dumps(plan.groups), 0, name, settings, keeps_final_tasks, patience_s)
+    return GroupWorker(work, desk, node="n")
+
+
+class _WaitsToBeNamed(ProcessingStage):
+    """Goes on when its watchdog has spoken."""
+
+    name = "waits_to_be_named"
+
+    def __init__(self, gate):
+        self.gate = gate
+
+    def process(self, task):
+        hang(self.gate)
+        return task
 
 
 def envelopes(*numbers):
@@ -63,6 +81,24 @@ def test_what_a_group_makes_goes_on_to_the_next(tmp_path):
 
     assert [unpack(each).column("n").to_pylist() for each in made] == [[1, 2]]
     assert [(each.item_id, each.outputs) for each in desk.take().receipts] == [("item-0", 1)]
+
+
+def test_a_worker_says_what_it_is_at_when_that_takes_long(tmp_path):
+    gate = tmp_path / "gate"
+
+    class Listening(Desk):
+        def say(self, message):
+            super().say(message)
+            gate.touch()
+
+    desk = Listening()
+    worker = start(_WaitsToBeNamed(str(gate)), desk=desk, directory=tmp_path, patience_s=0.05)
+    list(worker.run(envelopes([1, 2], [3])))
+
+    said = desk.take().messages[0]
+    words = f"a worker of waits_to_be_named (process {os.getpid()}) on node n has been busy with item-0 and 1 more for"
+    assert said.startswith(words)
+    assert "in process of stage waits_to_be_named, at " in said
 
 
 def test_what_the_last_group_makes_goes_nowhere_and_is_kept(tmp_path):
