@@ -42,6 +42,7 @@ FORBIDDEN = {
     | {"gristmill.storage", "gristmill.models"},
     "dashboard/": {f"gristmill.{package}" for package in LEVEL.keys() - {"dashboard", "metrics", "storage", "errors"}},
 }
+FORBIDDEN["stages/io/"] = {f"gristmill.stages.{modality}" for modality in MODALITIES}  # it serves them all
 FORBIDDEN |= {f"stages/{mine}/": {f"gristmill.stages.{other}" for other in MODALITIES - {mine}} for mine in MODALITIES}
 
 # The scheduler knows what a stage needs, never what it does.

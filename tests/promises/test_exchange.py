@@ -11,8 +11,8 @@ from gristmill.backends.local import LocalExecutor
 from gristmill.errors import ConfigError, ResumeRefused
 from gristmill.pipeline import Pipeline
 from gristmill.stages.exchange import Aggregate, Exchange, Shuffle
-from gristmill.stages.file_partitioning import FilePartitioningStage
 from gristmill.stages.function_decorators import processing_stage
+from gristmill.stages.io.partitioning import FilePartitioningStage
 from gristmill.stages.text.filters import ScoreFilter
 from gristmill.stages.text.filters.heuristic import WordCountFilter
 from gristmill.stages.text.io import JsonlReader, JsonlWriter

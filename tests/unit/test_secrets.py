@@ -12,7 +12,7 @@ from gristmill.secrets import (
     without_url_secrets,
 )
 from gristmill.stages.context import Quarantined, StageContext
-from gristmill.stages.partition_names import partition_names
+from gristmill.stages.io.partitioning import partition_names
 from gristmill.workflows.thresholds.scored import digest_of_inputs
 
 

@@ -95,7 +95,7 @@ def test_no_stage_is_an_error():
 
 
 def test_a_reader_alone_is_no_pipeline(source):
-    from gristmill.stages.file_partitioning import FilePartitioningStage
+    from gristmill.stages.io.partitioning import FilePartitioningStage
 
     with pytest.raises(ConfigError, match="expected a stage behind 'file_partitioning'"):
         compile_chain("p", [FilePartitioningStage(str(source))], None)

@@ -8,7 +8,7 @@ from gristmill.engine.plan import AnyTask
 from gristmill.errors import ConfigError, nearest
 from gristmill.stages.base import CompositeStage
 from gristmill.stages.deduplication.document_numbers import OF_INDEX, SOURCE_SHIFT, DocumentNumbers
-from gristmill.stages.file_partitioning import DEFAULT_BLOCK_BYTES, FilePartitioningStage
+from gristmill.stages.io.partitioning import DEFAULT_BLOCK_BYTES, FilePartitioningStage
 from gristmill.stages.text.io.reader import JsonlReader, ParquetReader
 from gristmill.stages.text.io.writer import JsonlWriter, ParquetWriter
 from gristmill.storage.sizes import parse_size

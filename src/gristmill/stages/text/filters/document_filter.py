@@ -9,7 +9,7 @@ from typing import ClassVar, Generic, TypeVar, cast
 
 import pyarrow as pa
 
-from gristmill.stages.text.names import snake_case
+from gristmill.stages.names import snake_case
 
 S = TypeVar("S")  # what the filter measures: a number, a bool, a label
 

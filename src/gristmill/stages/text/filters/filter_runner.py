@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from gristmill.kernels.arrow_arrays import from_numbers
 from gristmill.stages.context import StageContext
+from gristmill.stages.names import name_of
 from gristmill.stages.text.filters.column_filter import ColumnFilter, has_column_form
 from gristmill.stages.text.filters.document_filter import DocumentFilter
 from gristmill.stages.text.filters.per_document import NULL_SCORE, NULL_TEXT, keep_scores, score_texts
 from gristmill.stages.text.filters.score_columns import read_scores, score_parts
 from gristmill.stages.text.filters.sieve import Sieve
 from gristmill.stages.text.filters.step import Kind, Step
-from gristmill.stages.text.names import name_of
 from gristmill.stages.text.statistics.measure import plan_passes
 from gristmill.tasks import DocumentBatch
 

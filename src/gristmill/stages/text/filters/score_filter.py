@@ -4,12 +4,11 @@ from dataclasses import KW_ONLY, dataclass
 from typing import cast
 
 from gristmill.errors import ConfigError
+from gristmill.stages.names import as_list, join_names
 from gristmill.stages.text.filters.document_filter import DocumentFilter
 from gristmill.stages.text.filters.filter_stage import _FilterStage
 from gristmill.stages.text.filters.score_columns import score_fields
 from gristmill.stages.text.filters.step import Kind, Step
-from gristmill.stages.text.names import join_names
-from gristmill.stages.text.one_for_each import as_list
 
 
 @dataclass

@@ -9,7 +9,7 @@ import pyarrow as pa
 from gristmill.errors import ConfigError
 from gristmill.kernels.arrow_arrays import from_numbers
 from gristmill.stages.base import ProcessingStage
-from gristmill.stages.text.io.reader.line_blocks import line_bounds
+from gristmill.stages.io.line_blocks import line_bounds
 from gristmill.stages.text.io.writer.json_encoding import encode_lines
 from gristmill.tasks import DocumentBatch
 from gristmill.tasks.json_lines import JsonLines

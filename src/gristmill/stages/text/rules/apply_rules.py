@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from gristmill.errors import ConfigError
 from gristmill.kernels.arrow_arrays import from_bools, from_numbers
 from gristmill.stages.base import ProcessingStage
-from gristmill.stages.text.names import join_names
+from gristmill.stages.names import join_names
 from gristmill.stages.text.rules.rule_set import Column, RuleSet
 from gristmill.stages.text.rules.texts import Texts
 from gristmill.stages.text.rules.tokenizer import Tokenizer

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from gristmill.stages.text.names import snake_case
+from gristmill.stages.names import snake_case
 from gristmill.stages.text.rules.texts import Texts
 from gristmill.stages.text.statistics.text_column import TextColumn
 from gristmill.tasks.text_columns import from_texts

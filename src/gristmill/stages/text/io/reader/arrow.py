@@ -7,21 +7,21 @@ from typing import ClassVar
 import pyarrow as pa
 
 from gristmill.errors import ReadError
-from gristmill.stages.text.io.reader.file_reader import _FileReader
-from gristmill.stages.text.io.reader.reading_stage import _ReadingStage, planned
-from gristmill.stages.text.io.reader.whole_files import _TableReadingStage, damaged, in_blocks
-from gristmill.stages.text.io.reader.wrong_format import Wrong, wrong_for_arrow
+from gristmill.stages.io.reading import ReadingStage, Wrong, planned
+from gristmill.stages.io.table_reading import TableReadingStage, damaged, in_blocks
+from gristmill.stages.text.io.reader.document_reader import _DocumentReader
+from gristmill.stages.text.io.reader.wrong_format import wrong_for_arrow
 from gristmill.storage.file_system import StorageOptions
 from gristmill.storage.open_read import InputFile, open_stream, read_all, read_start
 from gristmill.storage.paths import is_compressed
-from gristmill.tasks import FileSlice
+from gristmill.tasks import DocumentBatch, FileSlice
 
 _FILE_MAGIC = b"ARROW1"
 _FILE_START_BYTES = 8  # the magic bytes, padded
 
 
 @dataclass(eq=False)
-class ArrowReader(_FileReader):
+class ArrowReader(_DocumentReader):
     """Read Arrow IPC files or streams; which of the two is seen from their first bytes.
 
     Each file is one batch, unless it has more than 128 MiB, or four times `blocksize`.
@@ -32,12 +32,12 @@ class ArrowReader(_FileReader):
     file_extensions: list[str] = field(default_factory=lambda: [".arrow", ".arrows", ".feather", ".ipc"])
     name: str = "arrow_reader"
 
-    def _reading(self) -> _ReadingStage:
+    def _reading(self) -> ReadingStage[DocumentBatch]:
         return ArrowReaderStage(self.fields, self.read_kwargs, block_bytes=self.block_bytes, name=self.name)
 
 
 @dataclass(eq=False)
-class ArrowReaderStage(_TableReadingStage):
+class ArrowReaderStage(TableReadingStage):
     """Read Arrow files."""
 
     name: str = field(default="arrow_reader", kw_only=True)

@@ -13,21 +13,21 @@ import pyarrow as pa
 
 from gristmill.errors import ConfigError, DamagedFile, ReadError
 from gristmill.stages.context import Quarantined
-from gristmill.stages.text.io.reader.file_reader import _FileReader
-from gristmill.stages.text.io.reader.line_blocks import BOM
-from gristmill.stages.text.io.reader.reading_stage import _ReadingStage, lost_part, planned
-from gristmill.stages.text.io.reader.whole_files import _TableReadingStage, damaged, in_blocks
-from gristmill.stages.text.io.reader.wrong_format import Wrong, wrong_for_csv
+from gristmill.stages.io.line_blocks import BOM
+from gristmill.stages.io.reading import ReadingStage, Wrong, lost_part, planned
+from gristmill.stages.io.table_reading import TableReadingStage, damaged, in_blocks
+from gristmill.stages.text.io.reader.document_reader import _DocumentReader
+from gristmill.stages.text.io.reader.wrong_format import wrong_for_csv
 from gristmill.storage.file_system import StorageOptions
 from gristmill.storage.open_read import InputFile, read_start
-from gristmill.tasks import FileSlice
+from gristmill.tasks import DocumentBatch, FileSlice
 
 _SAMPLE_BYTES = 1_000_000
 _LEAST_BLOCK_BYTES = 1 << 20
 
 
 @dataclass(eq=False)
-class CsvReader(_FileReader):
+class CsvReader(_DocumentReader):
     """Read CSV files with a header line; each file is one batch, unless it has more than four blocks (128 MiB).
 
     `read_kwargs` takes `storage_options`, `delimiter` and `quote_char`. Quoted fields may contain newlines, so files
@@ -47,12 +47,12 @@ class CsvReader(_FileReader):
             if not isinstance(value, str) or len(value) != 1:
                 raise ConfigError(f"{self.name}: expected {key} to be one character; got {value!r}")
 
-    def _reading(self) -> _ReadingStage:
+    def _reading(self) -> ReadingStage[DocumentBatch]:
         return CsvReaderStage(self.fields, self.read_kwargs, block_bytes=self.block_bytes, name=self.name)
 
 
 @dataclass(eq=False)
-class CsvReaderStage(_TableReadingStage):
+class CsvReaderStage(TableReadingStage):
     """Read CSV files."""
 
     name: str = field(default="csv_reader", kw_only=True)

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from gristmill.stages.text.io.reader.line_blocks import Block
+from gristmill.stages.io.line_blocks import Block
 from gristmill.tasks.json_lines import FieldTexts, FoundField, JsonLines, field_decoder, split_object
 
 

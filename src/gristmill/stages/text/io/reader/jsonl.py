@@ -14,12 +14,7 @@ import pyarrow as pa
 from gristmill.errors import DamagedFile
 from gristmill.stages.compiled_kernel import prepare_kernels
 from gristmill.stages.context import Completer, Quarantined
-from gristmill.stages.file_partitioning import COMPRESSION_RATIO, DEFAULT_BLOCK_BYTES, Split
-from gristmill.stages.io.line_numbers import note_lines, numbers_from, with_final_numbers
-from gristmill.stages.text.io.kwargs import part_options
-from gristmill.stages.text.io.reader.file_reader import _FileReader
-from gristmill.stages.text.io.reader.json_checks import check_lines
-from gristmill.stages.text.io.reader.line_blocks import (
+from gristmill.stages.io.line_blocks import (
     BOM,
     Block,
     LongLine,
@@ -29,9 +24,13 @@ from gristmill.stages.text.io.reader.line_blocks import (
     read_owned_lines,
     stream_blocks,
 )
+from gristmill.stages.io.line_numbers import note_lines, numbers_from, with_final_numbers
+from gristmill.stages.io.partitioning import COMPRESSION_RATIO, DEFAULT_BLOCK_BYTES, Split
+from gristmill.stages.io.reading import ReadingStage, Wrong, lost_part, part_options, planned, too_large
+from gristmill.stages.text.io.reader.document_reader import _DocumentReader
+from gristmill.stages.text.io.reader.json_checks import check_lines
 from gristmill.stages.text.io.reader.line_scan import scan_lines
-from gristmill.stages.text.io.reader.reading_stage import _ReadingStage, lost_part, planned, too_large
-from gristmill.stages.text.io.reader.wrong_format import Wrong, wrong_for_json_lines
+from gristmill.stages.text.io.reader.wrong_format import wrong_for_json_lines
 from gristmill.storage.file_system import StorageOptions
 from gristmill.storage.open_read import InputFile, file_size, read_start
 from gristmill.storage.paths import is_compressed
@@ -45,7 +44,7 @@ _NO_LINES = pa.nulls(0, pa.large_binary())  # pa.array would import pandas, for 
 
 
 @dataclass(eq=False)
-class JsonlReader(_FileReader):
+class JsonlReader(_DocumentReader):
     """Read JSONL files, plain or compressed (.gz, .zst, .bz2), as batches of documents.
 
     `fields` are the columns the batches have, null where a document lacks them; by default all fields are there.
@@ -60,13 +59,13 @@ class JsonlReader(_FileReader):
     name: str = "jsonl_reader"
     find: list[str] | None = field(default=None, kw_only=True)
 
-    def _reading(self) -> _ReadingStage:
+    def _reading(self) -> ReadingStage[DocumentBatch]:
         given = self.fields, self.read_kwargs
         return JsonlReaderStage(*given, block_bytes=self.block_bytes, find=self.find, name=self.name)
 
 
 @dataclass(eq=False)
-class JsonlReaderStage(_ReadingStage):
+class JsonlReaderStage(ReadingStage[DocumentBatch]):
     """Read the lines of files, or of parts of files."""
 
     block_bytes: int = field(default=DEFAULT_BLOCK_BYTES, kw_only=True)

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from gristmill.kernels.text.layout import BLOCK, TOO_MANY
 from gristmill.stages.compiled_kernel import CompiledKernel
+from gristmill.stages.io.line_blocks import Block
 from gristmill.stages.text.io.reader.json_checks import holds_utf8, to_buffer
-from gristmill.stages.text.io.reader.line_blocks import Block
 from gristmill.tasks.json_lines import FieldPlaces, JsonLines
 
 _SAMPLE_BYTES = 1 << 18

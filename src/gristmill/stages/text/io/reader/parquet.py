@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, ClassVar
 import pyarrow as pa
 
 from gristmill.errors import ReadError
-from gristmill.stages.file_partitioning import Split
-from gristmill.stages.text.io.reader.file_reader import _FileReader
-from gristmill.stages.text.io.reader.reading_stage import _ReadingStage, planned, too_large
-from gristmill.stages.text.io.reader.whole_files import _TableReadingStage, damaged
-from gristmill.stages.text.io.reader.wrong_format import Wrong, wrong_for_parquet
+from gristmill.stages.io.partitioning import Split
+from gristmill.stages.io.reading import ReadingStage, Wrong, planned, too_large
+from gristmill.stages.io.table_reading import TableReadingStage, damaged
+from gristmill.stages.text.io.reader.document_reader import _DocumentReader
+from gristmill.stages.text.io.reader.wrong_format import wrong_for_parquet
 from gristmill.storage.file_system import StorageOptions
 from gristmill.storage.open_read import InputFile, unreadable
-from gristmill.tasks import FileSlice
+from gristmill.tasks import DocumentBatch, FileSlice
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -23,7 +23,7 @@ _BUFFER_BYTES = 1 << 20
 
 
 @dataclass(eq=False)
-class ParquetReader(_FileReader):
+class ParquetReader(_DocumentReader):
     """Read Parquet files as batches of documents.
 
     `fields` are the only columns read, null where a file lacks them. Files of more than 32 MiB, or of more than
@@ -36,12 +36,12 @@ class ParquetReader(_FileReader):
     file_extensions: list[str] = field(default_factory=lambda: [".parquet"])
     name: str = "parquet_reader"
 
-    def _reading(self) -> _ReadingStage:
+    def _reading(self) -> ReadingStage[DocumentBatch]:
         return ParquetReaderStage(self.fields, self.read_kwargs, block_bytes=self.block_bytes, name=self.name)
 
 
 @dataclass(eq=False)
-class ParquetReaderStage(_TableReadingStage):
+class ParquetReaderStage(TableReadingStage):
     """Read files, or row groups of files."""
 
     name: str = field(default="parquet_reader", kw_only=True)

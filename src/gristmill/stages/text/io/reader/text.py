@@ -9,14 +9,13 @@ import pyarrow as pa
 
 from gristmill.errors import ConfigError, DamagedFile, nearest
 from gristmill.stages.context import Completer, Quarantined
-from gristmill.stages.file_partitioning import DEFAULT_BLOCK_BYTES, FilePartitioningStage
+from gristmill.stages.io.line_blocks import BOM, Block, LongLine, read_owned_lines, stream_blocks
 from gristmill.stages.io.line_numbers import note_lines, numbers_from
-from gristmill.stages.text.io.kwargs import part_options
-from gristmill.stages.text.io.reader.file_reader import _FileReader
-from gristmill.stages.text.io.reader.line_blocks import BOM, Block, LongLine, read_owned_lines, stream_blocks
-from gristmill.stages.text.io.reader.reading_stage import _ReadingStage, lost_part, planned, too_large
-from gristmill.stages.text.io.reader.whole_files import project
-from gristmill.stages.text.io.reader.wrong_format import Wrong, wrong_for_text
+from gristmill.stages.io.partitioning import DEFAULT_BLOCK_BYTES, FilePartitioningStage
+from gristmill.stages.io.reading import ReadingStage, Wrong, lost_part, part_options, planned, too_large
+from gristmill.stages.io.table_reading import project
+from gristmill.stages.text.io.reader.document_reader import _DocumentReader
+from gristmill.stages.text.io.reader.wrong_format import wrong_for_text
 from gristmill.storage.file_system import StorageOptions
 from gristmill.storage.open_read import InputFile
 from gristmill.tasks import DocumentBatch, FileGroupTask, FileSlice
@@ -28,7 +27,7 @@ DocumentPer = Literal["file", "line"]
 
 
 @dataclass(eq=False)
-class TextReader(_FileReader):
+class TextReader(_DocumentReader):
     """Read text files as documents with the columns `text` and `file_name`.
 
     With `document_per="line"` every line that is not blank is a document, without its line end, and large files are
@@ -51,13 +50,13 @@ class TextReader(_FileReader):
     def _partitioning(self) -> FilePartitioningStage:
         return replace(super()._partitioning(), split="lines" if self.document_per == "line" else "none")
 
-    def _reading(self) -> _ReadingStage:
+    def _reading(self) -> ReadingStage[DocumentBatch]:
         given = self.fields, self.read_kwargs
         return TextReaderStage(*given, document_per=self.document_per, block_bytes=self.block_bytes, name=self.name)
 
 
 @dataclass(eq=False)
-class TextReaderStage(_ReadingStage):
+class TextReaderStage(ReadingStage[DocumentBatch]):
     """Read text files, or parts of them."""
 
     document_per: DocumentPer = field(default="file", kw_only=True)

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 
 import msgspec
 
+from gristmill.stages.io.reading import Wrong
+
 _SAMPLE_LINES = 200
 _CSV_ROWS = 20
 _MOST_CHARS = 100  # of a column's name
@@ -26,7 +28,6 @@ _MAGIC = {
 }
 _DELIMITERS = {",": "", "\t": ', read_kwargs={"delimiter": "\\t"}', ";": ', read_kwargs={"delimiter": ";"}'}
 
-Wrong = tuple[str, str] | None  # what it looks like, and what to do about it
 _Decoder = msgspec.json.Decoder[object] | msgspec.json.Decoder[dict[str, msgspec.Raw]]
 _any_json = msgspec.json.Decoder()
 _object = msgspec.json.Decoder(dict[str, msgspec.Raw])

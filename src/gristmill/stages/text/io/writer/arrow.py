@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from gristmill.stages.text.io.writer.file_writer import _FileWriter
+from gristmill.stages.io.writing import FileWriter
 from gristmill.storage.atomic_write import Chunk
 from gristmill.tasks import DocumentBatch
 
@@ -20,7 +20,7 @@ _OFFSETS = {
 
 
 @dataclass(eq=False)
-class ArrowWriter(_FileWriter):
+class ArrowWriter(FileWriter):
     """Write each batch as `<path>/<task id>.arrow`. `write_kwargs` takes `storage_options` and `compression`."""
 
     known_kwargs: ClassVar[frozenset[str]] = frozenset({"storage_options", "compression"})

@@ -3,14 +3,14 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from gristmill.stages.text.io.writer.file_writer import _FileWriter
+from gristmill.stages.io.writing import FileWriter
 from gristmill.stages.text.io.writer.json_encoding import encode_lines
 from gristmill.storage.atomic_write import Chunk
 from gristmill.tasks import DocumentBatch
 
 
 @dataclass(eq=False)
-class JsonlWriter(_FileWriter):
+class JsonlWriter(FileWriter):
     """Write each batch as `<path>/<task id>.jsonl`.
 
     `file_extension="jsonl.gz"` (or `.zst`, `.bz2`) compresses. `fields` are the only ones written. A batch whose

@@ -6,13 +6,13 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from gristmill.stages.text.io.writer.file_writer import _FileWriter
+from gristmill.stages.io.writing import FileWriter
 from gristmill.storage.atomic_write import Chunk
 from gristmill.tasks import DocumentBatch
 
 
 @dataclass(eq=False)
-class ParquetWriter(_FileWriter):
+class ParquetWriter(FileWriter):
     """Write each batch as `<path>/<task id>.parquet`.
 
     `write_kwargs` takes `storage_options` and, with pyarrow's meanings, `compression`, `compression_level`,

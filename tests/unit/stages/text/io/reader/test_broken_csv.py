@@ -10,9 +10,9 @@ import pytest
 
 from gristmill.errors import DamagedFile
 from gristmill.stages.context import StageContext
+from gristmill.stages.io.table_reading import in_blocks
 from gristmill.stages.text.io import CsvReader
 from gristmill.stages.text.io.reader.csv import _WholeLines
-from gristmill.stages.text.io.reader.whole_files import in_blocks
 from gristmill.tasks import DocumentBatch
 
 

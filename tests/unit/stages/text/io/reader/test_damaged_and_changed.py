@@ -19,6 +19,7 @@ from gristmill.errors import ConfigError, InputChanged
 from gristmill.pipeline import Pipeline
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.context import StageContext
+from gristmill.stages.io import line_blocks
 from gristmill.stages.text.io import (
     ArrowReader,
     CsvReader,
@@ -28,7 +29,6 @@ from gristmill.stages.text.io import (
     ParquetWriter,
     TextReader,
 )
-from gristmill.stages.text.io.reader import line_blocks
 from gristmill.tasks import DocumentBatch
 
 TABLE = pa.table({"id": [str(i) for i in range(200)], "text": [f"text {i}" * 9 for i in range(200)]})

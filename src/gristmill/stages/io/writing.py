@@ -14,11 +14,12 @@ import xxhash
 
 from gristmill.errors import ConfigError, nearest
 from gristmill.stages.base import ProcessingStage
-from gristmill.stages.staged_output import write_output
-from gristmill.stages.text.io.kwargs import check_kwargs, storage_options
-from gristmill.storage.atomic_write import Chunk, make_directory, remove_for_good
-from gristmill.storage.file_system import absolute, file_system, is_url, plain
-from gristmill.tasks import DocumentBatch, FileGroupTask
+from gristmill.stages.context import StageContext
+from gristmill.stages.io.reading import check_kwargs, storage_options
+from gristmill.storage.atomic_write import Chunk, force_file, make_directory, remove_for_good, stage_file, write_file
+from gristmill.storage.failures import explained
+from gristmill.storage.file_system import StorageOptions, absolute, file_system, is_url, plain
+from gristmill.tasks import DocumentBatch, FileGroupTask, StagedFile, Task
 
 Mode = Literal["ignore", "overwrite", "append", "error"]
 _MODES = ("ignore", "overwrite", "error")
@@ -26,7 +27,7 @@ _CODECS = {"gz": "gzip", "zst": "zstd", "bz2": "bz2"}
 
 
 @dataclass(eq=False)
-class _FileWriter(ProcessingStage[DocumentBatch, FileGroupTask]):
+class FileWriter(ProcessingStage[DocumentBatch, FileGroupTask]):
     """Write each batch to a file of its own, named after the batch. A batch without documents writes no file."""
 
     known_kwargs: ClassVar[frozenset[str]] = frozenset({"storage_options"})
@@ -109,6 +110,28 @@ class _FileWriter(ProcessingStage[DocumentBatch, FileGroupTask]):
         real = os.path.realpath(plain(self.path))
         if real in ("/", os.path.realpath(plain("~"))):
             raise ConfigError(f"{self.name}: expected a directory of its own to overwrite; got {self.path!r}")
+
+
+def write_output(
+    context: StageContext,
+    final: str,
+    chunks: Iterable[Chunk],
+    task: Task[object],
+    *,
+    storage_options: StorageOptions | None = None,
+) -> FileGroupTask:
+    """Write what `task` became to the file `final`; return the file as a task, to be published by the ledger."""
+    directory, _, name = final.rpartition("/")
+    temporary = context.staging_path(directory, name)
+    if temporary is None:
+        write_file(final, chunks, storage_options=storage_options)
+        return FileGroupTask(task.dataset_name, [final])
+    with explained(final):
+        written = stage_file(temporary, chunks, storage_options=storage_options)
+        if context.forces:
+            force_file(temporary)
+    staged = StagedFile(temporary, final, written.num_bytes, task.num_items, written.checksum)
+    return FileGroupTask(task.dataset_name, [final], staged=(staged,))
 
 
 def _compress(chunks: Iterable[Chunk], codec: str) -> Iterator[Chunk]:

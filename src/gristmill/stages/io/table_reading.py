@@ -10,9 +10,8 @@ from itertools import chain
 import pyarrow as pa
 
 from gristmill.errors import DamagedFile
-from gristmill.stages.file_partitioning import DEFAULT_BLOCK_BYTES
-from gristmill.stages.text.io.kwargs import part_options
-from gristmill.stages.text.io.reader.reading_stage import _ReadingStage, lost_part
+from gristmill.stages.io.partitioning import DEFAULT_BLOCK_BYTES
+from gristmill.stages.io.reading import ReadingStage, lost_part, part_options
 from gristmill.storage.file_system import StorageOptions
 from gristmill.tasks import DocumentBatch, FileGroupTask, FileSlice
 
@@ -20,7 +19,7 @@ MAX_BLOCKS = 4  # in one batch: a block is what is stored, and texts are stored 
 
 
 @dataclass(eq=False)
-class _TableReadingStage(_ReadingStage):
+class TableReadingStage(ReadingStage[DocumentBatch]):
     """Read files whose rows come as tables. A part that is damaged is on record, and the others are read."""
 
     block_bytes: int = field(default=DEFAULT_BLOCK_BYTES, kw_only=True)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gristmill.stages.partition_names import partition_names
+from gristmill.stages.io.partitioning import partition_names
 
 
 def names(*paths):

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from gristmill.errors import ConfigError, NoInputError
-from gristmill.stages.file_partitioning import DEFAULT_BLOCK_BYTES, FilePartitioningStage
+from gristmill.stages.io.partitioning import DEFAULT_BLOCK_BYTES, FilePartitioningStage
 from gristmill.tasks import EmptyTask
 
 
