@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from gristmill.backends.local.launch import WORKER_MODULE
+from gristmill.backends.local.launch import SERVER_MODULE, WORKER_MODULE
 
 HEAVY = ("llvmlite", "numba", "pandas", "ray", "torch", "rich", "typer", "fsspec")
 REPEATS = 5
@@ -66,6 +66,24 @@ def test_importing_loads_no_heavy_library(module):
 @pytest.mark.parametrize("module", ["gristmill.pipeline", "gristmill.backends.local.run", WORKER_MODULE])
 def test_what_every_run_needs_loads_no_arrow(module):
     assert import_costs(module).keys().isdisjoint({"pyarrow", "numpy"})
+
+
+@pytest.mark.slow
+def test_the_fork_server_loads_nothing_of_the_driver():
+    """It starts while the driver plans, and all it has loaded every worker has: what runs a plan is not for it."""
+    loaded = import_costs(SERVER_MODULE).keys() | import_costs(WORKER_MODULE).keys()
+
+    assert SERVER_MODULE in loaded
+    assert not [name for name in loaded if name.startswith(("gristmill.backends", "gristmill.runs"))]
+    assert loaded.isdisjoint({"subprocess", "csv"})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("module", ["gristmill.backends.local.run", "gristmill.stages.text.io"])
+def test_what_is_for_stores_and_damaged_files_is_loaded_where_there_are_some(module):
+    storage = {f"gristmill.storage.{name}" for name in ("remote_file_system", "store_errors", "salvage")}
+
+    assert import_costs(module).keys().isdisjoint({*storage, "gristmill.runs.store_lease", "csv"})
 
 
 @pytest.mark.slow

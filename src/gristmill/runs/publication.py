@@ -7,15 +7,16 @@ takes a tenth of a second for each, however small it is, so there many are publi
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from gristmill.engine.plan import Plan
 from gristmill.errors import MachineError
 from gristmill.storage.atomic_write import publish
 from gristmill.storage.file_system import StorageOptions, is_url
-from gristmill.storage.remote_file_system import CREATES, RemoteFileSystem
-from gristmill.storage.store_errors import may_pass
 from gristmill.tasks import StagedFile
+
+if TYPE_CHECKING:  # what is for stores is loaded where there is one: every start of a program would pay for it
+    from gristmill.storage.remote_file_system import RemoteFileSystem
 
 # Which options reach which store: of all a run writes, only a writer's own directory has `storage_options` given.
 
@@ -25,6 +26,8 @@ _NONE: Mapping[str, object] = {}
 
 def can_hold_runs(url: str) -> bool:
     """Whether a run directory may be on a store like that one. Whether its server does its part, the run finds out."""
+    from gristmill.storage.remote_file_system import CREATES
+
     return url.partition("://")[0].lower() in CREATES
 
 
@@ -65,6 +68,8 @@ def patiently(action: Callable[[], T]) -> T:
         try:
             return action()
         except MachineError as error:
+            from gristmill.storage.store_errors import may_pass
+
             if not may_pass(error):
                 raise
             time.sleep(pause_s)
@@ -100,7 +105,7 @@ def publish_late(files: Sequence[StagedFile], options_of: OptionsOf) -> dict[str
     return sizes
 
 
-def _publish_remote(fs: RemoteFileSystem, file: StagedFile) -> None:
+def _publish_remote(fs: "RemoteFileSystem", file: StagedFile) -> None:
     try:
         fs.rename(file.temporary, file.final)
     except FileNotFoundError:  # published already, by this run before an answer was lost or by the one before it
@@ -108,15 +113,19 @@ def _publish_remote(fs: RemoteFileSystem, file: StagedFile) -> None:
             raise
 
 
-def _by_store(files: Iterable[StagedFile], options_of: OptionsOf) -> list[tuple[RemoteFileSystem, list[StagedFile]]]:
+def _by_store(files: Iterable[StagedFile], options_of: OptionsOf) -> list[tuple["RemoteFileSystem", list[StagedFile]]]:
     """Files with the store they are on. Threads share its client: making one takes a tenth of a second."""
     groups: dict[str, list[StagedFile]] = {}
     for file in files:
         groups.setdefault(file.final.rpartition("/")[0], []).append(file)
+    if not groups:
+        return []
+    from gristmill.storage.remote_file_system import RemoteFileSystem
+
     return [(RemoteFileSystem(directory, options_of(directory)), some) for directory, some in groups.items()]
 
 
-def _at_once(fs: RemoteFileSystem, files: Sequence[StagedFile]) -> None:
+def _at_once(fs: "RemoteFileSystem", files: Sequence[StagedFile]) -> None:
     def act(file: StagedFile) -> None:
         patiently(lambda: _publish_remote(fs, file))
 

@@ -9,14 +9,17 @@ import os
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gristmill.errors import ConfigError, MachineError
 from gristmill.runs.lock_file import NO_LOCKS, Held, LockFile
 from gristmill.runs.publication import OptionsOf, patiently
-from gristmill.runs.store_lease import Lease, NoConditionalWrites
 from gristmill.stages.context import STAGING_DIR
 from gristmill.storage.file_system import is_url, plain
-from gristmill.storage.remote_file_system import RemoteFileSystem
+
+if TYPE_CHECKING:  # what is for stores is loaded where there is one: every start of a program would pay for it
+    from gristmill.runs.store_lease import Lease
+    from gristmill.storage.remote_file_system import RemoteFileSystem
 
 HIDDEN = ".gristmill"  # in a directory a run publishes files in: its lock, its temporary files, often the run directory
 
@@ -118,13 +121,17 @@ class StoreSinks:
         self._leases: dict[str, Lease] = {}  # by the directory they are in
         self._staging: list[str] = []
 
-    def _store(self, url: str) -> RemoteFileSystem:
+    def _store(self, url: str) -> "RemoteFileSystem":
+        from gristmill.storage.remote_file_system import RemoteFileSystem
+
         return RemoteFileSystem(url, self._options_of(url))
 
     def hold(self, home: str) -> None:
         """Take the lease in a directory, unless this run has it already: a run directory is often in its output's."""
         home = home.rstrip("/")
         if home not in self._leases:
+            from gristmill.runs.store_lease import Lease
+
             lease = Lease(self._store(home), home, self._session)
             lease.take()
             self._leases[home] = lease
@@ -133,6 +140,8 @@ class StoreSinks:
         """Keep every other run out of these directories; return what to tell the user where that cannot be done."""
         messages = []
         for directory in filter(is_url, directories):
+            from gristmill.runs.store_lease import NoConditionalWrites
+
             try:
                 self.hold(f"{directory.rstrip('/')}/{HIDDEN}")
             except NoConditionalWrites:

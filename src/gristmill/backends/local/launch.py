@@ -10,13 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from gristmill.backends.local.notes import Notes
 from gristmill.backends.local.standard_descriptors import hold_standard_descriptors
 from gristmill.errors import MachineFailed
 from gristmill.tasks.document_check import DOCUMENT_MODULE
+from gristmill.worker.notes import Notes
 
 # No garbage is collected in the server: imports make none, and looking for it takes a tenth of their time.
-SERVER_CODE = "import gc; gc.disable(); from gristmill.backends.local.fork_server import main; main()"
+SERVER_MODULE = "gristmill.worker.fork_server"
+SERVER_CODE = f"import gc; gc.disable(); from {SERVER_MODULE} import main; main()"
 WORKER_MODULE = "gristmill.worker.loop"
 END_S = 1.0
 

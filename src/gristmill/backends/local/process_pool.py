@@ -15,7 +15,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gristmill.backends.local.fork_server import ServerPlan
 from gristmill.backends.local.launch import Server, signal_name
 from gristmill.backends.local.server_line import ServerLine, standstill
 from gristmill.engine import events as e
@@ -24,6 +23,7 @@ from gristmill.errors import ConfigError
 from gristmill.worker import shared_memory
 from gristmill.worker.channel import MAX_FDS, BufferedChannel, ChannelClosed
 from gristmill.worker.crumbs import CRUMB, NO_CRUMB, place_of, read_crumb
+from gristmill.worker.fork_server import ServerPlan
 from gristmill.worker.group_runner import RunSettings
 from gristmill.worker.hearing import Hearing
 from gristmill.worker.memory import oom_kills, resident_bytes

@@ -7,10 +7,10 @@ import contextlib
 import selectors
 from pathlib import Path
 
-from gristmill.backends.local.fork_server import WAITING, ServerPlan
 from gristmill.backends.local.launch import Server
 from gristmill.errors import RunFailed
 from gristmill.worker.channel import BufferedChannel, ChannelClosed, Message
+from gristmill.worker.fork_server import WAITING, ServerPlan
 
 MOST_STARTS_AGAIN = 3  # of the server, in one run
 STOPPED = ("T", "t")  # by a signal, by a debugger

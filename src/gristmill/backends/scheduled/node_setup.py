@@ -13,11 +13,11 @@ import tempfile
 import cloudpickle
 
 from gristmill.backends.local.launch import where_prints_go
-from gristmill.backends.local.notes import Notes
 from gristmill.engine.plan import AnyStage, Group
 from gristmill.errors import RunFailed
 from gristmill.runs.hang_watch import waiting_for
 from gristmill.stages.worker_info import NodeInfo, WorkerMetadata
+from gristmill.worker.notes import Notes
 
 CODE = "from gristmill.backends.scheduled.node_setup import main; main()"
 

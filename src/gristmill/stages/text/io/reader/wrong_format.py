@@ -4,7 +4,6 @@ Only what is certain counts. A file with a damaged first line is not in the wron
 say; where nothing known is recognised, nothing is said, and the run will put the lines on record.
 """
 
-import csv
 import json
 from collections.abc import Sequence
 
@@ -117,6 +116,8 @@ def _pretty_printed(begin: bytes, first: bytes, *, is_whole: bool) -> Wrong:
 
 
 def _comma_separated(lines: Sequence[bytes]) -> Wrong:
+    import csv  # most files are what they are taken for
+
     text = [line.decode("utf-8", "replace") for line in lines[:_CSV_ROWS]]
     for delimiter, option in _DELIMITERS.items():
         try:

@@ -26,8 +26,8 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
-from gristmill.backends.local.notes import Notes
 from gristmill.worker.channel import Channel, ChannelClosed
+from gristmill.worker.notes import Notes
 
 PR_SET_PDEATHSIG = 1
 WAITING = "waiting for something to do"
