@@ -12,7 +12,7 @@ from gristmill.secrets import (
     without_url_secrets,
 )
 from gristmill.stages.context import Quarantined, StageContext
-from gristmill.stages.io.partitioning import partition_names
+from gristmill.stages.io.partitions import FileNames
 from gristmill.workflows.thresholds.scored import digest_of_inputs
 
 
@@ -87,7 +87,7 @@ def test_names_digests_and_sources_do_not_depend_on_the_secrets_that_were_seen()
         context = StageContext()
         context.quarantine(Quarantined(error="unlikely-key-7", kind="error", source=files[0]))
         (record,) = context.quarantined
-        names = partition_names(files, files, ["", ""])
+        names = list(FileNames(files))
         return names, digest_of_inputs([(path, 1, "v") for path in files]), record.source, has_secrets(files[0])
 
     before = derived()

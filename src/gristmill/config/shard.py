@@ -32,9 +32,9 @@ class _TakeShard(ProcessingStage[AnyTask, AnyTask]):
     def __init__(self, source: Stage, tasks: Sequence[AnyTask]) -> None:
         self.name = source.stage_name()
         self._source = source
-        self._tasks = list(tasks)
+        self._tasks = tasks
 
-    def partitions(self) -> list[AnyTask]:
+    def partitions(self) -> Sequence[AnyTask]:
         return self._tasks
 
     def input_directories(self) -> list[str]:

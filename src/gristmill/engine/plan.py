@@ -1,7 +1,7 @@
 """`Plan`: what a pipeline compiles to. Frozen; made by `gristmill.pipeline`, read by engine and executors."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 from gristmill.engine.joining import AnyStage, join_neighbours
 from gristmill.stages.resources import Resources
@@ -39,12 +39,13 @@ class Plan:
 
     name: str
     groups: tuple[Group, ...]
-    sources: tuple[AnyTask, ...]  # one per source partition, in order
-    source_names: tuple[str, ...]  # unique; what is made from a partition is named after it
+    sources: Sequence[AnyTask]  # one per source partition, in order; where there may be millions, made when asked for
+    source_names: Sequence[str]  # unique; what is made from a partition is named after it
     source_stage: str | None  # the stage that listed them, which has thereby done its work
     fingerprint: str
     stage_configs: tuple[tuple[str, str], ...]  # (name, canonical configuration): what the fingerprint is made of
-    inputs: tuple[tuple[str, int, str], ...]  # (path, size, version) of every input file
+    input_bytes: int  # of all source partitions
+    inputs: Sequence[tuple[str, int, str]]  # (path, size, version) of every input file
     output_directories: tuple[str, ...]
     ends_in_writer: bool
     input_directories: tuple[str, ...] = ()  # read as a whole: whatever is in them is input
@@ -55,11 +56,6 @@ class Plan:
     def stage_names(self) -> tuple[str, ...]:
         """All stages in order."""
         return tuple(name for group in self.groups for name in group.names)
-
-    @cached_property  # asked for with every snapshot, and there may be millions of partitions
-    def input_bytes(self) -> int:
-        """Bytes of all source partitions."""
-        return sum(task.nbytes for task in self.sources)
 
     def describe(self) -> str:
         """What would run, in lines for a person."""

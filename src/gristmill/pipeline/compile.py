@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from gristmill.engine.plan import AnyStage, AnyTask, Plan
 from gristmill.errors import ConfigError
@@ -9,6 +10,7 @@ from gristmill.pipeline.fingerprint import contents, fingerprint, stage_config
 from gristmill.pipeline.fusion import fuse
 from gristmill.secrets import has_secrets, remember_those_of, without_url_secrets
 from gristmill.stages.base import CompositeStage, ProcessingStage
+from gristmill.stages.io.partitions import FilePartitions
 from gristmill.storage.file_system import absolute, is_hidden
 from gristmill.tasks import EmptyTask, FileGroupTask, Task
 
@@ -20,9 +22,26 @@ class Sources:
     """What a line of stages begins with: tasks that were given, or what its first stage has listed."""
 
     tasks: Sequence[AnyTask]
+    names: Sequence[str]  # of the partitions
+    inputs: Sequence[tuple[str, int, str]]  # (path, size, version) of every file
+    num_bytes: int
     stage: str | None = None  # the stage that listed them, which has thereby done its work
     directories: tuple[str, ...] = ()  # that it reads as a whole
-    are_given: bool = False
+
+    @classmethod
+    def of(cls, tasks: Sequence[AnyTask], stage: str | None = None, directories: Sequence[str] = ()) -> "Sources":
+        """Return the sources that tasks are. A list of files is not looked through: there may be a million."""
+        if isinstance(tasks, FilePartitions):
+            return cls(tasks, tasks.names, tasks.files, tasks.nbytes, stage, tuple(directories))  # type: ignore[arg-type]
+        files = {
+            part.path: (part.path, part.file_size, part.version)
+            for task in tasks
+            if isinstance(task, FileGroupTask)
+            for part in task.parts()
+        }
+        names = tuple(_source_name(index, task) for index, task in enumerate(tasks))
+        num_bytes = sum(task.nbytes for task in tasks)
+        return cls(tuple(tasks), names, tuple(files.values()), num_bytes, stage, tuple(directories))
 
 
 def take_sources(
@@ -33,14 +52,14 @@ def take_sources(
         for task in initial_tasks:
             if not isinstance(task, Task):
                 raise ConfigError(f"initial_tasks: expected tasks; got {task!r:.200}")
-        return Sources(list(initial_tasks), are_given=True), list(stages)
+        return Sources.of(initial_tasks), list(stages)
     listed = stages[0].partitions()
     if listed is None:
-        return Sources([EmptyTask()]), list(stages)  # type: ignore[list-item]  # Task is invariant
+        return Sources.of([EmptyTask()]), list(stages)  # type: ignore[list-item]  # Task is invariant
     if len(stages) == 1:
         who = stages[0].stage_name()
         raise ConfigError(f"pipeline {pipeline!r}: expected a stage behind {who!r}; it only lists what to read")
-    return Sources(listed, stages[0].stage_name(), tuple(stages[0].input_directories())), list(stages[1:])
+    return Sources.of(listed, stages[0].stage_name(), stages[0].input_directories()), list(stages[1:])
 
 
 def compile_plan(name: str, stages: Sequence[AnyStage], sources: Sources) -> Plan:
@@ -51,26 +70,29 @@ def compile_plan(name: str, stages: Sequence[AnyStage], sources: Sources) -> Pla
     outputs = _output_directories(copies)
     names = unique_names(name, copies)
     configs = tuple((stage_name, stage_config(stage)) for stage_name, stage in zip(names, copies, strict=True))
-    inputs = _inputs(sources.tasks)
-    check_outputs(outputs, inputs, sources.directories)
-    partitions = [_source_name(i, task) for i, task in enumerate(sources.tasks)]
+    check_outputs(outputs, sources.inputs, sources.directories)
     ends_in_writer = copies[-1].output_directory() is not None
     # Only then a run is ever compared with another.
-    held = contents(sources.tasks) if ends_in_writer and sources.are_given else ""
-    parts = [held] if held else []
-    parts += [config for _, config in configs] + [without_url_secrets(f"{i}") for i in inputs] + partitions
+    held = contents(sources.tasks) if ends_in_writer and sources.stage is None else ""
+    parts = chain(
+        [held] if held else [],
+        (config for _, config in configs),
+        (without_url_secrets(f"{file}") for file in sources.inputs),
+        sources.names,
+    )
     return Plan(
         name=name,
         groups=fuse(copies, names, sources.tasks),
-        sources=tuple(sources.tasks),
-        source_names=tuple(partitions),
+        sources=sources.tasks,
+        source_names=sources.names,
         source_stage=sources.stage,
         fingerprint=fingerprint(parts),
         stage_configs=configs,
-        inputs=inputs,
+        inputs=sources.inputs,
         input_directories=sources.directories,
         output_directories=outputs,
         ends_in_writer=ends_in_writer,
+        input_bytes=sources.num_bytes,
         held=held,
     )
 
@@ -136,16 +158,6 @@ def _source_name(index: int, task: AnyTask) -> str:
     return named or f"part-{index:05d}"
 
 
-def _inputs(sources: Sequence[AnyTask]) -> tuple[tuple[str, int, str], ...]:
-    files = {
-        part.path: (part.path, part.file_size, part.version)
-        for task in sources
-        if isinstance(task, FileGroupTask)
-        for part in task.parts()
-    }
-    return tuple(files.values())
-
-
 def check_outputs(outputs: Sequence[str], inputs: Sequence[tuple[str, int, str]], directories: Sequence[str]) -> None:
     """Raise ConfigError if output and input would get into each other's way.
 
@@ -160,8 +172,8 @@ def _check_input_is_safe(inputs: Sequence[tuple[str, int, str]], outputs: Sequen
     """No input may lie where output goes: it would be overwritten, or read again by the next run."""
     for directory in outputs:
         root = absolute(directory).rstrip("/") + "/"
-        for path, _, _ in inputs:
-            if absolute(path).startswith(root):
+        for path, _, _ in inputs:  # listed files are absolute already, or URLs
+            if path.startswith(root) or absolute(path).startswith(root):
                 raise ConfigError(f"output directory {directory!r}: expected one without inputs in it; got {path!r}")
 
 

@@ -35,9 +35,13 @@ DEPTH = 12
 CODE = "<code>"  # a key that no parameter can have
 
 
-def fingerprint(parts: list[str]) -> str:
-    """Return 16 hex digits for a list of texts."""
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+def fingerprint(parts: Iterable[str]) -> str:
+    """Return 16 hex digits for texts: those of the list of them as JSON, which is never there as a whole."""
+    digest = hashlib.sha256(b"[")
+    for number, part in enumerate(parts):
+        digest.update(f"{', ' * bool(number)}{json.dumps(part)}".encode())
+    digest.update(b"]")
+    return digest.hexdigest()[:16]
 
 
 def contents(tasks: Iterable[AnyTask]) -> str:

@@ -47,13 +47,13 @@ def compile_chain(name: str, stages: Sequence[AnyStage], initial_tasks: Sequence
     from gristmill.stages.exchange.read_partition import partition_tasks
 
     named = [stage.with_(name=unique) for stage, unique in zip(rest, unique_names(name, rest), strict=True)]
-    size = sum(task.nbytes for task in sources.tasks)
+    size = sources.num_bytes
     plans = [compile_plan(name, _segment(named, 0, exchanges, size), sources)]
     for number in range(1, len(exchanges) + 1):
         mark = cast("Exchange", named[exchanges[number - 1]])
         directory = exchange_directory(NO_RUN, number)
         tasks = partition_tasks(directory, number, mark.partition_count(size), total_bytes=size)
-        plans.append(compile_plan(name, _segment(named, number, exchanges, size), Sources(tasks, are_given=True)))  # type: ignore[arg-type]
+        plans.append(compile_plan(name, _segment(named, number, exchanges, size), Sources.of(tasks)))  # type: ignore[arg-type]
     return _chained(plans)
 
 

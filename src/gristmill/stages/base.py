@@ -130,7 +130,7 @@ class ProcessingStage(Generic[X, Y]):
         """Return a fixed number of workers, or None to let the engine decide."""
         return cast("int | None", self.__dict__.get("_num_workers"))
 
-    def partitions(self) -> list[Y] | None:
+    def partitions(self) -> Sequence[Y] | None:
         """Return the source tasks, if this stage makes them from nothing; None for every other stage.
 
         Called once, in the driver, while the plan is made: whatever is wrong with the inputs is said there.

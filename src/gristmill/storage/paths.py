@@ -7,11 +7,14 @@ is there instead; what cannot be read as a file (a named pipe, a link to nothing
 
 import os
 import re
+from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from gristmill.errors import ConfigError, NoInputError, nearest
 from gristmill.secrets import without_secrets
+from gristmill.storage.file_list import FileList, Packed
 from gristmill.storage.file_system import (
     UNKNOWN_SIZE,
     FileStatus,
@@ -33,27 +36,109 @@ def list_files(
     extensions: Sequence[str] | None = None,
     storage_options: StorageOptions | None = None,
     who: str = "input",
-) -> list[FileStatus]:
+) -> FileList:
     """Return every file once, sorted by path. A file named outright is taken whatever its extension."""
     wanted = None if extensions is None else tuple(f".{e.lstrip('.')}" for e in extensions)
-    found: dict[str, FileStatus] = {}
+    found = _Found()
     for path in [paths] if isinstance(paths, str) else map(str, paths):
         fs = file_system(path, storage_options)
+        before, others = len(found), _Others()
         try:
-            matched, others = _matching(fs, path, wanted)
+            for status in _matching(fs, path, wanted, others):
+                found.add(status if status.size >= 0 else _with_size(fs, status))
         except (OSError, ValueError) as error:  # a link to itself, a directory that may not be read, a zero byte
             if is_url(path):
                 raise
             raise ConfigError(f"{who}: expected files at {path!r}; got {error}") from error
-        if not matched:
+        if len(found) == before:
             raise NoInputError(_nothing_found(fs, path, wanted, others, who))
-        found.update((status.path, status if status.size >= 0 else _with_size(fs, status)) for status in matched)
-    if not found:
+    if not len(found):
         raise NoInputError(f"{who}: expected at least one path; got {paths!r}")
-    files = [found[path] for path in sorted(found)]
-    for status in files:
-        _check_readable(status, who)
-    return _each_once(files)
+    return found.listed(who)
+
+
+class _Found:
+    """Files as they are found, in no order and some of them twice; little is kept of each, as there may be millions."""
+
+    def __init__(self) -> None:
+        self._paths: list[str] = []
+        self._sizes = array("q")
+        self._versions = Packed()
+        self._devices, self._inodes = array("Q"), array("Q")  # both 0 where there are no such things
+        self._odd: dict[int, str] = {}  # kinds of what is not a file
+
+    def __len__(self) -> int:
+        return len(self._paths)
+
+    def add(self, status: FileStatus) -> None:
+        if status.kind != "file":
+            self._odd[len(self._paths)] = status.kind
+        device, inode = status.identity or (0, 0)
+        self._paths.append(status.path)
+        self._sizes.append(status.size)
+        self._versions.append(status.version.encode())
+        self._devices.append(device)
+        self._inodes.append(inode)
+
+    def listed(self, who: str) -> FileList:
+        """Return them sorted, each once, or raise ConfigError for the first that cannot be read."""
+        paths = self._paths
+        order = sorted(range(len(paths)), key=paths.__getitem__)
+        # Of two with one path the later counts: it was looked at last.
+        following = [*order[1:], -1]
+        last = [at for at, then in zip(order, following, strict=True) if then < 0 or paths[at] != paths[then]]
+        for at in last:
+            self._check_readable(at, who)
+        doubled = self._doubled(last)
+        files = FileList()
+        for at in last:
+            if at not in doubled:
+                files.append(paths[at], self._sizes[at], self._versions[at].decode())
+        return files
+
+    def _check_readable(self, at: int, who: str) -> None:
+        path = self._paths[at]
+        if at in self._odd:
+            remedy = "Remove it, or name the files themselves"
+            raise ConfigError(f"{who}: expected a file at {path!a}; got a {self._odd[at]}. {remedy}")
+        if self._inodes[at] and not os.access(path, os.R_OK):
+            raise ConfigError(f"{who}: expected a file that may be read at {path!a}; got one that may not")
+        if not path.isascii():
+            try:
+                path.encode()
+            except UnicodeEncodeError:
+                raw = os.fsencode(path)
+                raise ConfigError(f"{who}: expected a file name in UTF-8; got {raw!r}. Rename the file") from None
+
+    def _doubled(self, listed: list[int]) -> set[int]:
+        """Links to files that are listed themselves, or by another link. Hard links are files of their own."""
+        inodes = sorted(self._inodes[at] for at in listed if self._inodes[at])
+        shared = {one for one, following in pairwise(inodes) if one == following}
+        ways: dict[tuple[int, int], list[int]] = {}
+        for at in listed if shared else ():
+            if self._inodes[at] in shared:
+                ways.setdefault((self._devices[at], self._inodes[at]), []).append(at)
+        doubled = set()
+        for several in ways.values():
+            by_path = {self._paths[at]: at for at in several}
+            real = {path: os.path.realpath(path) for path in by_path}
+            first: dict[str, str] = {}
+            for path in sorted(real, key=lambda path: (path != real[path], path)):
+                if first.setdefault(real[path], path) != path:
+                    doubled.add(by_path[path])
+        return doubled
+
+
+class _Others:
+    """Files that were there and have another extension: how many, and the first names."""
+
+    def __init__(self) -> None:
+        self.number = 0
+        self.names: list[str] = []
+
+    def add(self, status: FileStatus) -> None:
+        self.number += 1
+        self.names = sorted([*self.names, status.path.rpartition("/")[2]])[:3]
 
 
 def _with_size(fs: FileSystem, status: FileStatus) -> FileStatus:
@@ -63,40 +148,6 @@ def _with_size(fs: FileSystem, status: FileStatus) -> FileStatus:
         shown = without_secrets(status.path)
         raise ConfigError(f"{shown}: expected a file whose size its server tells; got none. Download it first")
     return told
-
-
-def _check_readable(status: FileStatus, who: str) -> None:
-    if status.kind != "file":
-        remedy = "Remove it, or name the files themselves"
-        raise ConfigError(f"{who}: expected a file at {status.path!a}; got a {status.kind}. {remedy}")
-    if status.identity is not None and not os.access(status.path, os.R_OK):
-        raise ConfigError(f"{who}: expected a file that may be read at {status.path!a}; got one that may not")
-    if not status.path.isascii():
-        try:
-            status.path.encode()
-        except UnicodeEncodeError:
-            raw = os.fsencode(status.path)
-            raise ConfigError(f"{who}: expected a file name in UTF-8; got {raw!r}. Rename the file") from None
-
-
-def _each_once(files: list[FileStatus]) -> list[FileStatus]:
-    """Leave out links to files that are listed themselves, or by another link. Hard links are files of their own."""
-    identities = [status.identity for status in files if status.identity is not None]
-    if len(set(identities)) == len(identities):
-        return files
-    ways: dict[tuple[int, int], list[FileStatus]] = {}
-    for status in files:
-        if status.identity is not None:
-            ways.setdefault(status.identity, []).append(status)
-    doubled = set()
-    for several in ways.values():
-        if len(several) > 1:
-            real = {status.path: os.path.realpath(status.path) for status in several}
-            first: dict[str, str] = {}
-            for path in sorted(real, key=lambda path: (path != real[path], path)):
-                if first.setdefault(real[path], path) != path:
-                    doubled.add(path)
-    return [status for status in files if status.path not in doubled]
 
 
 def has_extension(path: str, extensions: Sequence[str]) -> bool:
@@ -113,21 +164,20 @@ def _uncompressed(path: str) -> str:
     return next((path.removesuffix(suffix) for suffix in COMPRESSED if path.endswith(suffix)), path)
 
 
-def _matching(fs: FileSystem, path: str, wanted: tuple[str, ...] | None) -> tuple[list[FileStatus], list[FileStatus]]:
-    """Files that match, and files that were there and have another extension."""
+def _matching(fs: FileSystem, path: str, wanted: tuple[str, ...] | None, others: _Others) -> Iterator[FileStatus]:
+    """Files that match. Those that were there and have another extension are added to `others`."""
     status = fs.status(path)
-    if status is not None and not fs.is_directory(path):
-        return [status if is_url(path) else replace(status, path=fs.full(path))], []
-    if fs.is_directory(path):
-        there = list(fs.walk(fs.full(path)))
-    elif _MAGIC.search(path):
-        there = list(_glob(fs, path))
-    else:
-        return [], []
-    if wanted is None:
-        return there, []
-    matched = [s for s in there if has_extension(s.path, wanted) or _may_be_directory(s)]
-    return matched, [] if matched else there
+    is_directory = fs.is_directory(path)
+    if status is not None and not is_directory:
+        yield status if is_url(path) else replace(status, path=fs.full(path))
+        return
+    if not is_directory and not _MAGIC.search(path):
+        return
+    for found in fs.walk(fs.full(path)) if is_directory else _glob(fs, path):
+        if wanted is None or has_extension(found.path, wanted) or _may_be_directory(found):
+            yield found
+        else:
+            others.add(found)
 
 
 def _may_be_directory(status: FileStatus) -> bool:
@@ -165,16 +215,14 @@ def _translate(pattern: str) -> str:
     return "".join(out) + r"(?:/.*)?\Z"
 
 
-def _nothing_found(
-    fs: FileSystem, path: str, wanted: tuple[str, ...] | None, others: list[FileStatus], who: str
-) -> str:
+def _nothing_found(fs: FileSystem, path: str, wanted: tuple[str, ...] | None, others: _Others, who: str) -> str:
     kinds = f"a file ending in {' or '.join(wanted)} (or {', '.join(COMPRESSED)} of it)" if wanted else "a file"
     message = f"{who}: expected {kinds} at {path!r}; got none"
     if "::" in path and is_url(path):
         return f"{message}: what is inside an archive is not listed. Unpack it first"
-    if others:
-        some = ", ".join(sorted(s.path.rpartition("/")[2] for s in others)[:3])
-        return f"{message}, but {len(others)} file{'s' * (len(others) > 1)} of other kinds ({some})"
+    if others.number:
+        plural = "s" * (others.number > 1)
+        return f"{message}, but {others.number} file{plural} of other kinds ({', '.join(others.names)})"
     if not is_url(path) and os.path.islink(plain(path)):  # noqa: PTH114
         return f"{message}: it is a link to {os.readlink(plain(path))!r}, where there is nothing"  # noqa: PTH115
     if fs.is_directory(path):

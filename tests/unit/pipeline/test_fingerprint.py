@@ -1,5 +1,6 @@
 """A plan's fingerprint changes exactly when what the plan does changes."""
 
+import hashlib
 import json
 import subprocess
 import sys
@@ -8,7 +9,7 @@ import pyarrow as pa
 import pytest
 from tests.jsonl_files import write_documents
 
-from gristmill.pipeline.fingerprint import canonical
+from gristmill.pipeline.fingerprint import canonical, fingerprint
 from gristmill.pipeline.segments import compile_chain
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.resources import Resources
@@ -190,3 +191,8 @@ def test_a_keyword_default_is_part_of_what_a_function_does():
         return scale
 
     assert canonical(make(2)) != canonical(make(3))
+
+
+@pytest.mark.parametrize("parts", [[], ["a"], ["a", 'b "c"', "é\n"]])
+def test_a_fingerprint_is_that_of_the_list_whose_parts_come_one_by_one(parts):
+    assert fingerprint(iter(parts)) == hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]

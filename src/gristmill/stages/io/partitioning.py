@@ -1,36 +1,28 @@
-"""`FilePartitioningStage`: which files, or parts of files, each task reads, and what the partition is called.
+"""`FilePartitioningStage`: which files, or parts of files, each task reads.
 
 The partitions are the units of resuming and of output naming, so they depend on the files and the parameters only,
-never on the machine. A name is readable, unique, and the same in every run over the same files. It becomes the name of
-an output file, so it never has a slash, never hides the file (. or _ in front) and never grows beyond what file systems
-take.
+never on the machine.
 """
 
-import hashlib
-import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Literal
 
 from gristmill.errors import ConfigError
-from gristmill.secrets import HIDDEN, without_url_secrets
 from gristmill.stages.base import ProcessingStage
+from gristmill.stages.io.partitions import FilePartitions, whole
+from gristmill.storage.file_list import FileList
 from gristmill.storage.file_system import FileStatus, file_system, is_url
 from gristmill.storage.open_read import open_stream
-from gristmill.storage.paths import COMPRESSED, is_compressed, list_files
+from gristmill.storage.paths import is_compressed, list_files
 from gristmill.storage.sizes import parse_size
 from gristmill.tasks import EmptyTask, FileGroupTask, FileSlice
 
 DEFAULT_BLOCK_BYTES = 32 * 1024**2
 """A larger file is split where its format allows. A constant: partitions must be the same on every machine."""
 
-COMPRESSION_RATIO = 4  # what gzip and zstd typically make of text; for scheduling only
-
 _SOME_FILES = 8
-_MAX_CHARS = 180  # 255 bytes is the usual limit; suffixes and non-ASCII characters need room
-_UNSAFE = re.compile(r'[\x00-\x1f\\:*?"<>|]')
 Split = Literal["none", "lines", "row_groups"]
 
 
@@ -69,16 +61,13 @@ class FilePartitioningStage(ProcessingStage[EmptyTask, FileGroupTask]):
         return ["data"], []
 
     def process(self, task: EmptyTask) -> list[FileGroupTask]:
-        return self.partitions()
+        return list(self.partitions())
 
-    def partitions(self) -> list[FileGroupTask]:
+    def partitions(self) -> FilePartitions:
         """List the files now, and return one task for each partition."""
         files = self._files()
-        groups = list(self._groups(files))
-        suffixes = [_suffix(slices, position) for slices, position in groups]
-        names = partition_names([slices[0].path for slices, _ in groups], [f.path for f in files], suffixes)
-        tasks = [self._task(slices, name) for (slices, _), name in zip(groups, names, strict=True)]
-        return tasks[: self.limit]
+        config: dict[str, object] = {"storage_options": dict(self.storage_options)} if self.storage_options else {}
+        return FilePartitions(self.name, files, self._groups(files), config)[: self.limit]
 
     def input_directories(self) -> list[str]:
         paths = [self.file_paths] if isinstance(self.file_paths, str) else [str(path) for path in self.file_paths]
@@ -94,45 +83,40 @@ class FilePartitioningStage(ProcessingStage[EmptyTask, FileGroupTask]):
             self._files()
         return list(self.__dict__["_some_files"])
 
-    def _files(self) -> list[FileStatus]:
+    def _files(self) -> FileList:
         paths = self.file_paths if isinstance(self.file_paths, str) else [str(path) for path in self.file_paths]
         options = self.storage_options
         files = list_files(paths, extensions=self.file_extensions, storage_options=options, who=self.name)
-        step = len(files) if is_url(files[0].path) else -(-len(files) // _SOME_FILES)
-        self.__dict__["_some_files"] = [status.path for status in files[::step]]
+        step = len(files) if is_url(files.paths[0]) else -(-len(files) // _SOME_FILES)
+        self.__dict__["_some_files"] = list(files.paths[::step])
         return files
-
-    def _task(self, slices: tuple[FileSlice, ...], name: str) -> FileGroupTask:
-        data = list(dict.fromkeys(part.path for part in slices))
-        config: dict[str, object] = {"storage_options": dict(self.storage_options)} if self.storage_options else {}
-        return FileGroupTask(self.name, data, reader_config=config, slices=slices, partition_name=name)
 
     def _groups(self, files: Sequence[FileStatus]) -> Iterator[tuple[tuple[FileSlice, ...], int | None]]:
         """Yield each partition's slices, and its number where it is one part of a split file."""
         if self.files_per_partition is not None:
             for i in range(0, len(files), self.files_per_partition):
-                yield tuple(map(_whole, files[i : i + self.files_per_partition])), None
+                yield tuple(map(whole, files[i : i + self.files_per_partition])), None
             return
         block = DEFAULT_BLOCK_BYTES if self.blocksize is None else parse_size(self.blocksize)
         group: list[FileSlice] = []
         size = 0
         for file in files:
-            whole = _whole(file)
+            entire = whole(file)
             parts = self._parts(file, block)
-            if group and (self.blocksize is None or len(parts) > 1 or size + whole.num_bytes > block):
+            if group and (self.blocksize is None or len(parts) > 1 or size + entire.num_bytes > block):
                 yield tuple(group), None
                 group, size = [], 0
             if len(parts) > 1:
                 yield from (((part,), i) for i, part in enumerate(parts))
             else:
-                group.append(whole)
-                size += whole.num_bytes
+                group.append(entire)
+                size += entire.num_bytes
         if group:
             yield tuple(group), None
 
     def _parts(self, file: FileStatus, block: int) -> list[FileSlice]:
         if self.split == "none" or file.size <= block or is_compressed(file.path):
-            return [_whole(file)]
+            return [whole(file)]
         if self.split == "row_groups":
             return _row_group_parts(file, block, self.storage_options)
         bounds = [*range(0, file.size, block), file.size]
@@ -140,11 +124,6 @@ class FilePartitioningStage(ProcessingStage[EmptyTask, FileGroupTask]):
             FileSlice(file.path, start, end, file_size=file.size, version=file.version, num_bytes=end - start)
             for start, end in pairwise(bounds)
         ]
-
-
-def _whole(file: FileStatus) -> FileSlice:
-    expected = file.size * COMPRESSION_RATIO if is_compressed(file.path) else file.size
-    return FileSlice(file.path, file_size=file.size, version=file.version, num_bytes=expected)
 
 
 def _row_group_parts(file: FileStatus, block: int, options: Mapping[str, object] | None) -> list[FileSlice]:
@@ -160,15 +139,15 @@ def _row_group_parts(file: FileStatus, block: int, options: Mapping[str, object]
         with open_stream(file.path, storage_options=options) as stream:
             metadata = pq.read_metadata(stream)
     except (pa.ArrowException, UnicodeDecodeError):
-        return [_whole(file)]  # damaged: the reader says so, and loses this file only
+        return [whole(file)]  # damaged: the reader says so, and loses this file only
     except OSError as error:
         if error.errno is not None:
             raise
-        return [_whole(file)]  # Arrow's own errors have no number
+        return [whole(file)]  # Arrow's own errors have no number
     sizes = [metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups)]
     total = sum(sizes)
     if total <= 0 or min(sizes) < 0:
-        return [_whole(file)]
+        return [whole(file)]
     runs: list[list[int]] = []
     stored = 0
     for i, size in enumerate(sizes):
@@ -188,49 +167,3 @@ def _row_group_parts(file: FileStatus, block: int, options: Mapping[str, object]
         )
         for run in runs
     ]
-
-
-def _suffix(slices: tuple[FileSlice, ...], position: int | None) -> str:
-    if position is not None:
-        return f"-{position:05d}"
-    return f"+{len(slices) - 1}" if len(slices) > 1 else ""
-
-
-def partition_names(first_files: Sequence[str], all_files: Sequence[str], suffixes: Sequence[str]) -> list[str]:
-    """Return a name for each partition, from the first of its files and a suffix that tells parts or groups apart.
-
-    >>> partition_names(["in/a/x.jsonl.gz", "in/b.jsonl"], ["in/a/x.jsonl.gz", "in/b.jsonl"], ["", ""])
-    ['a__x', 'b']
-    """
-    files = {path: _shown(path) for path in all_files}
-    root = _common_directory(list(files.values()))
-    short = {path: _short_name(shown[len(root) :]) for path, shown in files.items()}
-    # Files that differ in extension or case only would write one output on some file system.
-    taken = Counter(name.lower() for name in short.values())
-    times_shown = Counter(files.values())
-    for path, name in short.items():
-        if taken[name.lower()] > 1 or len(name) > _MAX_CHARS or not name:
-            told = files[path] if times_shown[files[path]] == 1 else path
-            digest = hashlib.blake2b(told[len(root) :].encode("utf-8", "surrogateescape"), digest_size=4).hexdigest()
-            short[path] = f"{name[:_MAX_CHARS]}~{digest}"
-    return [short[path] + suffix for path, suffix in zip(first_files, suffixes, strict=True)]
-
-
-def _shown(path: str) -> str:
-    """A path without what must not become the name of a file, nor change it tomorrow: passwords and signatures."""
-    return without_url_secrets(path).partition(f"?{HIDDEN}")[0] if "://" in path else path
-
-
-def _common_directory(paths: Sequence[str]) -> str:
-    """The longest "a/b/" all paths begin with."""
-    first, last = min(paths), max(paths)
-    shared = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last)))
-    return first[: first.rfind("/", 0, shared) + 1] if len(first) > shared else first[: first.rfind("/") + 1]
-
-
-def _short_name(relative: str) -> str:
-    for suffix in COMPRESSED:
-        relative = relative.removesuffix(suffix)
-    directory, slash, name = relative.rpartition("/")
-    stem = name.rpartition(".")[0] or name
-    return _UNSAFE.sub("_", (directory + slash + stem).replace("/", "__")).lstrip("._ ")

@@ -48,7 +48,7 @@ class DedupInput:
         return READERS[self.filetype](path, read_kwargs=self.read_kwargs, **options)  # type: ignore[arg-type]
 
     @cached_property
-    def _partitions(self) -> list[FileGroupTask]:
+    def _partitions(self) -> Sequence[FileGroupTask]:
         listing = self.reader().decompose()[0]
         assert isinstance(listing, FilePartitioningStage)  # noqa: S101  # what every reader of files begins with
         return listing.partitions()

@@ -1,14 +1,17 @@
 """Names of partitions are readable, unique and safe."""
 
+import hashlib
+from collections import Counter
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gristmill.stages.io.partitioning import partition_names
+from gristmill.stages.io.partitions import FileNames, _short_name
 
 
 def names(*paths):
-    return partition_names(paths, paths, [""] * len(paths))
+    return list(FileNames(paths))
 
 
 def test_a_name_is_the_path_below_the_common_directory_without_extension():
@@ -39,3 +42,23 @@ def test_every_name_is_unique_visible_and_without_slash(paths):
 
 def test_a_very_long_path_becomes_a_name_a_file_system_takes():
     assert len(names("in/" + "d/" * 200 + "x.jsonl", "in/y.jsonl")[0]) < 200
+
+
+def names_by_definition(paths):
+    """What the names are, with everything in memory at once."""
+    roots = [paths[0][: cut + 1] for cut, character in enumerate(paths[0]) if character == "/"]
+    root = max((root for root in roots if all(path.startswith(root) for path in paths)), key=len)
+    short = [_short_name(path[len(root) :]) for path in paths]
+    taken = Counter(name.lower() for name in short)
+    made = []
+    for path, name in zip(paths, short, strict=True):
+        digest = hashlib.blake2b(path[len(root) :].encode(), digest_size=4).hexdigest()
+        is_plain = taken[name.lower()] == 1 and name and len(name) <= 180
+        made.append(name if is_plain else f"{name[:180]}~{digest}")
+    return made
+
+
+@given(st.lists(st.text(st.sampled_from("aAb./*"), min_size=1, max_size=5), min_size=1, unique=True))
+def test_names_are_as_if_all_were_compared_with_all(paths):
+    paths = [f"in/{path}" for path in paths]
+    assert names(*paths) == names_by_definition(paths)

@@ -25,7 +25,8 @@ from gristmill.stages.io.line_blocks import (
     stream_blocks,
 )
 from gristmill.stages.io.line_numbers import note_lines, numbers_from, with_final_numbers
-from gristmill.stages.io.partitioning import COMPRESSION_RATIO, DEFAULT_BLOCK_BYTES, Split
+from gristmill.stages.io.partitioning import DEFAULT_BLOCK_BYTES, Split
+from gristmill.stages.io.partitions import COMPRESSION_RATIO
 from gristmill.stages.io.reading import ReadingStage, Wrong, lost_part, part_options, planned, too_large
 from gristmill.stages.text.io.reader.document_reader import _DocumentReader
 from gristmill.stages.text.io.reader.json_checks import check_lines
