@@ -66,6 +66,58 @@ def test_a_row_that_is_not_utf_8_goes_to_quarantine_alone(tmp_path):
     assert sorted((record.kind, record.num_documents) for record in records) == [("bad_utf8", 1), ("broken_csv", 1)]
 
 
+@pytest.mark.parametrize("row", [b"\xff,b,c", b"a\xe2\x82", b'"\xf0\x9f\n\xff",b,c', "é,ü,".encode() + b"\xc3"])
+def test_a_row_that_is_wrong_in_both_ways_goes_to_quarantine_alone(tmp_path, row):
+    rows = [f"{n},größer {n}\n" for n in range(1000)]
+    content = ["id,text\n", *rows[:500]], ["x,y\n", *rows[500:]]
+    (tmp_path / "a.csv").write_bytes("".join(content[0]).encode() + row + b"\n" + "".join(content[1]).encode())
+    kept, (record,) = found(tmp_path)
+
+    assert [f"{each['id']},{each['text']}\n" for each in kept] == [*rows[:500], "x,y\n", *rows[500:]]
+    assert (record.kind, record.line, record.num_documents) == ("broken_csv", 502, 1)
+    assert record.document == row.decode("utf-8", "replace")
+
+
+def test_bytes_that_are_not_utf_8_are_told_as_they_were(tmp_path):
+    (tmp_path / "a.csv").write_bytes("id,text\né,\ufdd0 kept\nü,".encode() + b"b\xfe\xff\n3,c\n")
+    kept, (record,) = found(tmp_path)
+
+    assert [list(each.values()) for each in kept] == [["é", "\ufdd0 kept"], ["3", "c"]]
+    assert (record.kind, record.document) == ("bad_utf8", "ü,b\ufffd\ufffd")
+    assert "in b'\\xfe\\xff'" in record.error
+
+
+def test_a_header_that_is_not_utf_8_is_a_file_that_cannot_be_read(tmp_path):
+    (tmp_path / "a.csv").write_bytes(b"id,t\xe9xt\n1,one\n")
+    kept, (record,) = found(tmp_path)
+
+    assert kept == []
+    assert "expected a CSV header in UTF-8; got id,t\ufffdxt" in record.error
+    assert (record.kind, record.num_documents, record.lost_bytes) == ("damaged", 0, 14)
+
+
+@pytest.mark.parametrize("text", ["é", "€", "😀", "x"])
+def test_a_line_of_more_than_a_block_is_not_cut_inside_a_character(text):
+    content = ("a" + text * 1000).encode()
+    lines = _WholeLines(iter([content[n : n + 7] for n in range(0, len(content), 7)]), b'"', most_held=10)
+    parts = []
+    while part := lines.read(50):
+        parts.append(part)
+
+    assert b"".join(parts) == content
+    assert not lines.has_marks
+
+
+def test_what_a_row_of_more_than_a_block_costs_is_what_follows_it(tmp_path):
+    before, after = b"id,text\n" + b"1,one\n" * 300_000, b"2,two\n" * 1000
+    (tmp_path / "a.csv").write_bytes(before + b"3," + b"x" * 3_000_000 + b"\n" + after)
+    kept, (record,) = found(tmp_path, blocksize=100_000)
+
+    assert len(kept) == 300_000
+    assert (record.kind, record.block_start) == ("damaged", len(before))
+    assert record.lost_bytes == 3_000_003 + len(after)
+
+
 def test_what_was_read_before_the_damage_is_kept():
     batch = pa.RecordBatch.from_pydict({"a": [1, 2]})
 

@@ -461,3 +461,56 @@ def test_a_large_arrow_file_is_read_by_its_record_batches(tmp_path, kind):
     kept, (record,) = found(ArrowReader(str(tmp_path), blocksize=20_000))
     assert (record.kind, record.num_documents) == ("damaged", 0)
     assert len(kept) % 200 == 0
+
+
+FRAME = b"\x28\xb5\x2f\xfd"  # where a compressed buffer begins
+
+
+def arrow_of_batches(kind):
+    """Five record batches, and where in the content each begins."""
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    chance = random.Random(1)
+    texts = [[chance.randbytes(30).hex() for _ in range(100)] for _ in range(5)]
+    starts = []
+    with (pa.ipc.new_file if kind == "file" else pa.ipc.new_stream)(sink, TEXTS, options=options) as writer:
+        for each in texts:
+            starts.append(sink.tell())
+            writer.write_batch(pa.record_batch([each], schema=TEXTS))
+        starts.append(sink.tell())
+    return bytearray(sink.getvalue()), starts, texts
+
+
+TEXTS = pa.schema({"text": pa.string()})
+
+
+@pytest.mark.parametrize("blocksize", [None, 1000], ids=["at once", "streamed"])
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+@pytest.mark.parametrize("kind", ["file", "stream"])
+def test_damage_in_the_middle_of_an_arrow_file_costs_what_is_damaged(tmp_path, kind, suffix, blocksize):
+    content, starts, texts = arrow_of_batches(kind)
+    place = content.index(FRAME, starts[2])
+    content[place : place + 8] = bytes(8)
+    path = tmp_path / f"a.arrow{suffix}"
+    path.write_bytes(gzip.compress(content) if suffix else content)
+    kept, (record,) = found(ArrowReader(str(tmp_path), blocksize=blocksize))
+
+    good = [0, 1, 3, 4] if kind == "file" else [0, 1]
+    assert [row["text"] for row in kept] == [text for number in good for text in texts[number]]
+    lost = starts[3] - starts[2] if kind == "file" else len(content) - starts[2]
+    share = path.stat().st_size / len(content)
+    assert (record.kind, record.num_documents) == ("damaged", 0)
+    assert lost * share <= record.lost_bytes <= lost * share + 1
+
+
+def test_an_arrow_file_without_its_end_keeps_the_batches_before_the_cut(tmp_path):
+    content, starts, texts = arrow_of_batches("file")
+    (tmp_path / "a.arrow").write_bytes(content[: starts[3] + 100])
+    kept, (record,) = found(ArrowReader(str(tmp_path)))
+
+    assert [row["text"] for row in kept] == [text for each in texts[:3] for text in each]
+    assert record.lost_bytes == 100
+    (tmp_path / "a.arrow").write_bytes(content[: starts[5] + 8])  # all batches, and no list of them
+    kept, (record,) = found(ArrowReader(str(tmp_path)))
+    assert len(kept) == 500
+    assert record.kind == "damaged"
