@@ -48,7 +48,7 @@ def test_the_stage_gives_the_recorded_verdicts(name):
     kept = stage.process(DocumentBatch("d", pa.table({"id": range(len(texts)), "text": texts}))).to_pyarrow()
     found = dict(zip(kept["id"].to_pylist(), ([None, text] for text in kept["text"].to_pylist()), strict=True))
     for rejected in stage.context.rejects:
-        found |= {row: [rejected.reason] for row in rejected.documents.to_pyarrow()["id"].to_pylist()}
+        found |= {row: [rejected.reason] for row in rejected.items.to_pyarrow()["id"].to_pylist()}
 
     assert [found[row] for row in range(len(texts))] == [answer for _, *answer in recorded(name)]
 

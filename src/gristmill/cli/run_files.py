@@ -49,7 +49,8 @@ class RunFiles:
     def quarantine_files(self) -> list[str]:
         """Files of documents that could not be processed, of all segments."""
         if self._store is not None:
-            return sorted(status.path for status in self._store.walk(f"{self.place}/quarantine"))
+            found = sorted(status.path for status in self._store.walk(f"{self.place}/quarantine"))
+            return [path for path in found if path.rpartition("/")[0].endswith("/quarantine")]  # without payloads
         home = Path(self.place)
         return [
             str(path) for pattern in ("", "segment-*/") for path in sorted(home.glob(f"{pattern}quarantine/*.jsonl"))

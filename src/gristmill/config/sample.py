@@ -17,12 +17,14 @@ from gristmill.errors import ConfigError
 from gristmill.stages.base import CompositeStage, ProcessingStage
 from gristmill.stages.context import Completer, CompletesRecords, StageContext
 from gristmill.storage.file_system import file_system
-from gristmill.tasks import DocumentBatch, FileGroupTask, Task
+from gristmill.tasks import Batch, FileGroupTask, Task
+from gristmill.tasks.batch import divided
 
 if TYPE_CHECKING:
     from gristmill.pipeline import Pipeline
 
 AnyTask = Task[object]
+AnyBatch = Batch[object]
 Stage = ProcessingStage[AnyTask, AnyTask]
 
 
@@ -31,11 +33,11 @@ class _Part:
     """What was read of one source partition, and what its readers had to say."""
 
     name: str
-    batches: list[DocumentBatch] = field(default_factory=list)
+    batches: list[AnyBatch] = field(default_factory=list)
     contexts: list[StageContext] = field(default_factory=list)  # of its readers, in order
 
 
-class _FirstDocuments(ProcessingStage[FileGroupTask, DocumentBatch]):
+class _FirstDocuments(ProcessingStage[FileGroupTask, AnyBatch]):
     """Gives out what was read already, so that the books of the trial are kept as those of any run."""
 
     name = "first_documents"
@@ -48,11 +50,11 @@ class _FirstDocuments(ProcessingStage[FileGroupTask, DocumentBatch]):
     def columns(self) -> list[str] | None:
         return self._known_columns
 
-    def partitions(self) -> list[DocumentBatch]:
+    def partitions(self) -> list[AnyBatch]:
         tasks = [FileGroupTask("sample", partition_name=name) for name in self._taken]
-        return cast("list[DocumentBatch]", tasks)  # the source tasks of the stage behind this one
+        return cast("list[AnyBatch]", tasks)  # the source tasks of the stage behind this one
 
-    def process(self, task: FileGroupTask) -> DocumentBatch | list[DocumentBatch]:
+    def process(self, task: FileGroupTask) -> AnyBatch | list[AnyBatch]:
         part = self._taken[task.partition_name]
         for reader, context in enumerate(part.contexts):
             self.context.quarantined += context.quarantined
@@ -91,7 +93,7 @@ def first_documents(pipeline: "Pipeline", number: int) -> "Pipeline":
         part = _Part(name or f"part-{index:05d}")
         for batch, depth in _descend(partition, stages, 1):
             readers = depth
-            part.batches.append(batch.slice(0, wanted))
+            part.batches.append(batch if batch.num_items <= wanted else divided(batch, range(wanted)))
             wanted -= part.batches[-1].num_items
             if not wanted:
                 break
@@ -134,9 +136,9 @@ def _columns(readers: list[Stage]) -> list[str] | None:
     return known[-1] if known else None
 
 
-def _descend(task: AnyTask, stages: list[Stage], position: int) -> Iterator[tuple[DocumentBatch, int]]:
+def _descend(task: AnyTask, stages: list[Stage], position: int) -> Iterator[tuple[AnyBatch, int]]:
     """Yield the batches of documents a task leads to, with the number of stages they have passed."""
-    if isinstance(task, DocumentBatch):
+    if isinstance(task, Batch):
         yield task, position
     elif position < len(stages):
         outputs = stages[position].process(task)

@@ -163,7 +163,7 @@ class Breaker:
 
     def _evidence(self) -> tuple[StagedFile, ...]:
         roots = (*self.held.values(), *self.scheduler.roots.values())
-        return tuple(file for root in roots for file in root.side_files)[:FAILED_DOCUMENTS]
+        return tuple(file for root in roots for file in root.side_files if not file.is_payload)[:FAILED_DOCUMENTS]
 
     def _stage_number(self, group: GroupRecord, name: str) -> int:
         names = group.plan.names

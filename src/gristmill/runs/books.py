@@ -48,7 +48,7 @@ class Books:
     def side_files(self, rejects_path: str | None) -> tuple[list[str], list[str]]:
         """Return the files of rejected and of quarantined documents, in the order of the source partitions."""
         with_some = sorted(root for root, record in self.records.items() if record.side_files)
-        side = [file.final for root in with_some for file in self.records[root].side_files]
+        side = [file.final for root in with_some for file in self.records[root].side_files if not file.is_payload]
         # Directly in their directory: the quarantine may be below the same one.
         directory = (rejects_path or "").rstrip("/")
         rejects = {path for path in side if directory and path.rpartition("/")[0] == directory}

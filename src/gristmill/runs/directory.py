@@ -376,7 +376,7 @@ class RunDirectory:
         return file.final.startswith(f"{self.quarantine_path}/")
 
     def _completed(self, file: StagedFile, completers: list[Completer]) -> StagedFile:
-        if not self._is_quarantine(file):
+        if file.is_payload or not self._is_quarantine(file):
             return file
         options = self.options_of(file.final)
         with file_system(file.final, options).open_read(file.final) as content:

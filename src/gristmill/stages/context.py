@@ -12,21 +12,27 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import msgspec
 
+from gristmill.errors import StageError
 from gristmill.secrets import without_secrets, without_url_secrets
+from gristmill.tasks.batch import Batch, chosen, count_true
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
     import pyarrow as pa
 
-    from gristmill.tasks import DocumentBatch
+    from gristmill.tasks.batch import Mask, Payload
 
+PAYLOADS_DIR = "payloads"  # below a directory of rejects or of quarantined items: those that are bytes, a file each
 STAGING_DIR = ".gristmill/tmp"  # below the directory a sink writes to, so that publishing is a rename
 
 
 @dataclass(frozen=True)
 class Rejected:
-    """Documents a filter dropped: `values[i]` was measured for row i and did not satisfy `threshold`."""
+    """Items a filter dropped: `values[i]` was measured for item i and did not satisfy `threshold`."""
 
-    documents: "DocumentBatch"
+    items: "Batch[Any]"
     reason: str
     values: tuple[object, ...] | None
     threshold: str | None
@@ -34,11 +40,12 @@ class Rejected:
 
 @dataclass(frozen=True)
 class Quarantined:
-    """One document that could not be processed.
+    """One document, image or other item that could not be processed.
 
     `row` is its position in the stage's input; `line` its line in `source` where a reader knows it, counted from the
-    start of the block that begins at byte `block_start`, or of the file if that is None. `document` is the document, or
-    as much of it as there is.
+    start of the block that begins at byte `block_start`, or of the file if that is None. `document` is the item in
+    words, or as much of it as there is; `payload` the item in bytes, which is kept as a file with this `extension`
+    beside the record.
     """
 
     error: str
@@ -52,6 +59,8 @@ class Quarantined:
     traceback: str = ""
     num_documents: int = 1  # more when a batch could not be taken apart; 0 where nobody can know (see lost_bytes)
     lost_bytes: int = 0  # of a file, or a part of one, that cannot be read: how many documents it holds is unknown
+    payload: "Payload | None" = field(default=None, repr=False, compare=False)
+    extension: str = ""
 
 
 Entry = dict[str, object]  # a line of a quarantine file
@@ -105,27 +114,40 @@ class StageContext:
 
     def drop(
         self,
-        batch: "DocumentBatch",
-        mask: "pa.Array | pa.ChunkedArray",
+        batch: "Batch[Any]",
+        mask: "Mask",
         *,
         reason: str,
-        values: "pa.Array | pa.ChunkedArray | None" = None,
+        values: "Sequence[object] | pa.Array | pa.ChunkedArray | None" = None,
         threshold: str | None = None,
     ) -> None:
-        """Record that the rows of `batch` where `mask` is true leave the stream for `reason`."""
-        from gristmill.tasks.row_filtering import count_true  # a stage that drops documents has loaded Arrow
+        """Record that the items of `batch` where `mask` is true leave the stream for `reason`.
 
+        `mask` and `values` have an entry for each item: lists, arrays of numpy or of Arrow.
+        """
+        if not isinstance(batch, Batch):
+            raise StageError(
+                f"context.drop: expected a Batch, which can be divided; got {type(batch).__name__}. Make it a subclass "
+                "of gristmill.tasks.Batch"
+            )
         count = count_true(mask)
         if not count:
             return
+        if len(mask) != batch.num_items:
+            raise StageError(f"context.drop: expected a mask of {batch.num_items} values; got {len(mask)}")
         for counts in (self.dropped, self.dropped_of.setdefault(batch.task_id, {})):
             counts[reason] = counts.get(reason, 0) + count
         if self.keep_rejects:
-            measured = None if values is None else tuple(values.filter(mask).to_pylist())
-            self.rejects.append(Rejected(batch.filter(mask), reason, measured, threshold))
+            measured = None if values is None else tuple(chosen(values, mask))
+            rejected = batch.filter(mask)
+            rejected.task_id = batch.task_id
+            rejected.inherit(batch)
+            self.rejects.append(Rejected(rejected, reason, measured, threshold))
 
     def quarantine(self, record: Quarantined) -> None:
-        """Record that a document could not be processed and leaves the stream."""
+        """Record that an item could not be processed and leaves the stream."""
+        if record.payload is not None:
+            memoryview(record.payload)  # raises TypeError here, where the mistake is, if it is not bytes
         self.quarantined.append(
             replace(
                 record,

@@ -1,25 +1,40 @@
 """What flows through a pipeline. Data and cheap accessors, no I/O.
 
-`DocumentBatch` is loaded when it is first asked for: it needs Arrow, which takes longer to import than all of the rest,
-and a pipeline of other tasks starts without.
+`DocumentBatch` and `TableBatch` are loaded when they are first asked for: they need Arrow, which takes longer to import
+than all of the rest, and a pipeline of other tasks starts without.
 """
 
+import importlib
 from typing import TYPE_CHECKING
 
+from gristmill.tasks.batch import Batch, ItemRecord
 from gristmill.tasks.empty import EmptyTask
 from gristmill.tasks.file_group import FileGroupTask, FileSlice, StagedFile
 from gristmill.tasks.task import StagePerfStats, Task
 
 if TYPE_CHECKING:
     from gristmill.tasks.document import DocumentBatch
+    from gristmill.tasks.table import TableBatch
 
-__all__ = ["DocumentBatch", "EmptyTask", "FileGroupTask", "FileSlice", "StagePerfStats", "StagedFile", "Task"]
+__all__ = [
+    "Batch",
+    "DocumentBatch",
+    "EmptyTask",
+    "FileGroupTask",
+    "FileSlice",
+    "ItemRecord",
+    "StagePerfStats",
+    "StagedFile",
+    "TableBatch",
+    "Task",
+]
+
+_LAZY = {"DocumentBatch": "gristmill.tasks.document", "TableBatch": "gristmill.tasks.table"}
 
 
 def __getattr__(name: str) -> object:
-    if name != "DocumentBatch":
+    if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from gristmill.tasks.document import DocumentBatch
-
-    globals()[name] = DocumentBatch  # the next time nobody asks here
-    return DocumentBatch
+    found: object = getattr(importlib.import_module(_LAZY[name]), name)
+    globals()[name] = found  # so that this function is not asked again
+    return found

@@ -1,38 +1,41 @@
 """`DocumentBatch`: documents as an Arrow table, with the JSON lines they came from where there are any.
 
 Columns of a batch read from JSONL are parsed when they are first asked for, and rows can be dropped, taken and joined
-without parsing anything. Batches are values: every method returns a new batch and leaves the old one as it was. How a
-new table finds the rows of an old batch again is in `row_matching`; no file is read or written here.
+without parsing anything. All that is known about JSON lines is here; any other table is a `TableBatch`. How a new table
+finds the rows of an old batch again is in `row_matching`; no file is read or written here.
 """
 
-import copy
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, TypeAlias, Union
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Self, TypeVar
 
-import numpy as np
 import pyarrow as pa
 
-from gristmill.errors import StageError, nearest
-from gristmill.tasks.frames import is_frame, row_labels, table_from_frame, table_to_frame
+from gristmill.tasks.batch import ItemRecord
+from gristmill.tasks.frames import row_labels
 from gristmill.tasks.joining import concat_tables, join_lines
 from gristmill.tasks.json_lines import JsonLines
 from gristmill.tasks.row_filtering import count_true, filter_array, filter_table, kept_bytes, kept_pieces
 from gristmill.tasks.row_matching import match_rows
+from gristmill.tasks.table import (
+    EMPTY_TABLE,
+    UNWRITABLE,
+    Rows,
+    TableBatch,
+    TableLike,
+    append_column,
+    row_array,
+)
 from gristmill.tasks.task import StagePerfStats, Task
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-Rows: TypeAlias = "pa.Array | pa.ChunkedArray | Sequence[int] | Sequence[bool]"
-
+D = TypeVar("D", bound="DocumentBatch")
 
 LEAST_KEPT = 0.75  # of the bytes of lines: as long as so many stay, the others may stay in memory with them
 _DATA = ("_table", "_held", "_pending", "_labels")
 _NO_LINES = pa.nulls(0, pa.large_binary())  # pa.array would import pandas, for 0.2 s
-_EMPTY_TABLE = pa.Table.from_arrays([], schema=pa.schema([]))  # pa.table would import it too
 
 
-class DocumentBatch(Task[pa.Table]):
+class DocumentBatch(TableBatch):
     """A batch of documents.
 
     `data` may be given as a pandas frame and is kept as an Arrow table. A field missing in a JSON line is a null in
@@ -42,31 +45,24 @@ class DocumentBatch(Task[pa.Table]):
     def __init__(
         self,
         dataset_name: str,
-        data: Union[pa.Table, "pd.DataFrame"],
+        data: TableLike,
         _stage_perf: list[StagePerfStats] | None = None,
         _metadata: dict[str, object] | None = None,
     ) -> None:
-        self.dataset_name = dataset_name
-        self._stage_perf = [] if _stage_perf is None else _stage_perf
-        self._metadata = {} if _metadata is None else _metadata
-        self.task_id = ""
-        self._set_table(_as_table(data))
+        super().__init__(dataset_name, data, _stage_perf, _metadata)
         self._labels: pa.Array | None = row_labels(data)
-        if is_frame(data):
-            self._num_rows = len(data)
 
     @classmethod
-    def from_lines(cls, dataset_name: str, lines: JsonLines, *, fields: Sequence[str] | None = None) -> "DocumentBatch":
+    def from_lines(cls, dataset_name: str, lines: JsonLines, *, fields: Sequence[str] | None = None) -> Self:
         """Make a batch of JSON lines; with `fields` it has these columns only, null where no line has them."""
-        batch = cls(dataset_name, _EMPTY_TABLE)
+        batch = cls(dataset_name, EMPTY_TABLE)
         batch._lines = lines
         batch._num_rows = len(lines)
         batch._complete = False
         return batch if fields is None else batch.select(fields)
 
-    def _set_table(self, table: pa.Table, num_rows: int | None = None) -> None:
-        self._table = table  # own columns and the parsed ones
-        self._num_rows = table.num_rows if num_rows is None else num_rows
+    def _set_table(self, table: pa.Table) -> None:
+        super()._set_table(table)  # own columns and the parsed ones
         self._lines = None
         self._complete = True  # every live field of the lines is in the table
         self._order: tuple[str, ...] | None = None  # None: as in the lines, then as in the table
@@ -87,23 +83,9 @@ class DocumentBatch(Task[pa.Table]):
     # What it holds
 
     @property
-    def data(self) -> pa.Table:
-        """All columns."""
-        return self.to_pyarrow()
-
-    @data.setter
-    def data(self, data: Union[pa.Table, "pd.DataFrame"]) -> None:
-        changed = self.with_data(data)
-        self.__dict__.update(changed.__dict__)
-
-    @property
     def lines(self) -> JsonLines | None:
         """The lines the rows were read from, and which columns they still speak for."""
         return self._lines
-
-    @property
-    def num_items(self) -> int:
-        return self._num_rows
 
     @property
     def nbytes(self) -> int:
@@ -121,13 +103,9 @@ class DocumentBatch(Task[pa.Table]):
             self._complete = True
         if self._order is not None and tuple(self._table.column_names) != self._order:
             for name in set(self._order).difference(self._table.column_names):
-                self._table = _append(self._table, pa.field(name, pa.string()), _null_strings(self._num_rows))
+                self._table = append_column(self._table, pa.field(name, pa.string()), _null_strings(self._num_rows))
             self._table = self._table.select(self._order)
         return self._table
-
-    def to_pandas(self) -> "pd.DataFrame":
-        """Return all columns as a pandas frame; nested and JSON values are Python objects."""
-        return table_to_frame(self.to_pyarrow(), self._num_rows)
 
     def get_columns(self) -> list[str]:
         """Return the names of all columns."""
@@ -163,7 +141,7 @@ class DocumentBatch(Task[pa.Table]):
         parsed = None if self._complete else self._lines.parse(name)
         if parsed is None:
             return _null_strings(self._num_rows)
-        self._table = _append(self._table, *parsed)
+        self._table = append_column(self._table, *parsed)
         return parsed[1]
 
     def field(self, name: str) -> pa.Field:
@@ -182,44 +160,30 @@ class DocumentBatch(Task[pa.Table]):
         """Return the columns that are there as Arrow data already; the others are still JSON text."""
         return list(self._table.column_names)
 
-    def _no_column(self, name: str) -> StageError:
-        columns = self.get_columns()
-        who = f"DocumentBatch {self.task_id or self.dataset_name!r}"
-        return StageError(f"{who}: expected a column {name!r}; got {columns}{nearest(name, columns)}")
-
     # Other columns
 
-    def with_data(self, data: Union[pa.Table, "pd.DataFrame"]) -> "DocumentBatch":
+    def with_data(self, data: TableLike) -> Self:
         """Return a batch of the same origin with other data; columns that did not change keep their JSON text."""
-        return self._descendant(relink(self, DocumentBatch(self.dataset_name, data)))
+        new = super().with_data(data)
+        new._labels = row_labels(data)
+        return relink(self, new)
 
-    def with_column(
-        self, name: str, values: pa.Array | pa.ChunkedArray, field: pa.Field | None = None
-    ) -> "DocumentBatch":
-        """Return a batch with one column added or replaced."""
-        if len(values) != self._num_rows:
-            raise StageError(f"DocumentBatch.with_column {name!r}: expected {self._num_rows} values; got {len(values)}")
-        new = self._copy()
-        field = pa.field(name, values.type) if field is None else field.with_name(name)
-        if name in self._table.column_names:
-            new._table = self._table.set_column(self._table.column_names.index(name), field, values)
-        else:
-            new._table = _append(self._table, field, values)
-            new._order = None if self._order is None else (*self._order, name)
+    def with_column(self, name: str, values: pa.Array | pa.ChunkedArray, field: pa.Field | None = None) -> Self:
+        new = super().with_column(name, values, field)
+        if self._order is not None and name not in self._table.column_names:
+            new._order = (*self._order, name)
         if self._lines is not None:
             new._lines = self._lines.without([name])
         return new
 
-    def drop_columns(self, names: Sequence[str]) -> "DocumentBatch":
-        """Return a batch without these columns; names it does not have are ignored."""
-        new = self._copy()
-        new._table = self._table.drop_columns([name for name in self._table.column_names if name in names])
+    def drop_columns(self, names: Sequence[str]) -> Self:
+        new = super().drop_columns(names)
         new._order = None if self._order is None else tuple(name for name in self._order if name not in names)
         if self._lines is not None:
             new._lines = self._lines.without(names)
         return new
 
-    def select(self, columns: Sequence[str]) -> "DocumentBatch":
+    def select(self, columns: Sequence[str]) -> Self:
         """Return a batch with these columns, in this order; in a batch of JSON lines a missing one is null."""
         for name in columns:
             if name not in self._table.column_names and (self._lines is None or not self._lines.is_live(name)):
@@ -233,11 +197,8 @@ class DocumentBatch(Task[pa.Table]):
 
     # Other rows
 
-    def filter(self, mask: Rows) -> "DocumentBatch":
-        """Return the rows where the mask is true."""
-        mask = _array(mask, pa.bool_())
-        if len(mask) != self._num_rows:
-            raise StageError(f"DocumentBatch.filter: expected a mask of {self._num_rows} values; got {len(mask)}")
+    def filter(self, mask: Rows) -> Self:
+        mask = self._mask(mask)
         num_rows = count_true(mask)
         if num_rows == self._num_rows:
             return self._copy()
@@ -249,44 +210,31 @@ class DocumentBatch(Task[pa.Table]):
         new._table, new._num_rows, new._pending = table, num_rows, mask
         return new
 
-    def take(self, indices: Rows) -> "DocumentBatch":
-        """Return the rows at these positions, in their order."""
-        indices = _array(indices, pa.int64())
+    def take(self, rows: Rows) -> Self:
+        indices = row_array(rows, pa.int64())
         table = self._table.take(indices) if self._table.num_columns else self._table
         return self._with_rows(len(indices), table, None if self._lines is None else self._lines.values.take(indices))
 
-    def slice(self, offset: int = 0, length: int | None = None) -> "DocumentBatch":
-        """Return consecutive rows, without copying."""
-        num_rows = max(0, self._num_rows - offset)
-        num_rows = num_rows if length is None else min(num_rows, length)
-        new = self._copy()
-        new._table, new._num_rows = self._table.slice(offset, num_rows), num_rows
-        new._lines = None if self._lines is None else self._lines.slice(offset, num_rows)
+    def slice(self, offset: int = 0, length: int | None = None) -> Self:
+        new = super().slice(offset, length)
+        new._lines = None if self._lines is None else self._lines.slice(offset, new._num_rows)
         return new
 
-    @staticmethod
-    def concat(batches: Sequence["DocumentBatch"]) -> "DocumentBatch":
-        """Join batches end to end. The first one gives the name and the history."""
-        if not batches:
-            raise StageError("DocumentBatch.concat: expected at least one batch; got none")
-        first = batches[0]
-        if len(batches) == 1:
-            return first._copy()
-        num_rows = sum(batch._num_rows for batch in batches)
-        lines = join_lines([batch._lines for batch in batches])
+    @classmethod
+    def concat(cls, batches: Sequence[Self]) -> Self:
+        lines = join_lines([batch._lines for batch in batches]) if len(batches) > 1 else None
         if lines is None:
-            new = DocumentBatch(first.dataset_name, concat_tables([batch.to_pyarrow() for batch in batches]))
-            new._num_rows = num_rows
-            return first._descendant(new)
+            return super().concat(batches)
         # A column parsed in one part must be parsed in all, or its type would depend on who asked for what.
         wanted = list(dict.fromkeys(name for batch in batches for name in batch._table.column_names))
-        new = DocumentBatch.from_lines(first.dataset_name, lines)
+        new = batches[0]._copy()
+        new._lines, new._num_rows = lines, len(lines)
         new._table = concat_tables([_columns(batch, wanted) for batch in batches])
-        new._order, new._complete = first._order, all(batch._complete for batch in batches)
-        return first._descendant(new)
+        new._complete = all(batch._complete for batch in batches)
+        return new
 
     def to_parts(self) -> tuple[dict[str, object], pa.Table]:
-        """Return everything but the data, and the data: lines first, if there are any, then what is parsed."""
+        """Return everything but the rows, and the rows: lines first, if there are any, then what is parsed."""
         state = {key: value for key, value in self.__dict__.items() if key not in _DATA}
         table, lines = self._table, self._lines
         if lines is not None:
@@ -296,12 +244,9 @@ class DocumentBatch(Task[pa.Table]):
         return state, table
 
     @classmethod
-    def from_parts(cls, state: dict[str, object], table: pa.Table) -> "DocumentBatch":
-        """Undo `to_parts`."""
+    def from_parts(cls, state: dict[str, object], table: pa.Table) -> Self:
         standing = state.pop("lines", None)
-        batch = cls.__new__(cls)
-        batch._set_table(table)
-        batch.__dict__.update(state)
+        batch = super().from_parts(state, table)
         if isinstance(standing, tuple):
             column = table.column(0)
             values = column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays([_NO_LINES, *column.chunks])
@@ -309,38 +254,56 @@ class DocumentBatch(Task[pa.Table]):
             batch._table = table.remove_column(0) if table.num_columns > 1 else _no_columns(table)
         return batch
 
-    def __reduce__(self) -> tuple[object, ...]:
-        state, table = self.to_parts()
-        if table.get_total_buffer_size() <= 4 * table.nbytes + 4096:
-            return DocumentBatch.from_parts, (state, table)
-        # Arrow pickles a slice with all of what it was cut from; a stream holds the rows only.
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, table.schema) as stream:
-            stream.write_table(table)
-        return _from_stream, (state, sink.getvalue())
-
-    def _with_rows(self, num_rows: int, table: pa.Table, values: pa.Array | None) -> "DocumentBatch":
+    def _with_rows(self, num_rows: int, table: pa.Table, values: pa.Array | None) -> Self:
         new = self._copy()
         new._table, new._num_rows = table, num_rows
         new._lines = None if self._lines is None else self._lines.with_values(values)
         return new
 
-    def _copy(self) -> "DocumentBatch":
-        return self._descendant(copy.copy(self))
-
-    def _descendant(self, new: "DocumentBatch") -> "DocumentBatch":
-        """Give a batch this one's name and history, in containers of its own."""
-        new.dataset_name, new.task_id = self.dataset_name, self.task_id
-        new._stage_perf, new._metadata = list(self._stage_perf), dict(self._metadata)
+    def __copy__(self) -> Self:
+        new = super().__copy__()
+        new._labels = None  # of other rows, soon enough
         return new
 
-    def __repr__(self) -> str:
-        return (
-            f"DocumentBatch(dataset_name={self.dataset_name!r}, task_id={self.task_id!r}, num_items={self._num_rows})"
-        )
+    # What becomes of it
+
+    def descended_from(self, parent: Task[Any], *, new_items: bool = False) -> Task[pa.Table]:
+        """Find the lines of the parent's rows again, where a stage has made its result from scratch."""
+        if not isinstance(parent, DocumentBatch) or self._held is not None:
+            return super().descended_from(parent, new_items=new_items)
+        self.inherit(parent)
+        return self if new_items or parent._held is None else relink(parent, self)
+
+    def item(self, row: int) -> ItemRecord:
+        """A document as one JSON line without the newline, as far as it can be written: what broke a stage may not."""
+        one, name, text = self.slice(row, 1), "", ""
+        with contextlib.suppress(*UNWRITABLE):
+            name = str(one.column("id")[0].as_py()) if one.has_column("id") else ""
+        with contextlib.suppress(*UNWRITABLE):
+            text = b"".join(one._encoded()).decode("utf-8", "replace").rstrip("\n")
+        return ItemRecord(name, ", ".join(self.sources()), text=text)
+
+    def json_lines(self, notes: Mapping[str, Sequence[object]]) -> list[bytes]:
+        """Return the documents as JSON lines with more fields; of one that cannot be written, these fields alone."""
+        noted = self
+        for name, values in notes.items():
+            noted = noted.with_column(name, pa.array(list(values)))
+        with contextlib.suppress(*UNWRITABLE):
+            return noted._encoded()
+        return [line for row in range(self._num_rows) for line in noted.slice(row, 1)._encoded_or_only(list(notes))]
+
+    def _encoded_or_only(self, names: list[str]) -> list[bytes]:
+        with contextlib.suppress(*UNWRITABLE):
+            return self._encoded()
+        return self.select(names)._encoded()
+
+    def _encoded(self) -> list[bytes]:
+        from gristmill.tasks.json_encoding import encode_lines
+
+        return [bytes(chunk) for chunk in encode_lines(self)]
 
 
-def relink(old: DocumentBatch, new: DocumentBatch) -> DocumentBatch:
+def relink(old: DocumentBatch, new: D) -> D:
     """Give `new` the JSON lines of `old` for every column that did not change; return `new` itself if none is left.
 
     For a stage that made its result from scratch: `DocumentBatch(dataset_name=..., data=frame)`.
@@ -368,40 +331,13 @@ def relink(old: DocumentBatch, new: DocumentBatch) -> DocumentBatch:
     return linked
 
 
-def _from_stream(state: dict[str, object], stream: pa.Buffer) -> DocumentBatch:
-    return DocumentBatch.from_parts(state, pa.ipc.open_stream(stream).read_all())
-
-
 def _columns(batch: DocumentBatch, names: Sequence[str]) -> pa.Table:
     schema = pa.schema([batch.field(name) for name in names], metadata=batch._table.schema.metadata)
     return pa.Table.from_arrays([batch.column(name) for name in names], schema=schema)
 
 
-def _as_table(data: Union[pa.Table, "pd.DataFrame"]) -> pa.Table:
-    if isinstance(data, pa.Table):
-        table = data
-    elif is_frame(data):
-        table = table_from_frame(data)
-    elif isinstance(data, pa.RecordBatch):
-        table = pa.Table.from_batches([data])
-    else:
-        raise StageError(f"DocumentBatch: expected a pyarrow.Table or a pandas.DataFrame; got {type(data).__name__}")
-    names = table.column_names
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise StageError(f"DocumentBatch: expected column names to differ; got {twice!r} {names.count(twice)} times")
-    return table
-
-
 def _no_columns(table: pa.Table) -> pa.Table:
-    return _EMPTY_TABLE.replace_schema_metadata(table.schema.metadata)
-
-
-def _append(table: pa.Table, field: pa.Field, column: pa.Array | pa.ChunkedArray) -> pa.Table:
-    """Arrow takes a table without columns for a table without rows."""
-    if table.num_columns:
-        return table.append_column(field, column)
-    return pa.Table.from_arrays([column], schema=pa.schema([field], metadata=table.schema.metadata))
+    return EMPTY_TABLE.replace_schema_metadata(table.schema.metadata)
 
 
 def _append_all(table: pa.Table, columns: Sequence[tuple[pa.Field, pa.ChunkedArray]]) -> pa.Table:
@@ -415,16 +351,3 @@ def _append_all(table: pa.Table, columns: Sequence[tuple[pa.Field, pa.ChunkedArr
 
 def _null_strings(num_rows: int) -> pa.ChunkedArray:
     return pa.chunked_array([pa.nulls(num_rows, pa.string())])
-
-
-def _array(values: Rows, kind: pa.DataType) -> pa.Array:
-    if isinstance(values, pa.ChunkedArray):
-        return values.combine_chunks()  # lines picked by a chunked array would come out chunked
-    if isinstance(values, pa.Array):
-        return values
-    numbers = np.asarray(values)
-    if numbers.dtype.kind not in "bi" or not len(numbers):
-        return pa.array(values, kind)
-    # Through a buffer: pa.array would import pandas, half a second within some document's deadline.
-    plain = np.packbits(numbers, bitorder="little") if kind == pa.bool_() else numbers.astype(np.int64)
-    return pa.Array.from_buffers(kind, len(numbers), [None, pa.py_buffer(plain)])

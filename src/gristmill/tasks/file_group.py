@@ -37,6 +37,11 @@ class StagedFile:
     num_documents: int
     checksum: str  # "xxh3:<32 hex digits>" of the bytes
 
+    @property
+    def is_payload(self) -> bool:
+        """Whether a side file is the payload of one item; the record beside it tells of the item, and counts it."""
+        return self.num_documents == 0
+
 
 @dataclass
 class FileGroupTask(Task[list[str]]):
@@ -61,6 +66,9 @@ class FileGroupTask(Task[list[str]]):
     @property
     def nbytes(self) -> int:
         return sum(s.num_bytes for s in self.slices)
+
+    def sources(self) -> list[str]:
+        return list(self.data)
 
     def parts(self) -> tuple[FileSlice, ...]:
         """The slices, or one whole-file slice for each path."""

@@ -5,7 +5,7 @@ same ids in every run, on every executor. Nothing here does I/O.
 """
 
 from dataclasses import dataclass, field
-from typing import ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 T = TypeVar("T")
 
@@ -30,8 +30,9 @@ class StagePerfStats:
 class Task(Generic[T]):
     """A small batch of data with a history.
 
-    Subclass it for a new kind of data: give `data` its type and say how many items it holds. `counts_documents` is
-    False for tasks that only steer the work (paths to read, files written): their items are not in the books.
+    Subclass `Batch` for a new kind of data that comes in bulk, and this one for what cannot be divided.
+    `counts_documents` is False for tasks that only steer the work (paths to read, files written): their items are not
+    in the books.
     """
 
     counts_documents: ClassVar[bool] = True
@@ -60,7 +61,23 @@ class Task(Generic[T]):
         """Append what a stage did to the history."""
         self._stage_perf.append(perf)
 
-    def inherit(self, parent: "Task[object]") -> None:
+    def sources(self) -> list[str]:
+        """Return the files the data came from, as far as they are known."""
+        known = self._metadata.get("source_files")
+        return [str(path) for path in known] if isinstance(known, list) else []
+
+    def inherit(self, parent: "Task[Any]") -> None:
         """Take over what is known about a parent, where nothing is known about the task itself."""
         if not self._metadata and parent._metadata:
             self._metadata = dict(parent._metadata)
+
+    def descended_from(self, parent: "Task[Any]", *, new_items: bool = False) -> "Task[T]":
+        """Take over what a stage need not hand on from its input; return the task that goes on, mostly this one.
+
+        `new_items`: the stage makes other items of those it gets, so that nothing of a single item carries over.
+        """
+        del new_items
+        self.inherit(parent)
+        if self.counts_documents and not parent.counts_documents and parent.sources():
+            self._metadata.setdefault("source_files", parent.sources())
+        return self

@@ -28,7 +28,6 @@ from gristmill.stages.context import StageContext
 from gristmill.stages.worker_info import WorkerMetadata
 from gristmill.storage.file_system import StorageOptions
 from gristmill.tasks import FileGroupTask, StagedFile, StagePerfStats, Task
-from gristmill.tasks.document_check import is_document_batch
 from gristmill.worker.isolation import Isolation, Job, LeaveCrumb, Result, StageRaised, record_of
 from gristmill.worker.side_outputs import SideFiles
 from gristmill.worker.stage_pickle import say_nothing, unpickled
@@ -285,14 +284,7 @@ class GroupRunner:
     def _child(self, index: int, parent: _Item, task: AnyTask, number: int | None) -> _Item:
         before = parent.task
         if task is not before:
-            task.inherit(before)
-            if is_document_batch(task) and is_document_batch(before) and task.lines is None:
-                if before.lines is not None and not self.stages[index].makes_new_documents:
-                    from gristmill.tasks.document import relink
-
-                    task = relink(before, task)
-            elif isinstance(before, FileGroupTask) and task.counts_documents:
-                task._metadata.setdefault("source_files", list(before.data))
+            task = task.descended_from(before, new_items=self.stages[index].makes_new_documents)
         item_id = parent.item_id if number is None else f"{parent.item_id}.{number:04d}"
         task.task_id = item_id
         return _item(parent.job, item_id, task)
@@ -396,7 +388,7 @@ class GroupRunner:
             outputs = output if isinstance(output, list) else [] if output is None else [output]
             own = context.another(str(jobs[item.job].attempt))
             own.dropped = context.dropped_of.get(item.item_id, {})
-            own.rejects = [r for r in context.rejects if r.documents.task_id == item.item_id]
+            own.rejects = [r for r in context.rejects if r.items.task_id == item.item_id]
             own.quarantined, own.facts = (context.quarantined, context.facts) if number == 0 else ([], [])
             if output is None and own.is_clean and item.task.counts_documents:
                 results[item.job].counts[index].returned_none += item.documents

@@ -18,10 +18,10 @@ from gristmill.engine.plan import AnyStage, AnyTask
 from gristmill.secrets import without_secrets
 from gristmill.stages.context import Quarantined, StageContext
 from gristmill.storage.failures import explain, machine_error
-from gristmill.tasks import FileGroupTask
-from gristmill.tasks.document_check import is_document_batch
+from gristmill.tasks import Batch, FileGroupTask
+from gristmill.tasks.batch import divided
 from gristmill.worker.failing import account_of, count_errors
-from gristmill.worker.side_outputs import SideFiles
+from gristmill.worker.side_outputs import SideFiles, shown_item
 
 LeaveCrumb = Callable[[int, int, int], None]  # stage, first row, end row
 Result = AnyTask | list[AnyTask] | Iterator[AnyTask] | None
@@ -105,11 +105,11 @@ class Isolation:
             return None
         bad: Bad = {}
         self._passed = False
-        divisible = is_document_batch(task) and self._stages[index].rows_are_independent
+        divisible = isinstance(task, Batch) and self._stages[index].rows_are_independent
         if divisible:
             for crumb in job.condemned:
                 if crumb.stage == index:
-                    bad[crumb.first_row] = _condemned(task, crumb.first_row, job.cause)
+                    bad[crumb.first_row] = _condemned(self._stages[index], task, crumb.first_row, job.cause)
             if job.care is Care.STEP:
                 self._step(index, task, job, bad)
         made = self._process_good(index, task, job, bad, context, divisible=divisible)
@@ -125,9 +125,10 @@ class Isolation:
             if bad and len(bad) == task.num_items and job.care is Care.STEP:
                 return None  # a stage that ends its process on anything would do so on an empty batch, and be condemned
             self._leave_crumb(index, 0, task.num_items)
-            good = _without(task, bad)
+            good = task
             trial = context.another(context.attempt)
             try:
+                good = _without(self._stages[index], task, bad)
                 made = self._process(self._stages[index], good, trial)
             except StageRaised as raised:
                 if not job.blames_documents(raised.fault):
@@ -177,9 +178,11 @@ class Isolation:
     def _probe(self, index: int, task: AnyTask, rows: list[int], job: Job, bad: Bad) -> bool:
         """Try some rows and throw the result away; a single row that fails is bad. True if they passed."""
         context = StageContext(session=self._session, attempt=f"{job.attempt}-probe")
-        piece = _rows(task, rows)
+        stage = self._stages[index]
+        piece = task
         try:
-            made = self._process(self._stages[index], piece, context)
+            piece = _rows(stage, task, rows)
+            made = self._process(stage, piece, context)
             for output in made if isinstance(made, list | Iterator) else [made]:
                 if isinstance(output, FileGroupTask):
                     self._discard(index, output)
@@ -232,48 +235,56 @@ def record_of(error: Exception, task: AnyTask, row: int | None) -> Quarantined:
     return _shown(task, row, describe(error), type(error).__name__, trace)
 
 
-def _condemned(task: AnyTask, row: int, cause: str) -> Quarantined:
-    return _shown(_rows(task, [row]), row, _died(cause), "WorkerLost", "")
+def _condemned(stage: AnyStage, task: AnyTask, row: int, cause: str) -> Quarantined:
+    try:
+        piece = _rows(stage, task, [row])
+    except StageRaised:  # a batch that cannot take its own item: it is counted unseen
+        return replace(_quarantined(task, row, _died(cause), "WorkerLost", ""), num_documents=1)
+    return _shown(piece, row, _died(cause), "WorkerLost", "")
 
 
 def _died(cause: str) -> str:
     return f"the worker ended while processing it: {cause}"
 
 
-def _rows(task: AnyTask, rows: list[int]) -> AnyTask:
-    if not is_document_batch(task):
+def _rows(stage: AnyStage, task: AnyTask, rows: list[int]) -> AnyTask:
+    """Some items of a batch. How that is done is its author's code, and may fail like a stage."""
+    if not isinstance(task, Batch):
         return task
-    piece = task.take(rows)
-    piece.task_id = task.task_id
-    return piece
+    try:
+        return divided(task, rows)
+    except Exception as error:
+        raise StageRaised(stage, error) from error
 
 
-def _without(task: AnyTask, bad: Bad) -> AnyTask:
-    if not bad or not is_document_batch(task):
-        return task
-    good = task.filter([row not in bad for row in range(task.num_items)])
-    good.task_id = task.task_id
-    return good
+def _without(stage: AnyStage, task: AnyTask, bad: Bad) -> AnyTask:
+    return _rows(stage, task, [row for row in range(task.num_items) if row not in bad]) if bad else task
 
 
 def _shown(task: AnyTask, row: int | None, error: str, kind: str, trace: str) -> Quarantined:
-    """A record that shows the document, if it is one and can be written down."""
+    """A record that shows the item, if it is a single one."""
     record = _quarantined(task, row, error, kind, trace)
-    if not is_document_batch(task) or task.num_items != 1:
+    if not isinstance(task, Batch) or task.num_items != 1:
         return record
-    document_id = SideFiles.document_id(task) or record.document_id
-    return replace(record, document=SideFiles.document_text(task), document_id=document_id)
+    item = shown_item(task, 0)
+    return replace(
+        record,
+        document=item.text or item.preview,
+        document_id=item.id or record.document_id,
+        source=item.source or record.source,
+        payload=item.payload,
+        extension=item.extension,
+    )
 
 
 def _quarantined(task: AnyTask, row: int | None, error: str, kind: str, trace: str) -> Quarantined:
-    """A record made without looking into the documents, which nothing can prevent."""
-    source = task.data if isinstance(task, FileGroupTask) else task._metadata.get("source_files")
+    """A record made without looking into the items, which nothing can prevent."""
     return Quarantined(
         error,
         kind,
         "",
         f"{task.task_id}#{row or 0}",
-        ", ".join(map(str, source)) if isinstance(source, list) else "",
+        ", ".join(task.sources()),
         row=row,
         traceback=trace,
         # Nobody knows how many documents are in a file that cannot be read: what is known is its size.

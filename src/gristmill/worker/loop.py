@@ -251,7 +251,8 @@ class WorkerProcess:
         parcel = pack(task, self.blocks)
         if parcel.fd >= 0:
             self._fds.append(parcel.fd)
-        return (index, item_id, task.nbytes, parcel.header, parcel.body, parcel.size)
+        # Of a task that does not say what it holds, what it takes to send is known: no task is free of charge.
+        return (index, item_id, task.nbytes or parcel.size, parcel.header, parcel.body, parcel.size)
 
     def _emit(self, wire: Message, index: int, item_id: str, task: AnyTask) -> None:
         """Send one output of a task that goes on, waiting while the driver has too many of them."""

@@ -25,10 +25,13 @@ def create(size: int, fill: Callable[[memoryview], object]) -> int:
     return fd
 
 
-def map_read_only(fd: int, size: int) -> mmap.mmap:
-    """Map a block and close the descriptor: the mapping alone keeps the memory."""
+def map_block(fd: int, size: int, *, writable: bool = False) -> mmap.mmap:
+    """Map a block and close the descriptor: the mapping alone keeps the memory.
+
+    Whoever writes to one that is `writable` gets a copy of that page, and nobody else sees what is in it.
+    """
     try:
-        return mmap.mmap(fd, size, prot=mmap.PROT_READ)
+        return mmap.mmap(fd, size, access=mmap.ACCESS_COPY if writable else mmap.ACCESS_READ)
     finally:
         os.close(fd)
 

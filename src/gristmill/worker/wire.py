@@ -14,7 +14,7 @@ import msgspec
 from gristmill.engine.commands import Assignment, Care
 from gristmill.engine.plan import AnyTask
 from gristmill.metrics.stage_counts import StageCounts
-from gristmill.tasks.serialization import dump, dumped_size, load, write_into
+from gristmill.tasks.serialization import WRITABLE, dump, dumped_size, load, write_into
 from gristmill.worker import shared_memory
 
 INLINE_BYTES = 1 << 15  # up to here a copy through the socket is cheaper than a block of its own (measured: ~40 µs)
@@ -30,7 +30,7 @@ class Blocks(Protocol):
     """Where large bodies are. A process knows each of its blocks by a number; here numbers are file descriptors."""
 
     def create(self, size: int, fill: Callable[[memoryview], object]) -> int: ...
-    def map_read_only(self, fd: int, size: int) -> mmap.mmap | memoryview: ...  # the number is used up
+    def map_block(self, fd: int, size: int, *, writable: bool) -> mmap.mmap | memoryview: ...  # uses the number up
     def let_go(self, fd: int) -> None: ...
 
 
@@ -60,7 +60,8 @@ def unpack(parcel: Parcel, blocks: Blocks = shared_memory) -> AnyTask:
     """Make the task again; a body in a block is mapped, not copied, and its descriptor is used up."""
     if parcel.body is not None:
         return load(parcel.header, parcel.body)
-    return load(parcel.header, memoryview(blocks.map_read_only(parcel.fd, parcel.size)))
+    mapped = blocks.map_block(parcel.fd, parcel.size, writable=parcel.header[:1] == WRITABLE)
+    return load(parcel.header, memoryview(mapped))
 
 
 def to_wire(assignment: Assignment, parcel: Parcel) -> tuple[object, ...]:

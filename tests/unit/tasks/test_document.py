@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from tests.strategies import line_lists
 
 from gristmill.errors import StageError
-from gristmill.stages.text.io.writer.json_encoding import encode_lines
 from gristmill.tasks import DocumentBatch
 from gristmill.tasks.document import relink
+from gristmill.tasks.json_encoding import encode_lines
 from gristmill.tasks.json_lines import JsonLines
 
 LINES = [

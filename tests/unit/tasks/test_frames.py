@@ -6,10 +6,10 @@ import sys
 import pandas as pd
 import pytest
 
-from gristmill.stages.text.io.writer.json_encoding import encode_lines
 from gristmill.tasks import DocumentBatch
 from gristmill.tasks.document import relink
 from gristmill.tasks.frames import table_from_frame, table_to_frame
+from gristmill.tasks.json_encoding import encode_lines
 from gristmill.tasks.json_lines import JsonLines
 
 LINES = [

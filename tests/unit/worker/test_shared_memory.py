@@ -26,13 +26,13 @@ def open_descriptors():
 def test_a_block_holds_what_was_written():
     fd = shared_memory.create(5, fill(b"hello"))
 
-    with shared_memory.map_read_only(fd, 5) as mapped:
+    with shared_memory.map_block(fd, 5) as mapped:
         assert mapped[:] == b"hello"
 
 
 def test_mapping_a_block_closes_its_descriptor():
     before = open_descriptors()
-    mapped = shared_memory.map_read_only(shared_memory.create(1, fill(b"x")), 1)
+    mapped = shared_memory.map_block(shared_memory.create(1, fill(b"x")), 1)
     mapped.close()
 
     assert open_descriptors() == before

@@ -178,7 +178,8 @@ class _Loop:
         return ""
 
     def _evidence(self) -> tuple[StagedFile, ...]:
-        return tuple(file for done in self._held for file in done.record.side_files)[:FAILED_DOCUMENTS]
+        files = (file for done in self._held for file in done.record.side_files if not file.is_payload)
+        return tuple(files)[:FAILED_DOCUMENTS]
 
     def _stop_if_asked(self) -> None:
         if self._stopping:

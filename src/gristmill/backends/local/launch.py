@@ -12,12 +12,12 @@ from pathlib import Path
 
 from gristmill.backends.local.standard_descriptors import hold_standard_descriptors
 from gristmill.errors import MachineFailed
-from gristmill.tasks.document_check import DOCUMENT_MODULE
 from gristmill.worker.notes import Notes
 
 # No garbage is collected in the server: imports make none, and looking for it takes a tenth of their time.
 SERVER_MODULE = "gristmill.worker.fork_server"
 SERVER_CODE = f"import gc; gc.disable(); from {SERVER_MODULE} import main; main()"
+DOCUMENT_MODULE = "gristmill.tasks.document"
 WORKER_MODULE = "gristmill.worker.loop"
 END_S = 1.0
 

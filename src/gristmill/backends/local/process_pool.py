@@ -119,7 +119,7 @@ class ProcessPool(Posting):
         del node  # there is only this one
         ours, theirs = socket.socketpair()
         crumb_fd = shared_memory.create(CRUMB.size, lambda view: view.__setitem__(slice(None), NO_CRUMB))
-        mapped = memoryview(shared_memory.map_read_only(os.dup(crumb_fd), CRUMB.size))
+        mapped = memoryview(shared_memory.map_block(os.dup(crumb_fd), CRUMB.size))
         self._workers[number] = _Worker(self.groups[group], BufferedChannel(ours), mapped, Hearing(number, self._shelf))
         self._selector.register(ours, selectors.EVENT_READ, number)
         self._line.start(number, group, tuple(self.gpu_names[gpu] for gpu in gpus), [theirs.detach(), crumb_fd])

@@ -58,9 +58,9 @@ class ObjectBlocks:
 
         self._blocks[fd] = ray.put(self._blocks[fd])
 
-    def map_read_only(self, fd: int, size: int) -> memoryview:
-        """The body, mapped from the store where that is possible; its number is used up."""
-        del size
+    def map_block(self, fd: int, size: int, *, writable: bool = False) -> memoryview:
+        """The body, mapped from the store where that is possible and never writable; its number is used up."""
+        del size, writable
         from ray import ObjectRef, get
         from ray.exceptions import GetTimeoutError, RayError
 

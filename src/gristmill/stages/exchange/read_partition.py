@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from gristmill.errors import ReadError
 from gristmill.stages.base import ProcessingStage
-from gristmill.tasks import DocumentBatch, FileGroupTask, FileSlice
+from gristmill.tasks import FileGroupTask, FileSlice, TableBatch
 from gristmill.tasks.serialization import HEADER_KEY, load_batch
 
 
@@ -29,7 +29,7 @@ def partition_tasks(directory: str, number: int, num_partitions: int, *, total_b
 
 
 @dataclass(eq=False)
-class ReadPartition(ProcessingStage[FileGroupTask, DocumentBatch]):
+class ReadPartition(ProcessingStage[FileGroupTask, TableBatch]):
     """Read one partition: its rows of each file, files in the order of their names."""
 
     name: str = field(default="exchange_read", kw_only=True)
@@ -37,19 +37,19 @@ class ReadPartition(ProcessingStage[FileGroupTask, DocumentBatch]):
     def outputs(self) -> tuple[list[str], list[str]]:
         return ["data"], []
 
-    def process(self, task: FileGroupTask) -> DocumentBatch | None:
+    def process(self, task: FileGroupTask) -> TableBatch | None:
         index = task.reader_config["partition"]
         assert isinstance(index, int)  # noqa: S101  # made by partition_tasks
         files = sorted(Path(task.data[0]).glob("*.arrow"))
         parts = [part for path in files if (part := _read(path, index)) is not None]
         if not parts:
             return None
-        batch = DocumentBatch.concat(parts)
+        batch = type(parts[0]).concat(parts)
         batch._metadata = {}  # where the rows came from differs from row to row
         return batch
 
 
-def _read(path: Path, index: int) -> DocumentBatch | None:
+def _read(path: Path, index: int) -> TableBatch | None:
     """The rows of one file, mapped and not copied; None if there are none."""
     try:
         file = pa.ipc.open_file(pa.memory_map(str(path)))

@@ -15,12 +15,12 @@ from gristmill.kernels.row_hash import hash_rows, mix
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.io.writing import write_output
 from gristmill.storage.atomic_write import make_directory
-from gristmill.tasks import DocumentBatch, FileGroupTask
+from gristmill.tasks import FileGroupTask, TableBatch
 from gristmill.tasks.serialization import HEADER_KEY, dump_batch
 
 
 @dataclass(eq=False)
-class WritePartitions(ProcessingStage[DocumentBatch, FileGroupTask]):
+class WritePartitions(ProcessingStage[TableBatch, FileGroupTask]):
     """Write each batch's rows, ordered by partition, to a file below `directory`, which is set by the planner."""
 
     keys: list[str]
@@ -41,7 +41,7 @@ class WritePartitions(ProcessingStage[DocumentBatch, FileGroupTask]):
         make_directory(self._directory)
         return []
 
-    def process(self, task: DocumentBatch) -> FileGroupTask:
+    def process(self, task: TableBatch) -> FileGroupTask:
         if not task.num_items:
             return FileGroupTask(task.dataset_name, [])
         partition = self._partitions(task)
@@ -57,7 +57,7 @@ class WritePartitions(ProcessingStage[DocumentBatch, FileGroupTask]):
         content = [memoryview(sink.getvalue())]
         return write_output(self.context, f"{self._directory}/{task.task_id}.arrow", content, task)
 
-    def _partitions(self, task: DocumentBatch) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    def _partitions(self, task: TableBatch) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
         """Return which partition each row belongs to."""
         if self.keys:
             hashes = hash_rows([task.column(name) for name in self.keys], seed=self.seed)

@@ -132,4 +132,4 @@ def test_a_block_is_what_was_written_into_it(size):
     blocks = ObjectBlocks()
     number = blocks.create(size, lambda view: view.__setitem__(slice(None), b"a" * size))
 
-    assert bytes(blocks.map_read_only(number, size)) == b"a" * size
+    assert bytes(blocks.map_block(number, size)) == b"a" * size

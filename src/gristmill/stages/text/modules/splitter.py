@@ -10,8 +10,8 @@ from gristmill.errors import ConfigError
 from gristmill.kernels.arrow_arrays import from_numbers
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.io.line_blocks import line_bounds
-from gristmill.stages.text.io.writer.json_encoding import encode_lines
 from gristmill.tasks import DocumentBatch
+from gristmill.tasks.json_encoding import encode_lines
 from gristmill.tasks.json_lines import JsonLines
 from gristmill.tasks.text_columns import from_texts
 

@@ -74,7 +74,7 @@ def reports(contexts):
     return [
         (
             context.dropped,
-            [(r.documents.to_pyarrow().to_pylist(), r.reason, r.values, r.threshold) for r in context.rejects],
+            [(r.items.to_pyarrow().to_pylist(), r.reason, r.values, r.threshold) for r in context.rejects],
         )
         for context in contexts
     ]

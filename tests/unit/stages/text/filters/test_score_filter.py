@@ -38,7 +38,7 @@ def test_a_dropped_document_is_reported_with_reason_value_and_threshold():
 
     assert stage.context.dropped == {"word_count": 1}
     assert (reject.reason, reject.values, reject.threshold) == ("word_count", (1,), "2 ≤ words ≤ 100000")
-    assert texts(reject.documents) == ["a"]
+    assert texts(reject.items) == ["a"]
 
 
 def test_filters_of_a_list_run_in_order_and_the_first_refusal_is_the_reason():

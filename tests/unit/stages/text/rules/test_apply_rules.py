@@ -28,7 +28,7 @@ def apply(stage, *texts):
     reasons = {
         row: rejected.reason
         for rejected in stage.context.rejects
-        for row in rejected.documents.to_pyarrow()["id"].to_pylist()
+        for row in rejected.items.to_pyarrow()["id"].to_pylist()
     }
     return dict(zip(kept["id"].to_pylist(), kept["text"].to_pylist(), strict=True)), reasons
 

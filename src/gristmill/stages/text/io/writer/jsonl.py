@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gristmill.stages.io.writing import FileWriter
-from gristmill.stages.text.io.writer.json_encoding import encode_lines
 from gristmill.storage.atomic_write import Chunk
 from gristmill.tasks import DocumentBatch
+from gristmill.tasks.json_encoding import encode_lines
 
 
 @dataclass(eq=False)

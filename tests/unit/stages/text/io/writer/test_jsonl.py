@@ -12,9 +12,9 @@ from hypothesis import given
 from tests.strategies import line_lists
 
 from gristmill.stages.text.io import JsonlReader, JsonlWriter
-from gristmill.stages.text.io.writer.json_encoding import encode_lines
 from gristmill.storage.open_read import read_all
 from gristmill.tasks import DocumentBatch
+from gristmill.tasks.json_encoding import encode_lines
 from gristmill.tasks.json_lines import JsonLines
 
 

@@ -1,0 +1,139 @@
+"""`Batch`: the contract of a task that holds many items, of whatever kind.
+
+An item is what its user counts: a document, an image, a clip. Whatever the engine does to single items it does through
+this contract, so it works for every kind alike: a batch that makes a stage raise is divided until the bad items stand
+alone, items that a filter drops leave with a reason and a payload that can be opened, the books count items, and the
+bound on memory counts bytes. A new kind of item is a subclass with `num_items`, `take`, `concat` and `item`.
+
+Batches are values: no method changes one. Nothing here does I/O, and nothing here loads Arrow.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeAlias, TypeVar, Union, cast
+
+from gristmill.errors import StageError
+from gristmill.tasks.task import Task
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+T = TypeVar("T")
+Payload: TypeAlias = Union[bytes, bytearray, memoryview, "pa.Buffer"]
+Mask: TypeAlias = Union[Sequence[bool], "pa.Array", "pa.ChunkedArray"]  # or an array of numpy
+
+_DEEP = 3  # containers within containers whose bytes are counted
+
+
+@dataclass(frozen=True, slots=True)
+class ItemRecord:
+    """One item as it is written down when it leaves the stream: rejected by a filter, or put into quarantine.
+
+    `id`         what its user calls it; empty if it has no name of its own
+    `source`     the file, or the place in one, that it came from
+    `preview`    a line of words to recognise it by, such as "640 x 480 pixels, JPEG"
+    `text`       the whole of it, if it is text: goes into the record
+    `payload`    the whole of it, if it is bytes: becomes a file beside the record
+    `extension`  of that file, such as ".jpg"; if it is empty, the first bytes decide
+    """
+
+    id: str = ""
+    source: str = ""
+    preview: str = ""
+    text: str = ""
+    payload: Payload | None = None
+    extension: str = ""
+
+
+class Batch(Task[T], Generic[T]):
+    """A task of many items. Subclass it for a new kind: `num_items`, `take`, `concat`, and `item` where it can tell."""
+
+    # What a subclass says
+
+    def take(self, rows: Sequence[int]) -> Self:
+        """Return a batch of the items at these positions, in this order."""
+        del rows
+        raise NotImplementedError(f"{type(self).__name__}: a Batch must define take(rows), to be divided")
+
+    @classmethod
+    def concat(cls, batches: Sequence[Self]) -> Self:
+        """Return the items of all batches in one, in their order. There is at least one batch."""
+        del batches
+        raise NotImplementedError(f"{cls.__name__}: a Batch must define concat(batches), to be joined")
+
+    def item(self, row: int) -> ItemRecord:
+        """Return how one item is written down when it leaves the stream. The least there is to say is its source."""
+        del row
+        return ItemRecord(source=", ".join(self.sources()))
+
+    @property
+    def nbytes(self) -> int:
+        """About how much memory the items take: what all buffers, arrays and texts in the attributes add up to."""
+        return sum(_held_bytes(value, _DEEP) for value in vars(self).values())
+
+    # What follows from it
+
+    def filter(self, mask: Mask) -> Self:
+        """Return the items where the mask is true."""
+        if len(mask) != self.num_items:
+            who = f"{type(self).__name__}.filter"
+            raise StageError(f"{who}: expected a mask of {self.num_items} values; got {len(mask)}")
+        return self.take(true_rows(mask))
+
+    def json_lines(self, notes: Mapping[str, Sequence[object]]) -> list[bytes] | None:
+        """Return all items as JSON lines with these fields added, if they are JSON anyhow; else None.
+
+        Where it is None, `item` is asked for a record of each.
+        """
+        del notes
+        return None
+
+
+def divided(batch: Batch[T], rows: Sequence[int]) -> Batch[T]:
+    """Return some items as a batch of the same name and history; raise StageError if `take` gave another number."""
+    piece: object = batch.take(rows)  # somebody else's code, which may return anything
+    if not isinstance(piece, Batch) or piece.num_items != len(rows):
+        got = piece.num_items if isinstance(piece, Batch) else repr(piece)[:200]
+        raise StageError(f"{type(batch).__name__}.take: expected a batch of {len(rows)} items; got {got}")
+    piece.task_id = batch.task_id
+    piece.inherit(batch)
+    return piece
+
+
+def count_true(mask: Mask) -> int:
+    """Return how many values are true, of a list, of an array of numpy, or of one of Arrow."""
+    if isinstance(mask, list | tuple):
+        return sum(map(bool, mask))
+    chunks = getattr(mask, "chunks", None)
+    if chunks is not None:
+        return sum(chunk.true_count for chunk in chunks)
+    known = getattr(mask, "true_count", None)
+    return len(true_rows(mask)) if known is None else int(known)
+
+
+def true_rows(mask: Mask) -> list[int]:
+    """Return the positions where a mask is true."""
+    return [row for row, is_true in enumerate(_plain(mask)) if is_true]
+
+
+def chosen(values: "Sequence[object] | pa.Array | pa.ChunkedArray", mask: Mask) -> list[object]:
+    """Return the values where a mask is true."""
+    return [value for value, is_true in zip(_plain(values), _plain(mask), strict=True) if is_true]
+
+
+def _plain(values: Any) -> Sequence[object]:
+    listed = getattr(values, "to_pylist", None) or getattr(values, "tolist", None)
+    return cast("Sequence[object]", values if listed is None else listed())
+
+
+def _held_bytes(value: object, deep: int) -> int:
+    if isinstance(value, bytes | bytearray | str):
+        return len(value)
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        return sum(_held_bytes(entry, deep - 1) for entry in value) if deep else 0
+    size = getattr(value, "nbytes", None)  # of arrays, tables and views
+    if size is None:
+        size = getattr(value, "size", None) if type(value).__module__ == "pyarrow.lib" else None
+    return size if isinstance(size, int) else 0
