@@ -7,7 +7,7 @@ import pytest
 from tests.fault.processes import wait_until
 
 from gristmill.backends.local import LocalExecutor
-from gristmill.backends.local.run import Gpu, find_gpus
+from gristmill.backends.local.gpus import Gpu, find_gpus
 from gristmill.engine.policies.rooms import UNITS, place
 from gristmill.errors import ConfigError, RunFailed
 from gristmill.pipeline import Pipeline
