@@ -8,11 +8,13 @@ import pytest
 from tests.jsonl_files import write_documents
 
 from gristmill.backends.local import LocalExecutor
+from gristmill.engine.commands import Finish
+from gristmill.errors import Interrupted
 from gristmill.pipeline import Pipeline
 from gristmill.pipeline.segments import compile_chain
 from gristmill.runs.directory import ON_DISK
 from gristmill.runs.options import RunOptions
-from gristmill.runs.run import Run
+from gristmill.runs.run import Ending, Run
 from gristmill.stages.deduplication.exact.workflow import ExactDeduplicationWorkflow
 from gristmill.stages.exchange import Exchange
 from gristmill.stages.text.filters import ScoreFilter
@@ -107,14 +109,19 @@ def test_a_file_is_forced_to_disk_before_it_is_reported_where_a_run_may_outlive_
     writer = JsonlWriter(str(tmp_path / "out"))
     plan = compile_chain("write", [writer], [DocumentBatch("b", pa.table({"text": ["a", "b"]}))])
     run = Run(plan, RunOptions(checkpoint_path=tmp_path / "run"), forces=forces)
-    run.directory.acquire()
-    run.prepare_outputs()
-    (outcome,) = GroupRunner(plan.groups[0], last=True, settings=run.settings).run(
-        [Job("t", plan.sources[0])], lambda *_: None
-    )
-    (file,) = outcome.files
-    inode = Path(file.temporary).stat().st_ino
+    inodes = []
+
+    def drive(segment):
+        segment.prepare_outputs()
+        group = GroupRunner(plan.groups[0], last=True, settings=segment.settings)
+        (outcome,) = group.run([Job("t", plan.sources[0])], lambda *_: None)
+        inodes.extend(Path(file.temporary).stat().st_ino for file in outcome.files)
+        return Ending(Finish("stopped"))
+
+    with pytest.raises(Interrupted):
+        run.execute(drive)
     run.close()
+    (inode,) = inodes
 
     assert (inode in forced) is forces
 

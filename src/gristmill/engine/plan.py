@@ -53,6 +53,11 @@ class Plan:
     then: "Plan | None" = None  # what runs on the output of this when all of it is done: an exchange lies between
 
     @property
+    def segments(self) -> "tuple[Plan, ...]":
+        """This and what follows behind its exchanges, in order; each begins when the one before is done."""
+        return (self, *(() if self.then is None else self.then.segments))
+
+    @property
     def stage_names(self) -> tuple[str, ...]:
         """All stages in order."""
         return tuple(name for group in self.groups for name in group.names)

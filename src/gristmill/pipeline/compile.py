@@ -8,13 +8,11 @@ from gristmill.engine.plan import AnyStage, AnyTask, Plan
 from gristmill.errors import ConfigError
 from gristmill.pipeline.fingerprint import contents, fingerprint, stage_config
 from gristmill.pipeline.fusion import fuse
+from gristmill.runs.places import check_outputs
 from gristmill.secrets import has_secrets, remember_those_of, without_url_secrets
 from gristmill.stages.base import CompositeStage, ProcessingStage
 from gristmill.stages.io.partitions import FilePartitions
-from gristmill.storage.file_system import absolute, is_hidden
 from gristmill.tasks import EmptyTask, FileGroupTask, Task
-
-NO_RUN = "RUN_DIR"  # stands for the run directory in plans that have none yet
 
 
 @dataclass(frozen=True)
@@ -156,37 +154,6 @@ def check_stages(name: str, stages: Sequence[AnyStage]) -> None:
 def _source_name(index: int, task: AnyTask) -> str:
     named = task.partition_name if isinstance(task, FileGroupTask) else ""
     return named or f"part-{index:05d}"
-
-
-def check_outputs(outputs: Sequence[str], inputs: Sequence[tuple[str, int, str]], directories: Sequence[str]) -> None:
-    """Raise ConfigError if output and input would get into each other's way.
-
-    An output that has no place yet, because it goes where the run directory will be, is checked when it has one.
-    """
-    placed = [output for output in outputs if not output.startswith(f"{NO_RUN}/")]
-    _check_input_is_safe(inputs, placed)
-    _check_output_is_apart(directories, placed)
-
-
-def _check_input_is_safe(inputs: Sequence[tuple[str, int, str]], outputs: Sequence[str]) -> None:
-    """No input may lie where output goes: it would be overwritten, or read again by the next run."""
-    for directory in outputs:
-        root = absolute(directory).rstrip("/") + "/"
-        for path, _, _ in inputs:  # listed files are absolute already, or URLs
-            if path.startswith(root) or absolute(path).startswith(root):
-                raise ConfigError(f"output directory {directory!r}: expected one without inputs in it; got {path!r}")
-
-
-def _check_output_is_apart(listed: Sequence[str], outputs: Sequence[str]) -> None:
-    """No output may lie in a directory that is read as a whole: the same command again would find other inputs."""
-    for directory in outputs:
-        for root in listed:
-            below = absolute(directory).removeprefix(absolute(root).rstrip("/") + "/")
-            if below != absolute(directory) and not any(is_hidden(part) for part in below.split("/")):
-                raise ConfigError(
-                    f"output directory {directory!r}: expected one outside of the input {root!r}, "
-                    "whose files are all read: the next run would read this one's output"
-                )
 
 
 def check_no_secrets(path: str, *, who: str) -> None:

@@ -1,5 +1,6 @@
 """`Pipeline`: a name and a list of stages. Running it never changes it."""
 
+import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from gristmill.engine.plan import AnyStage, AnyTask, Plan
 from gristmill.engine.policies.quarantine_limit import DEFAULT_LIMIT, QuarantineLimit
 from gristmill.errors import ConfigError
 from gristmill.pipeline.compile import check_is_stage, check_no_secrets, decompose
-from gristmill.pipeline.segments import chain, compile_chain, in_directory
+from gristmill.pipeline.segments import compile_chain
 from gristmill.pipeline.watching import Watching
 from gristmill.runs.hang_watch import watched
 from gristmill.runs.options import Observer, RunOptions
@@ -53,7 +54,7 @@ class Pipeline:
         executor = executor or default_executor()
         with watched(f"planning {self.name!r} has taken", executor.watchdog_s):
             plan = compile_chain(self.name, self.stages, initial_tasks)
-            for segment in chain(plan):
+            for segment in plan.segments:
                 executor.check(segment)
         return plan
 
@@ -105,18 +106,12 @@ class Pipeline:
                 observer=watching.observer,
                 shared=shared,
             )
-            result = self._run(executor, initial_tasks, options)
+            plan = self.plan(executor, initial_tasks)
+            # Segments follow one another: what takes time to start is kept from one to the next.
+            with executor.kept_ready() if plan.then is not None else contextlib.nullcontext(executor) as ready:
+                result = ready.execute(plan, options)
             watching.tell(result)
         return result
-
-    def _run(self, executor: BaseExecutor, initial_tasks: Sequence[AnyTask] | None, options: RunOptions) -> RunResult:
-        plan = self.plan(executor, initial_tasks)
-        if plan.then is None:
-            return executor.execute(plan, options)
-        from gristmill.pipeline.chained_run import ChainedRun
-
-        with executor.kept_ready() as ready, ChainedRun(ready, plan, options) as run:
-            return run.execute(in_directory(plan, run.path))
 
     def describe(self) -> str:
         """The stages in lines for a person: what each needs, reads and adds."""

@@ -6,22 +6,20 @@ engine knows nothing of it: a segment is a plan like any other, with a ledger of
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from gristmill.engine.plan import AnyStage, AnyTask, Plan
 from gristmill.errors import ConfigError
 from gristmill.pipeline.columns import check_columns
 from gristmill.pipeline.compile import (
-    NO_RUN,
     Sources,
-    check_outputs,
     check_stages,
     compile_plan,
     decompose,
     take_sources,
     unique_names,
 )
+from gristmill.runs.places import NO_RUN, exchange_directory
 
 if TYPE_CHECKING:
     from gristmill.stages.exchange.exchange import Exchange
@@ -31,7 +29,7 @@ def compile_chain(name: str, stages: Sequence[AnyStage], initial_tasks: Sequence
     """Return the plan of a pipeline; if it has exchanges, `Plan.then` is the plan of what comes behind the first.
 
     The input is listed, and looked into for its columns, once: what is checked here is what runs. Where rows meet is
-    known only when the run has a directory: `in_directory` puts it in.
+    known only when the run has a directory: it puts that in.
     """
     flat = decompose(stages)
     check_stages(name, flat)
@@ -57,55 +55,11 @@ def compile_chain(name: str, stages: Sequence[AnyStage], initial_tasks: Sequence
     return _chained(plans)
 
 
-def in_directory(plan: Plan, run_dir: Path) -> Plan:
-    """Return the plan with the directory of the run it is for, where rows are written at one end and read at another.
-
-    Nothing is listed or checked again but that this place is apart from the input.
-    """
-    plans = []
-    for number, segment in enumerate(chain(plan)):
-        outputs = tuple(path.replace(NO_RUN, str(run_dir), 1) for path in segment.output_directories)
-        check_outputs(outputs, plan.inputs, plan.input_directories)
-        groups = tuple(
-            replace(group, stages=tuple(_placed(stage, run_dir, number + 1) for stage in group.stages))
-            for group in segment.groups
-        )
-        sources = segment.sources
-        if number:
-            data = [exchange_directory(run_dir, number)]
-            sources = tuple(replace(task, data=data) for task in sources)
-        plans.append(replace(segment, groups=groups, sources=sources, output_directories=outputs))
-    return _chained(plans)
-
-
-def exchange_directory(run_dir: Path | str, number: int) -> str:
-    """Return where the rows of a pipeline's exchange are, the first of which has the number 1."""
-    return f"{run_dir}/exchange-{number}"
-
-
-def chain(plan: Plan) -> list[Plan]:
-    """Return the segments of a plan, in order."""
-    plans = [plan]
-    while plans[-1].then is not None:
-        plans.append(plans[-1].then)
-    return plans
-
-
 def _chained(plans: Sequence[Plan]) -> Plan:
     chained = plans[-1]
     for plan in reversed(plans[:-1]):
         chained = replace(plan, then=chained)
     return chained
-
-
-def _placed(stage: AnyStage, run_dir: Path, number: int) -> AnyStage:
-    from gristmill.stages.exchange.write_partitions import WritePartitions
-
-    if not isinstance(stage, WritePartitions):
-        return stage
-    placed = stage.with_()
-    placed.__dict__["_directory"] = exchange_directory(run_dir, number)
-    return placed  # type: ignore[return-value]  # stages are invariant in their tasks
 
 
 def _segment(stages: Sequence[AnyStage], number: int, exchanges: Sequence[int], input_bytes: int) -> list[AnyStage]:

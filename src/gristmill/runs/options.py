@@ -22,7 +22,6 @@ class RunOptions:
     retry_quarantined: bool = False  # do again what could not be done, though it is committed
     observer: Observer | None = None
     shared: bool = False  # whether others may read the run directory, as far as the umask lets them
-    segment_of: Path | None = None  # the directory of the whole run, where this is one segment of it
 
     def __post_init__(self) -> None:
         # A stage may change the working directory, and the next call may come from another one.

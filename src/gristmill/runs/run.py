@@ -1,322 +1,278 @@
-"""One execution of one plan, on any executor: open the run directory, do what is left, close the books.
+"""`Run`: one execution of a plan, on any executor. A plan with exchanges is several segments, done one after another.
 
-What an executor brings is `drive`: from the books of what is committed to how it ended. Everything a user can rely on
-lies around that and is the same everywhere: the lock, resuming, the ledger, what is removed before a run, the balance
-of the books, `max_quarantined`, Ctrl-C. No worker, process or actor is known here.
+    <run directory>/               ledger, header, quarantine, status and report of a run without an exchange
+    <run directory>/segment-1/     with one: ledger, header and quarantine of the first segment, and so on;
+    <run directory>/exchange-1/    rows by partition, removed when the whole run is done; status and report are above
+
+What is the same on every executor lies here and in `Segment`: where the run directory is, the locks, resuming, joining
+the books of segments, Ctrl-C. A killed run continues in the segment it was in: a finished one says so, an unfinished
+one resumes from its ledger.
 """
 
-import contextlib
 import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from gristmill.engine.account import Efficiency
-from gristmill.engine.commands import Finish
 from gristmill.engine.plan import Plan
 from gristmill.engine.policies.quarantine_limit import NO_LIMIT, Failed
-from gristmill.errors import (
-    ConfigError,
-    EngineBug,
-    InputsChanged,
-    Interrupted,
-    MachineFailed,
-    RunFailed,
-    StageBroken,
-    TooManyQuarantined,
-)
-from gristmill.metrics.error_counts import ErrorCount
+from gristmill.errors import ConfigError, EngineBug, Interrupted, TooManyQuarantined
+from gristmill.metrics.stage_counts import StageCounts
 from gristmill.runs.books import Books
 from gristmill.runs.directory import RunDirectory
-from gristmill.runs.measured import MeasuredRun
 from gristmill.runs.options import RunOptions
+from gristmill.runs.places import exchange_directory, in_directory
 from gristmill.runs.publication import can_hold_runs, store_options
 from gristmill.runs.quarantine_errors import read_errors
 from gristmill.runs.result import RunResult
+from gristmill.runs.segment import Ending, Segment
+from gristmill.runs.snapshots import JoinedSnapshots
 from gristmill.runs.stop_signals import StopSignals
 from gristmill.runs.summary import too_many_quarantined
 from gristmill.storage.failures import machine_failures
-from gristmill.storage.file_system import StorageOptions, file_system, is_hidden, is_url
-from gristmill.worker.failing import account_of
-from gristmill.worker.group_runner import RunSettings
+from gristmill.storage.file_system import is_url
 
-# What a run raises, by how it ended; the other endings have books to close.
-FAILURES: dict[str, type[RunFailed]] = {"failed": RunFailed, "broken": StageBroken, "machine": MachineFailed}
+__all__ = ["Drive", "Ending", "Run", "Segment"]
 
-
-_FILES_SHOWN = 10  # of those that changed
-
-
-def _nobody_listens(state: str) -> None:
-    del state
-
-
-@dataclass
-class Ending:
-    """How a drive ended. `tell` gives whoever watches the run its last state."""
-
-    finish: Finish
-    messages: list[str] = field(default_factory=list)
-    efficiency: Efficiency | None = None
-    measured: MeasuredRun | None = None
-    tell: Callable[[str], None] = _nobody_listens
+Drive = Callable[[Segment], Ending]
 
 
 class Run:
-    """One execution of one plan."""
+    """One execution of a plan. Its directory is given, or beside the output, or temporary."""
 
     def __init__(self, plan: Plan, options: RunOptions, *, ignore_failures: bool = False, forces: bool = False) -> None:
-        self.plan = plan
         self.options = options
         self.forces = forces  # files to disk: a run on several machines goes on when one of them stops
         self.limit = NO_LIMIT if ignore_failures else options.limit
-        self.keeps_directory = True
         self.memory_limit = 0  # for all processes together, where somebody has set one
-        self.session = os.urandom(6).hex()
-        self.started = time.monotonic()
         self.stop = StopSignals()
-        self.books = Books(plan, {})
-        self._continues = False
-        self._kept_errors: list[ErrorCount] | None = None
-        self._kept_evidence: str | None = None
-        self.scratch: str | None = None  # a temporary directory, where the run has no other
+        self.started = time.monotonic()
+        self.segments = plan.segments
+        self._scratch: str | None = None  # a temporary directory, where the run has no other
         self.directory = self._open_directory()
-        # Without a writer the final tasks live in memory only: there is nothing to continue from.
-        self.resumable = not options.fresh and (plan.ends_in_writer or options.checkpoint_path is not None)
+        if len(self.segments) > 1:
+            self.segments = in_directory(self.segments, self.directory.path)
+        self._at: Segment | None = None  # where it is
+
+    # Where it is
 
     def _open_directory(self) -> RunDirectory:
-        path, options_of = self._run_path(), store_options(self.plan)
-        if is_url(path):
-            from gristmill.runs.store_directory import StoreDirectory
+        path, options_of, session = self._path(), store_options(self.segments[-1]), os.urandom(6).hex()
+        if not is_url(path):
+            shared = self.options.shared
+            return RunDirectory(Path(path), session=session, forces=self.forces, options_of=options_of, shared=shared)
+        from gristmill.runs.store_directory import StoreDirectory
 
-            # What is on stores only needs no looking at after a restart of this machine.
-            forces = self.forces or all(map(is_url, self._outputs()))
-            return StoreDirectory(path, session=self.session, options_of=options_of, forces=forces)
-        return RunDirectory(
-            Path(path),
-            session=self.session,
-            forces=self.forces,
-            root=self.options.segment_of,
-            options_of=options_of,
-            shared=self.options.shared,
-        )
+        # What is on stores only needs no looking at after a restart of this machine.
+        forces = self.forces or all(map(is_url, self._outputs()))
+        return StoreDirectory(path, session=session, options_of=options_of, forces=forces)
 
-    def _run_path(self) -> str:
+    def _path(self) -> str:
+        path = self._wanted_path()
+        if path is not None and is_url(path) and len(self.segments) > 1:
+            # Rows that go through an exchange are read and written in pieces, at random: that is for a disk.
+            raise ConfigError(
+                f"checkpoint_path: expected a directory on a disk, because the pipeline has an exchange; got {path!r}. "
+                "Pass another (--run-dir); the output may stay on the store"
+            )
+        if path is None:
+            path = self._scratch = tempfile.mkdtemp(prefix="gristmill-")
+        return path
+
+    def _wanted_path(self) -> str | None:
         if self.options.checkpoint_path is not None:
             return str(self.options.checkpoint_path)
-        outputs = [path for path in self.plan.output_directories if not is_url(path) or can_hold_runs(path)]
-        if outputs:
-            return f"{outputs[-1].rstrip('/')}/.gristmill"
-        self.keeps_directory = False
-        self.scratch = tempfile.mkdtemp(prefix="gristmill-")
-        return self.scratch
+        outputs = [path for path in self.segments[-1].output_directories if not is_url(path) or can_hold_runs(path)]
+        return f"{outputs[-1].rstrip('/')}/.gristmill" if outputs else None
 
     def _outputs(self) -> list[str]:
-        return [*self.plan.output_directories, *([self.options.rejects_path] if self.options.rejects_path else [])]
+        outputs = [path for segment in self.segments for path in segment.output_directories]
+        return [*outputs, *([self.options.rejects_path] if self.options.rejects_path else [])]
 
-    # What a drive may ask
+    # Running
 
-    @property
-    def settings(self) -> RunSettings:
-        """What every worker of this run has to know."""
-        most = self.limit.most
-        return RunSettings(
-            self.session,
-            self.options.rejects_path,
-            self.directory.quarantine_path,
-            self.forces,
-            self.memory_limit,
-            most if isinstance(most, int) else None,
-            (self.directory.options_of(self.options.rejects_path or ""), self._quarantine_options()),
-        )
-
-    @property
-    def durable_directory(self) -> RunDirectory | None:
-        """The run directory, if it outlives the run."""
-        return self.directory if self.keeps_directory else None
-
-    def prepare_outputs(self) -> list[str]:
-        """Make room for this run and do what the writers' modes say; return what to tell the user.
-
-        A drive calls it last, when nothing can be refused any more: a run that does not start removes nothing.
-        """
-        removed = []
-        if not self.resumable:  # starting over means that nothing of the earlier run is left among the new files
-            removed = self.directory.clear()
-            self.directory.resume(self.plan, rejects_path=self.options.rejects_path)
-        self.directory.remove_report()
-        self.directory.claim_staging(self._sinks())
-        self.directory.make_staging()
-        stages = [stage for group in self.plan.groups for stage in group.stages]
-        resuming = self._continues
-        removed += [path for stage in stages for path in stage.prepare_output(resuming=resuming)]
-        plural = "s" * (len(removed) != 1)
-        told = [f"removed {len(removed)} file{plural} of an earlier run: {removed[:3]}"] if removed else []
-        return told if resuming else [*told, *self._others_there()]
-
-    def _others_there(self) -> Iterator[str]:
-        """Say which files of others are where this run publishes. They stay, and are not replaced."""
-        for directory in dict.fromkeys(self._sinks()):
-            fs = file_system(directory, self.directory.options_of(directory))
-            names = [name for name in fs.list_names(directory) if not is_hidden(name)]
-            if names and directory != self.directory.quarantine_path:
-                plural = f"{len(names)} files were" if len(names) > 1 else "1 file was"
-                yield f"{directory}: {plural} there before this run, and will be left alone: {names[:3]}"
-
-    def keep_errors(self, finish: Finish) -> None:
-        """Remember what is in quarantine if that is about to be removed, as a pool may do when it closes."""
-        if self.scratch is not None:
-            _, quarantine = self.books.side_files(self.options.rejects_path)
-            self._kept_errors = self._errors(quarantine, finish)
-            self._kept_evidence = self._evidence(finish)
-
-    def _errors(self, quarantine_files: list[str], finish: Finish) -> list[ErrorCount]:
-        if self._kept_errors is not None:
-            return self._kept_errors
-        if finish.outcome == "finished":
-            self.directory.complete_records(self.plan, self.books.records)
-        return read_errors(quarantine_files, self._quarantine_options())
-
-    def _quarantine_options(self) -> StorageOptions:
-        return self.directory.options_of(self.directory.quarantine_path)
-
-    # Beginning
-
-    def execute(self, drive: Callable[["Run"], Ending]) -> RunResult:
+    def execute(self, drive: Drive) -> RunResult:
         """Run to the end, or stop cleanly on Ctrl-C and SIGTERM."""
-        with self.stop.handled(), machine_failures(self.plan.name, self.directory.shown):
+        with self.stop.handled(), machine_failures(self.segments[0].name, self.directory.shown):
             try:
                 return self._execute(drive)
             except KeyboardInterrupt:
-                raise Interrupted(self._interrupted()) from None
+                raise Interrupted(self._at.interrupted() if self._at else "stopped before anything was done") from None
 
-    def _execute(self, drive: Callable[["Run"], Ending]) -> RunResult:
+    def _execute(self, drive: Drive) -> RunResult:
         self.directory.acquire()
-        if self.options.segment_of is None:  # else whoever runs the segments holds their outputs
-            self.directory.hold_outputs(self._sinks())
-        found, mended = {}, self.options.retry_quarantined
-        if not self.options.fresh:  # another pipeline's directory is refused, even where nothing could be continued
-            found = self.directory.resume(self.plan, rejects_path=self.options.rejects_path, mended=mended)
-        committed = self.directory.finish_publication(found) if self.resumable else {}
-        self._continues = bool(found) and self.resumable  # even where everything of it has to be done again
-        if mended:
-            committed = self.directory.forget_quarantined(committed)
-        self.books = Books(self.plan, committed)
-        if committed and not self.plan.ends_in_writer:
-            raise ConfigError(
-                f"{self.directory.shown}: expected a pipeline that ends in a writer; only such a run can be continued"
-            )
-        if committed and len(committed) == len(self.plan.sources):
-            return self._already_finished()
-        return self._close_books(drive(self))
-
-    def _already_finished(self) -> RunResult:
-        result = self.books.result(run_dir=self.directory.shown, rejects_path=self.options.rejects_path)
-        result.already_finished = True
-        result.wall_s = time.monotonic() - self.started
-        result.messages = list(self.directory.messages)
-        self._check_balance(result)
-        self.directory.claim_staging(self._sinks())
-        if self.directory.has_report():
-            result.errors = read_errors(result.quarantine_files, self._quarantine_options())
-            result.messages.append(f"{self.directory.shown}: this run is finished already; nothing was changed")
-        else:  # it was killed after its last commit
-            self.directory.complete_records(self.plan, self.books.records)
-            result.errors = read_errors(result.quarantine_files, self._quarantine_options())
-            self.directory.write_report(result.to_json())
-            result.messages.append(f"{self.directory.shown}: everything was committed already; closed the books")
-        self._check_quarantine_limit(result)
-        return result
-
-    def _sinks(self) -> list[str]:
-        """Every directory this run publishes files in."""
-        return [*self._outputs(), self.directory.quarantine_path]
-
-    # Ending
-
-    def _close_books(self, ending: Ending) -> RunResult:
-        books, finish = self.books, ending.finish
-        if finish.outcome in FAILURES:
-            with contextlib.suppress(OSError):  # where the status cannot be written either
-                ending.tell("failed")
-            raise FAILURES[finish.outcome](f"{self.plan.name}: {finish.error}{self._evidence(finish)}")
-        if finish.outcome == "stopped":
-            with contextlib.suppress(OSError):
-                ending.tell("stopped")
-            raise Interrupted(self._interrupted())
-        run_dir = self.directory.shown if self.keeps_directory else None
-        result = books.result(run_dir=run_dir, rejects_path=self.options.rejects_path)
-        result.messages = [*self.directory.messages, *ending.messages, *books.take_hints()]
-        result.efficiency = ending.efficiency
-        result.wall_s = time.monotonic() - self.started
-        result.errors = self._errors(result.quarantine_files, finish)
-        if not self.keeps_directory:
-            result.quarantine_files = []  # gone with the temporary directory
-        self._check_balance(result)
-        if finish.outcome == "finished" and len(books.records) != len(self.plan.sources):
-            raise EngineBug(f"{self.plan.name}: {len(books.records)} of {len(self.plan.sources)} partitions committed")
-        ending.tell("finished" if finish.outcome == "finished" else "stopped")
-        if finish.outcome == "inputs_changed":
-            left = len(self.plan.sources) - len(books.records)
-            changed = InputsChanged(
-                f"{self.plan.name}: {left} of {len(self.plan.sources)} source partitions are not done, because their "
-                f"input is not what was planned; everything else is committed:\n{_by_file(finish.error)}\n"
-                "Run it again with fresh=True (--fresh) to read the input as it is now."
-            )
-            changed.result = result
-            raise changed
-        if self.keeps_directory:
-            self.directory.write_report(result.to_json())
-            if ending.measured is not None:
-                self.directory.write_measured(ending.measured)
-        self._check_quarantine_limit(result, stopped=finish.outcome == "quarantine_limit", reason=finish.error)
-        return result
-
-    def _evidence(self, finish: Finish) -> str:
-        """What went wrong with the documents a stage let down, from files that were never published."""
-        if self._kept_evidence is not None:
-            return self._kept_evidence
-        root = f"{self.directory.quarantine_path}/"
-        fs = file_system(root, options := self.directory.options_of(root))
-        files = [file.temporary for file in finish.evidence if file.final.startswith(root)]
-        there = [path for path in files if fs.status(path) is not None]
-        errors = read_errors(there, options)  # of whatever failed on the way of these documents
-        own = [error for error in errors if finish.error.startswith(f"{error.stage}: ")]
-        account = account_of(own or errors)
-        return f"\n{account}" if account else ""
-
-    def _check_balance(self, result: RunResult) -> None:
-        if not result.balanced:
-            raise EngineBug(f"{self.plan.name}: the books do not balance: {result.to_json()}")
-
-    def _interrupted(self) -> str:
-        done = f"stopped; {len(self.books.records)} of {len(self.plan.sources)} source partitions are committed"
-        if not self.keeps_directory or not self.plan.ends_in_writer:
-            return done + ". Only a pipeline that ends in a writer can be continued."
-        return done + ". Run the same command again to continue."
-
-    def _check_quarantine_limit(self, result: RunResult, *, stopped: bool = False, reason: str = "") -> None:
-        failed = Failed.of(result.counts.values(), self.plan.input_bytes)
-        # What was under way when a share was exceeded may have brought it down again; the run is incomplete anyway.
-        if stopped or self.limit.is_exceeded(failed, at_end=True):
-            account = "" if self.limit.is_exceeded(failed, at_end=True) else f": {reason}"
-            error = TooManyQuarantined(f"{self.plan.name}: {too_many_quarantined(result, self.limit)}{account}")
-            error.result = result
-            raise error
+        self.directory.hold_outputs(self._outputs())
+        # Without a writer the final tasks live in memory only: there is nothing to continue from.
+        can_go_on = self.segments[-1].ends_in_writer or self.options.checkpoint_path is not None
+        if len(self.segments) > 1:
+            return self._execute_all(drive, can_go_on=can_go_on)
+        self._at = Segment(
+            self.segments[0],
+            self.options,
+            self.directory,
+            self.stop,
+            limit=self.limit,
+            memory_limit=self.memory_limit,
+            forces=self.forces,
+            resumable=can_go_on and not self.options.fresh,
+            scratch=self._scratch,
+        )
+        return self._at.execute(drive)
 
     def close(self) -> None:
         """Leave no temporary file behind, and let the directory go."""
+        if self._at is not None:
+            self._at.directory.close()
         self.directory.close()
-        if self.scratch is not None:
-            shutil.rmtree(self.scratch, ignore_errors=True)
+        if self._scratch is not None:
+            shutil.rmtree(self._scratch, ignore_errors=True)
 
+    # Several segments
 
-def _by_file(errors: str) -> str:
-    """One line for each file that changed, of which many parts may have been read; not more than can be taken in."""
-    files = {line.partition(": expected")[0]: line for line in reversed(errors.splitlines())}
-    lines = [files[path] for path in sorted(files)]
-    more = [f"and {len(lines) - _FILES_SHOWN} more files"] if len(lines) > _FILES_SHOWN else []
-    return "\n".join([*lines[:_FILES_SHOWN], *more])
+    def _execute_all(self, drive: Drive, *, can_go_on: bool) -> RunResult:
+        if self.options.fresh or not can_go_on or self._is_retried():
+            self._start_over()
+        elif (found := self._finished_before()) is not None:
+            return found
+        self.directory.remove_report()
+        results: list[RunResult] = []
+        for number, segment in enumerate(self.segments, 1):
+            results.append(self._execute_one(number, segment, results, drive))
+        result = self._joined(results)
+        if not result.balanced:
+            raise EngineBug(f"{self.segments[0].name}: the books do not balance: {result.to_json()}")
+        self.directory.write_report(result.to_json())
+        self._remove_exchanges()
+        return result
+
+    def _execute_one(self, number: int, plan: Plan, before: list[RunResult], drive: Drive) -> RunResult:
+        limit = self.limit
+        if isinstance(limit.most, int):
+            failed = sum(result.quarantined + result.lost_parts for result in before)
+            limit = replace(limit, most=max(0, limit.most - failed))
+        observer = JoinedSnapshots(self.directory, self.segments, before, self.options.observer, self.started)
+        # What an earlier run left, and is not wanted, is cleared already.
+        options = replace(self.options, observer=observer, fresh=False, retry_quarantined=False)
+        directory = self._directory_of(number, os.urandom(6).hex())
+        self._at = Segment(
+            plan, options, directory, self.stop, limit=limit, memory_limit=self.memory_limit, forces=self.forces
+        )
+        directory.acquire()
+        try:
+            return self._at.execute(drive)
+        except TooManyQuarantined as error:
+            if isinstance(error.result, RunResult):
+                error.result = self._joined([*before, error.result])
+            raise
+        finally:
+            directory.close()
+
+    def _directory_of(self, number: int, session: str = "") -> RunDirectory:
+        return RunDirectory(
+            self.directory.path / f"segment-{number}",
+            session=session,
+            forces=self.forces,
+            root=self.directory.path,
+            options_of=self.directory.options_of,
+            shared=self.options.shared,
+        )
+
+    def _is_retried(self) -> bool:
+        """Whether all is done again: what is behind an exchange depends on every document before it."""
+        if not self.options.retry_quarantined:
+            return False
+        failed = False
+        for number, plan in enumerate(self.segments, 1):
+            segment = self._directory_of(number)
+            segment.acquire()
+            try:
+                segment.resume(plan, rejects_path=self.options.rejects_path, mended=True)  # or refuse another parameter
+                failed = failed or any(segment.quarantine.glob("*.jsonl"))
+            finally:
+                segment.close()
+        if failed:
+            message = f"{self.directory.shown}: everything is done again, with what was in quarantine"
+            self.directory.messages.append(message)
+        return failed
+
+    def _remove_exchanges(self) -> None:
+        for number in range(1, len(self.segments)):
+            shutil.rmtree(exchange_directory(self.directory.path, number), ignore_errors=True)
+
+    def _start_over(self) -> None:
+        """Forget an earlier run here, and remove what it has published."""
+        self.directory.remove_report()
+        for number in range(1, len(self.segments) + 1):
+            segment = self._directory_of(number)
+            segment.acquire()
+            segment.clear()
+            segment.close()
+        self._remove_exchanges()
+
+    def _finished_before(self) -> RunResult | None:
+        """The result of a run that has come to its end here, if its outputs are still there."""
+        if not self.directory.has_report():
+            return None
+        results = []
+        for number, plan in enumerate(self.segments, 1):
+            segment = self._directory_of(number)
+            segment.acquire()
+            try:
+                records = segment.resume(plan, rejects_path=self.options.rejects_path)
+                # What went through an exchange is removed when all is done.
+                is_last = number == len(self.segments)
+                look = segment.finish_publication if is_last else segment.look_at_side_files
+                records = look(records)
+            finally:
+                segment.close()
+            if len(records) < len(plan.sources):
+                return None
+            books = Books(plan, records)
+            results.append(books.result(run_dir=self.directory.shown, rejects_path=self.options.rejects_path))
+            results[-1].errors = read_errors(results[-1].quarantine_files)
+        result = self._joined(results)
+        self._remove_exchanges()  # again, if the machine stopped just after that
+        result.already_finished = True
+        result.messages = [f"{self.directory.shown}: this run is finished already; nothing was changed"]
+        failed = Failed.of(result.counts.values(), self.segments[0].input_bytes)
+        if self.limit.is_exceeded(failed, at_end=True):
+            error = TooManyQuarantined(f"{self.segments[0].name}: {too_many_quarantined(result, self.limit)}")
+            error.result = result
+            raise error
+        return result
+
+    def _joined(self, results: Sequence[RunResult]) -> RunResult:
+        """The books of the run: rows that went through an exchange are neither written nor read."""
+        last = results[-1]
+        counts: dict[str, StageCounts] = {}
+        passed = 0
+        for number, result in enumerate(results):
+            for name, own in result.counts.items():
+                counts[name] = StageCounts()
+                counts[name].add(own)
+            names = list(result.counts)
+            if number:
+                passed -= counts[names[0]].read
+                counts[names[0]].read = 0
+            if result is not last:
+                passed += counts[names[-1]].written
+                counts[names[-1]].documents_out, counts[names[-1]].written = counts[names[-1]].written, 0
+        if passed:
+            raise EngineBug(f"exchange: {passed} more rows were written than read again")
+        kept = self._scratch is None
+        return replace(
+            last,
+            counts=counts,
+            rejects_files=[path for result in results for path in result.rejects_files],
+            quarantine_files=[path for result in results for path in result.quarantine_files] if kept else [],
+            run_dir=self.directory.shown if kept else None,
+            wall_s=time.monotonic() - self.started,
+            resumed=any(result.resumed for result in results),
+            already_finished=all(result.already_finished for result in results),
+            messages=[*self.directory.messages, *(message for result in results for message in result.messages)],
+            errors=[error for result in results for error in result.errors],
+            peak_memory_bytes=max(result.peak_memory_bytes for result in results),
+        )

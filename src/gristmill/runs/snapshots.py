@@ -10,6 +10,10 @@ from gristmill.engine.scheduler import Scheduler
 from gristmill.metrics.snapshot import RunSnapshot, StageSnapshot
 from gristmill.metrics.stage_counts import StageCounts
 from gristmill.runs.books import Books
+from gristmill.runs.directory import RunDirectory
+from gristmill.runs.options import Observer
+from gristmill.runs.result import RunResult
+from gristmill.runs.telling import STATUS_S
 
 
 class BookSnapshots:
@@ -99,3 +103,61 @@ class SnapshotMaker:
             for group in self._scheduler.groups
             for name in group.plan.names
         ]
+
+
+class JoinedSnapshots:
+    """Shows snapshots of one segment as snapshots of the whole run, and keeps its status file."""
+
+    def __init__(
+        self,
+        directory: RunDirectory,
+        plans: Sequence[Plan],
+        before: Sequence[RunResult],
+        observer: Observer | None,
+        began: float,
+    ) -> None:
+        self.directory = directory
+        self.plans = plans
+        self.before = before
+        self.observer = observer
+        self.began = began
+        self._last_status = 0.0
+
+    def __call__(self, snapshot: RunSnapshot) -> None:
+        number, total = len(self.before), len(self.plans)
+        is_last = number == total - 1
+        done = [count for result in self.before for count in result.counts.values()]
+        stages = [
+            StageSnapshot(name, group.index + 100 * position)
+            for position, plan in enumerate(self.plans)
+            for group in plan.groups
+            for name in group.names
+        ]
+        now = {stage.name: stage for stage in snapshot.stages}
+        joined = replace(
+            snapshot,
+            state=snapshot.state if is_last or snapshot.state != "finished" else "running",
+            elapsed_s=time.monotonic() - self.began,
+            partitions_done=snapshot.partitions_done + sum(len(plan.sources) for plan in self.plans[:number]),
+            partitions_total=sum(len(plan.sources) for plan in self.plans),
+            read=self.before[0].read if self.before else snapshot.read,
+            written=snapshot.written if is_last else 0,
+            dropped=snapshot.dropped + sum(count.dropped_total for count in done),
+            quarantined=snapshot.quarantined + sum(count.quarantined for count in done),
+            created=snapshot.created + sum(count.created for count in done),
+            eta_s=snapshot.eta_s if is_last else None,
+            stages=tuple(self._stage(stage, now) for stage in stages),
+        )
+        if self.observer is not None:
+            self.observer(joined)
+        if joined.elapsed_s - self._last_status >= STATUS_S or joined.state != "running":
+            self._last_status = joined.elapsed_s
+            self.directory.write_status(joined)
+
+    def _stage(self, stage: StageSnapshot, now: dict[str, StageSnapshot]) -> StageSnapshot:
+        if stage.name in now:
+            return replace(now[stage.name], group=stage.group)
+        for result in self.before:
+            if stage.name in result.counts:
+                return stage.with_counts(result.counts[stage.name])
+        return stage

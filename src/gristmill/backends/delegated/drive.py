@@ -5,7 +5,8 @@ outputs are not looked at: everything about the run comes through the registrar,
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from multiprocessing.pool import AsyncResult, ThreadPool
 from typing import Protocol
 
@@ -23,7 +24,7 @@ from gristmill.runs.commits import Commits
 from gristmill.runs.hang_watch import alive, waiting_for, watched
 from gristmill.runs.options import RunOptions
 from gristmill.runs.result import RunResult
-from gristmill.runs.run import Ending, Run
+from gristmill.runs.run import Drive, Ending, Run, Segment
 from gristmill.tasks import StagedFile
 
 POLL_S = 0.1
@@ -40,14 +41,18 @@ class Settings(Protocol):
     def watchdog_s(self) -> float: ...
 
 
-def execute(plan: Plan, options: RunOptions, drive_run: Callable[[Run], Ending], *, settings: Settings) -> RunResult:
+def execute(plan: Plan, options: RunOptions, drive_run: Drive, *, settings: Settings) -> RunResult:
     """Run a plan by whatever `drive_run` prepares: the engine, and a call of `drive`."""
     with watched(f"the run of {plan.name!r} has been held up for", settings.watchdog_s):
-        run = Run(unite_streaming(plan), options, ignore_failures=settings.ignore_failures, forces=True)
+        run = Run(_united(plan), options, ignore_failures=settings.ignore_failures, forces=True)
         try:
             return run.execute(drive_run)
         finally:
             run.close()
+
+
+def _united(plan: Plan) -> Plan:
+    return replace(unite_streaming(plan), then=None if plan.then is None else _united(plan.then))
 
 
 class Engine(Protocol):
@@ -58,7 +63,7 @@ class Engine(Protocol):
         ...
 
 
-def drive(run: Run, engine: Engine, office: RegistrarOffice, settings: Settings) -> Ending:
+def drive(run: Segment, engine: Engine, office: RegistrarOffice, settings: Settings) -> Ending:
     """Drive a run to its end."""
     with waiting_for(lambda: "waiting for Ray to start the process that keeps the books of the run"):
         registrar = office.open(run.session)
@@ -79,7 +84,7 @@ def drive(run: Run, engine: Engine, office: RegistrarOffice, settings: Settings)
 class _Loop:
     """One run, from the driver's side."""
 
-    def __init__(self, run: Run, registrar: RemoteRegistrar, settings: Settings) -> None:
+    def __init__(self, run: Segment, registrar: RemoteRegistrar, settings: Settings) -> None:
         self._run = run
         self._registrar = registrar
         self._books = RootBooks(run.plan)

@@ -5,7 +5,7 @@ import os
 from gristmill.backends.delegated.root_books import RootBooks
 from gristmill.metrics.snapshot import RunSnapshot, StageSnapshot
 from gristmill.metrics.stage_counts import StageCounts
-from gristmill.runs.run import Run
+from gristmill.runs.segment import Segment
 from gristmill.runs.snapshots import BookSnapshots
 from gristmill.runs.telling import Telling
 from gristmill.worker.memory import resident_bytes
@@ -14,7 +14,7 @@ from gristmill.worker.memory import resident_bytes
 class View:
     """What is known of a run: receipts, and how many workers there are and have work."""
 
-    def __init__(self, run: Run, books: RootBooks, logging_interval: float) -> None:
+    def __init__(self, run: Segment, books: RootBooks, logging_interval: float) -> None:
         self.messages: list[str] = []
         self.workers: dict[int, int] = {}  # by group
         self.busy: dict[int, int] = {}

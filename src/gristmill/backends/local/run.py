@@ -1,4 +1,4 @@
-"""One execution of one plan by the local executor: what is this machine's (GPUs, files, memory), and nothing else."""
+"""One run by the local executor: what is this machine's (GPUs, files, memory), and nothing else."""
 
 import os
 import resource
@@ -18,7 +18,7 @@ from gristmill.engine.scheduler import SchedulerConfig
 from gristmill.errors import ConfigError
 from gristmill.runs.options import RunOptions
 from gristmill.runs.result import RunResult
-from gristmill.runs.run import Ending, Run
+from gristmill.runs.run import Ending, Run, Segment
 from gristmill.stages.worker_info import NodeInfo
 from gristmill.storage.sizes import parse_size
 from gristmill.worker.memory import default_limit, own_bytes, resident_bytes
@@ -64,14 +64,15 @@ class LocalRun:
         """Run to the end, or stop cleanly on Ctrl-C and SIGTERM."""
         return self.run.execute(self._drive)
 
-    def _drive(self, run: Run) -> Ending:
+    def _drive(self, segment: Segment) -> Ending:
         gpus = find_gpus(self.executor.gpus, self.executor.gpu_memory_gb)
         node = self._node(gpus)
-        groups = run.plan.groups
+        groups = segment.plan.groups
         if self.server is None:
-            self.pool = InlinePool(groups, run.settings)
+            self.pool = InlinePool(groups, segment.settings)
         else:
-            self.pool = ProcessPool(groups, run.settings, self.server, tuple(gpu.name for gpu in gpus), run.scratch)
+            names = tuple(gpu.name for gpu in gpus)
+            self.pool = ProcessPool(groups, segment.settings, self.server, names, segment.scratch)
         self.pool.open()
         work = node_work(groups)
         if work is not None:
@@ -79,26 +80,26 @@ class LocalRun:
         shell = Shell(
             pool=self.pool,
             nodes=(node,),
-            config=self._config(len(run.plan.sources) - len(run.books.records), node),
+            config=self._config(segment, node),
             memory_limit=self.memory_limit,
             logging_interval=self.executor.logging_interval,
             event_log=self.executor.event_log,
-            profiles=None if self.server is None else open_store(run.plan),
+            profiles=None if self.server is None else open_store(segment.plan),
             notes_signals=self.server is not None,
         )
-        return drive(run, shell)
+        return drive(segment, shell)
 
-    def _config(self, num_sources: int, node: NodeJoined) -> SchedulerConfig:
+    def _config(self, segment: Segment, node: NodeJoined) -> SchedulerConfig:
         # Its share of the memory and what it shares with the others: beyond that it has kept something it should not.
         worker_memory = int(node.memory_bytes / node.cpus) + 4 * WORKER_BYTES
         lifetime = self.executor.worker_max_lifetime_m
         return SchedulerConfig(
-            num_sources=num_sources,
+            num_sources=len(segment.plan.sources) - len(segment.books.records),
             barrier=self.executor.execution_mode == "batch",
             rescale_interval_s=self.executor.autoscale_interval_s,
             worker_max_lifetime_s=None if lifetime is None else lifetime * 60,
             worker_restart_interval_s=self.executor.worker_restart_interval_m * 60,
-            max_queued=max(64, (allow_many_files() - SPARE_FILES) // len(self.run.plan.groups)),
+            max_queued=max(64, (allow_many_files() - SPARE_FILES) // len(segment.plan.groups)),
             worker_memory_bytes=worker_memory,
             worker_max_tasks=self.executor.worker_max_tasks,
             watchdog_s=self.executor.watchdog_s,

@@ -1,4 +1,4 @@
-"""One execution of one plan on a Ray cluster: what is the cluster's, and nothing else."""
+"""One run on a Ray cluster: what is the cluster's, and nothing else."""
 
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ from gristmill.engine.plan import Plan
 from gristmill.engine.scheduler import SchedulerConfig
 from gristmill.runs.options import RunOptions
 from gristmill.runs.result import RunResult
-from gristmill.runs.run import Ending, Run
+from gristmill.runs.run import Ending, Run, Segment
 from gristmill.storage.sizes import parse_size
 
 if TYPE_CHECKING:  # the executor imports this file when it runs something
@@ -33,26 +33,30 @@ class RayRun:
         self.run.memory_limit = limit or 0  # of one node, which is what a document has to fit in
         self.kept = executor.kept or KeptActors(keeps_workers=False)
         self.is_last = executor.kept is None
-        self.machines = Machines(
-            ray,
-            self.kept,
-            node_work(plan.groups),
-            ignore_head_node=executor.ignore_head_node,
-            memory_limit=limit,
-            gpu_gb=self.config.gpu_memory_gb,
-        )
-        self.pool = RayPool(plan.groups, self.run.settings, self.machines)
+        self.ray = ray
+        self.ignore_head_node = executor.ignore_head_node
+        self.limit = limit
+        self.pool: RayPool | None = None
 
     def execute(self) -> RunResult:
         """Run to the end, or stop cleanly on Ctrl-C and SIGTERM."""
         return self.run.execute(self._drive)
 
-    def _drive(self, run: Run) -> Ending:
+    def _drive(self, segment: Segment) -> Ending:
+        around = Machines(
+            self.ray,
+            self.kept,
+            node_work(segment.plan.groups),
+            ignore_head_node=self.ignore_head_node,
+            memory_limit=self.limit,
+            gpu_gb=self.config.gpu_memory_gb,
+        )
+        self.pool = RayPool(segment.plan.groups, segment.settings, around)
         self.pool.open()
-        machines = list(self.machines.used.values())
+        machines = list(around.used.values())
         lifetime = self.config.worker_max_lifetime_m
         config = SchedulerConfig(
-            num_sources=len(run.plan.sources) - len(run.books.records),
+            num_sources=len(segment.plan.sources) - len(segment.books.records),
             barrier=self.config.execution_mode == "batch",
             rescale_interval_s=self.config.autoscale_interval_s,
             worker_max_lifetime_s=None if lifetime is None else lifetime * 60,
@@ -71,11 +75,12 @@ class RayRun:
             profiles=None,  # they are of this machine, and the workers are not
             notes_signals=True,
         )
-        return drive(run, shell)
+        return drive(segment, shell)
 
     def close(self) -> None:
         """Leave nothing behind but what is kept for the next run: no actor, no temporary file."""
-        self.pool.close()
+        if self.pool is not None:
+            self.pool.close()
         if self.is_last:
             self.kept.close()
         self.run.close()

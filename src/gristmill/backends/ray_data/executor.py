@@ -13,7 +13,7 @@ from gristmill.runs.options import RunOptions
 from gristmill.runs.result import RunResult
 
 if TYPE_CHECKING:  # what runs a plan is imported when one runs
-    from gristmill.runs.run import Ending, Run
+    from gristmill.runs.run import Ending, Segment
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class RayDataExecutor(DelegatedExecutor):
 
         return execute(plan, options, self._drive, settings=self.settings())
 
-    def _drive(self, run: "Run") -> "Ending":
+    def _drive(self, run: "Segment") -> "Ending":
         from gristmill.backends.delegated.drive import drive
         from gristmill.backends.delegated.ray_cluster import connect
         from gristmill.backends.ray_data.engine import RayDataEngine

@@ -14,7 +14,7 @@ from gristmill.backends.scheduled.profiles import ProfileStore, priors, remember
 from gristmill.engine.events import NodeJoined
 from gristmill.engine.policies.quarantine_limit import Failed
 from gristmill.engine.scheduler import Scheduler, SchedulerConfig
-from gristmill.runs.run import Ending, Run
+from gristmill.runs.segment import Ending, Segment
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Shell:
     notes_signals: bool  # False where a stage runs in this process, and the signal has to interrupt it
 
 
-def drive(run: Run, shell: Shell) -> Ending:
+def drive(run: Segment, shell: Shell) -> Ending:
     """Drive a run to its end. The pool is open, and is closed at the end; if this raises, the caller closes it."""
     gpus = tuple(memory_gb for node in shell.nodes for memory_gb in node.gpu_memory_gb)
     config = replace(
@@ -78,7 +78,7 @@ def drive(run: Run, shell: Shell) -> Ending:
 
 
 @contextlib.contextmanager
-def _recorded(run: Run, driver: Driver, shell: Shell) -> Iterator[None]:
+def _recorded(run: Segment, driver: Driver, shell: Shell) -> Iterator[None]:
     """Write the event log while the run is driven, if it has a directory that stays."""
     if not run.keeps_directory or not shell.event_log:
         yield

@@ -15,7 +15,7 @@ from gristmill.runs.options import RunOptions
 from gristmill.runs.result import RunResult
 
 if TYPE_CHECKING:  # what runs a plan is imported when one runs
-    from gristmill.runs.run import Ending, Run
+    from gristmill.runs.run import Ending, Segment
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class XennaExecutor(DelegatedExecutor):
 
         return execute(plan, options, self._drive, settings=self.settings())
 
-    def _drive(self, run: "Run") -> "Ending":
+    def _drive(self, run: "Segment") -> "Ending":
         from gristmill.backends.delegated.drive import drive
         from gristmill.backends.delegated.ray_cluster import connect
         from gristmill.backends.xenna.engine import XennaEngine, check_dashboard, import_xenna

@@ -1,0 +1,285 @@
+"""`Segment`: what a run does between two exchanges, which is all of it in a run without one.
+
+What an executor brings is `drive`: from the books of what is committed to how it ended. Everything a user can rely on
+lies around that and is the same everywhere: resuming, the ledger, what is removed before a run, the balance of the
+books, `max_quarantined`. No worker, process or actor is known here.
+"""
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from gristmill.engine.account import Efficiency
+from gristmill.engine.commands import Finish
+from gristmill.engine.plan import Plan
+from gristmill.engine.policies.quarantine_limit import Failed, QuarantineLimit
+from gristmill.errors import (
+    ConfigError,
+    EngineBug,
+    InputsChanged,
+    Interrupted,
+    MachineFailed,
+    RunFailed,
+    StageBroken,
+    TooManyQuarantined,
+)
+from gristmill.metrics.error_counts import ErrorCount
+from gristmill.runs.books import Books
+from gristmill.runs.directory import RunDirectory
+from gristmill.runs.measured import MeasuredRun
+from gristmill.runs.options import RunOptions
+from gristmill.runs.quarantine_errors import read_errors
+from gristmill.runs.result import RunResult
+from gristmill.runs.stop_signals import StopSignals
+from gristmill.runs.summary import too_many_quarantined
+from gristmill.storage.file_system import StorageOptions, file_system, is_hidden
+from gristmill.worker.failing import account_of
+from gristmill.worker.group_runner import RunSettings
+
+# What a run raises, by how it ended; the other endings have books to close.
+FAILURES: dict[str, type[RunFailed]] = {"failed": RunFailed, "broken": StageBroken, "machine": MachineFailed}
+
+
+_FILES_SHOWN = 10  # of those that changed
+
+
+def _nobody_listens(state: str) -> None:
+    del state
+
+
+@dataclass
+class Ending:
+    """How a drive ended. `tell` gives whoever watches the run its last state."""
+
+    finish: Finish
+    messages: list[str] = field(default_factory=list)
+    efficiency: Efficiency | None = None
+    measured: MeasuredRun | None = None
+    tell: Callable[[str], None] = _nobody_listens
+
+
+class Segment:
+    """One plan of a run, and how far it is. `scratch` is its temporary directory, where the run leaves none behind."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        options: RunOptions,
+        directory: RunDirectory,
+        stop: StopSignals,
+        *,
+        limit: QuarantineLimit,
+        memory_limit: int = 0,
+        forces: bool = False,
+        resumable: bool = True,
+        scratch: str | None = None,
+    ) -> None:
+        self.plan = plan
+        self.options = options
+        self.directory = directory
+        self.stop = stop
+        self.limit = limit
+        self.memory_limit = memory_limit
+        self.forces = forces
+        self.resumable = resumable
+        self.scratch = scratch
+        self.keeps_directory = scratch is None
+        self.session = directory.session
+        self.started = time.monotonic()
+        self.books = Books(plan, {})
+        self._continues = False
+        self._kept_errors: list[ErrorCount] | None = None
+        self._kept_evidence: str | None = None
+
+    def _outputs(self) -> list[str]:
+        return [*self.plan.output_directories, *([self.options.rejects_path] if self.options.rejects_path else [])]
+
+    # What a drive may ask
+
+    @property
+    def settings(self) -> RunSettings:
+        """What every worker of this run has to know."""
+        most = self.limit.most
+        return RunSettings(
+            self.session,
+            self.options.rejects_path,
+            self.directory.quarantine_path,
+            self.forces,
+            self.memory_limit,
+            most if isinstance(most, int) else None,
+            (self.directory.options_of(self.options.rejects_path or ""), self._quarantine_options()),
+        )
+
+    @property
+    def durable_directory(self) -> RunDirectory | None:
+        """The run directory, if it outlives the run."""
+        return self.directory if self.keeps_directory else None
+
+    def prepare_outputs(self) -> list[str]:
+        """Make room for this run and do what the writers' modes say; return what to tell the user.
+
+        A drive calls it last, when nothing can be refused any more: a run that does not start removes nothing.
+        """
+        removed = []
+        if not self.resumable:  # starting over means that nothing of the earlier run is left among the new files
+            removed = self.directory.clear()
+            self.directory.resume(self.plan, rejects_path=self.options.rejects_path)
+        self.directory.remove_report()
+        self.directory.claim_staging(self._sinks())
+        self.directory.make_staging()
+        stages = [stage for group in self.plan.groups for stage in group.stages]
+        resuming = self._continues
+        removed += [path for stage in stages for path in stage.prepare_output(resuming=resuming)]
+        plural = "s" * (len(removed) != 1)
+        told = [f"removed {len(removed)} file{plural} of an earlier run: {removed[:3]}"] if removed else []
+        return told if resuming else [*told, *self._others_there()]
+
+    def _others_there(self) -> Iterator[str]:
+        """Say which files of others are where this run publishes. They stay, and are not replaced."""
+        for directory in dict.fromkeys(self._sinks()):
+            fs = file_system(directory, self.directory.options_of(directory))
+            names = [name for name in fs.list_names(directory) if not is_hidden(name)]
+            if names and directory != self.directory.quarantine_path:
+                plural = f"{len(names)} files were" if len(names) > 1 else "1 file was"
+                yield f"{directory}: {plural} there before this run, and will be left alone: {names[:3]}"
+
+    def keep_errors(self, finish: Finish) -> None:
+        """Remember what is in quarantine if that is about to be removed, as a pool may do when it closes."""
+        if self.scratch is not None:
+            _, quarantine = self.books.side_files(self.options.rejects_path)
+            self._kept_errors = self._errors(quarantine, finish)
+            self._kept_evidence = self._evidence(finish)
+
+    def _errors(self, quarantine_files: list[str], finish: Finish) -> list[ErrorCount]:
+        if self._kept_errors is not None:
+            return self._kept_errors
+        if finish.outcome == "finished":
+            self.directory.complete_records(self.plan, self.books.records)
+        return read_errors(quarantine_files, self._quarantine_options())
+
+    def _quarantine_options(self) -> StorageOptions:
+        return self.directory.options_of(self.directory.quarantine_path)
+
+    # Beginning
+
+    def execute(self, drive: Callable[["Segment"], Ending]) -> RunResult:
+        """Do what is left of it. Its directory is held already."""
+        found, mended = {}, self.options.retry_quarantined
+        if not self.options.fresh:  # another pipeline's directory is refused, even where nothing could be continued
+            found = self.directory.resume(self.plan, rejects_path=self.options.rejects_path, mended=mended)
+        committed = self.directory.finish_publication(found) if self.resumable else {}
+        self._continues = bool(found) and self.resumable  # even where everything of it has to be done again
+        if mended:
+            committed = self.directory.forget_quarantined(committed)
+        self.books = Books(self.plan, committed)
+        if committed and not self.plan.ends_in_writer:
+            raise ConfigError(
+                f"{self.directory.shown}: expected a pipeline that ends in a writer; only such a run can be continued"
+            )
+        if committed and len(committed) == len(self.plan.sources):
+            return self._already_finished()
+        return self._close_books(drive(self))
+
+    def _already_finished(self) -> RunResult:
+        result = self.books.result(run_dir=self.directory.shown, rejects_path=self.options.rejects_path)
+        result.already_finished = True
+        result.wall_s = time.monotonic() - self.started
+        result.messages = list(self.directory.messages)
+        self._check_balance(result)
+        self.directory.claim_staging(self._sinks())
+        if self.directory.has_report():
+            result.errors = read_errors(result.quarantine_files, self._quarantine_options())
+            result.messages.append(f"{self.directory.shown}: this run is finished already; nothing was changed")
+        else:  # it was killed after its last commit
+            self.directory.complete_records(self.plan, self.books.records)
+            result.errors = read_errors(result.quarantine_files, self._quarantine_options())
+            self.directory.write_report(result.to_json())
+            result.messages.append(f"{self.directory.shown}: everything was committed already; closed the books")
+        self._check_quarantine_limit(result)
+        return result
+
+    def _sinks(self) -> list[str]:
+        """Every directory this run publishes files in."""
+        return [*self._outputs(), self.directory.quarantine_path]
+
+    # Ending
+
+    def _close_books(self, ending: Ending) -> RunResult:
+        books, finish = self.books, ending.finish
+        if finish.outcome in FAILURES:
+            with contextlib.suppress(OSError):  # where the status cannot be written either
+                ending.tell("failed")
+            raise FAILURES[finish.outcome](f"{self.plan.name}: {finish.error}{self._evidence(finish)}")
+        if finish.outcome == "stopped":
+            with contextlib.suppress(OSError):
+                ending.tell("stopped")
+            raise Interrupted(self.interrupted())
+        run_dir = self.directory.shown if self.keeps_directory else None
+        result = books.result(run_dir=run_dir, rejects_path=self.options.rejects_path)
+        result.messages = [*self.directory.messages, *ending.messages, *books.take_hints()]
+        result.efficiency = ending.efficiency
+        result.wall_s = time.monotonic() - self.started
+        result.errors = self._errors(result.quarantine_files, finish)
+        if not self.keeps_directory:
+            result.quarantine_files = []  # gone with the temporary directory
+        self._check_balance(result)
+        if finish.outcome == "finished" and len(books.records) != len(self.plan.sources):
+            raise EngineBug(f"{self.plan.name}: {len(books.records)} of {len(self.plan.sources)} partitions committed")
+        ending.tell("finished" if finish.outcome == "finished" else "stopped")
+        if finish.outcome == "inputs_changed":
+            left = len(self.plan.sources) - len(books.records)
+            changed = InputsChanged(
+                f"{self.plan.name}: {left} of {len(self.plan.sources)} source partitions are not done, because their "
+                f"input is not what was planned; everything else is committed:\n{_by_file(finish.error)}\n"
+                "Run it again with fresh=True (--fresh) to read the input as it is now."
+            )
+            changed.result = result
+            raise changed
+        if self.keeps_directory:
+            self.directory.write_report(result.to_json())
+            if ending.measured is not None:
+                self.directory.write_measured(ending.measured)
+        self._check_quarantine_limit(result, stopped=finish.outcome == "quarantine_limit", reason=finish.error)
+        return result
+
+    def _evidence(self, finish: Finish) -> str:
+        """What went wrong with the documents a stage let down, from files that were never published."""
+        if self._kept_evidence is not None:
+            return self._kept_evidence
+        root = f"{self.directory.quarantine_path}/"
+        fs = file_system(root, options := self.directory.options_of(root))
+        files = [file.temporary for file in finish.evidence if file.final.startswith(root)]
+        there = [path for path in files if fs.status(path) is not None]
+        errors = read_errors(there, options)  # of whatever failed on the way of these documents
+        own = [error for error in errors if finish.error.startswith(f"{error.stage}: ")]
+        account = account_of(own or errors)
+        return f"\n{account}" if account else ""
+
+    def _check_balance(self, result: RunResult) -> None:
+        if not result.balanced:
+            raise EngineBug(f"{self.plan.name}: the books do not balance: {result.to_json()}")
+
+    def interrupted(self) -> str:
+        """Say how far it was when somebody stopped it."""
+        done = f"stopped; {len(self.books.records)} of {len(self.plan.sources)} source partitions are committed"
+        if not self.keeps_directory or not self.plan.ends_in_writer:
+            return done + ". Only a pipeline that ends in a writer can be continued."
+        return done + ". Run the same command again to continue."
+
+    def _check_quarantine_limit(self, result: RunResult, *, stopped: bool = False, reason: str = "") -> None:
+        failed = Failed.of(result.counts.values(), self.plan.input_bytes)
+        # What was under way when a share was exceeded may have brought it down again; the run is incomplete anyway.
+        if stopped or self.limit.is_exceeded(failed, at_end=True):
+            account = "" if self.limit.is_exceeded(failed, at_end=True) else f": {reason}"
+            error = TooManyQuarantined(f"{self.plan.name}: {too_many_quarantined(result, self.limit)}{account}")
+            error.result = result
+            raise error
+
+
+def _by_file(errors: str) -> str:
+    """One line for each file that changed, of which many parts may have been read; not more than can be taken in."""
+    files = {line.partition(": expected")[0]: line for line in reversed(errors.splitlines())}
+    lines = [files[path] for path in sorted(files)]
+    more = [f"and {len(lines) - _FILES_SHOWN} more files"] if len(lines) > _FILES_SHOWN else []
+    return "\n".join([*lines[:_FILES_SHOWN], *more])
