@@ -30,7 +30,7 @@ class Budget(NamedTuple):
     """How much of a program is tried."""
 
     one_in: int  # of the crashes with one loss, or all
-    pairs: int  # of losses, after each operation
+    pairs: int  # one in so many of all pairs of losses, or none
     random: int  # crashes with any combination of losses
     resumed: int  # runs after a crash that are crashed again, at 15 places each
 
@@ -38,13 +38,13 @@ class Budget(NamedTuple):
 # The longest first: the other process has something to do for as long.
 BUDGETS = (
     {
-        "curate": Budget(1, 350, 1000, 60),
-        "regroup": Budget(1, 0, 1000, 40),
-        "fresh": Budget(1, 210, 1000, 60),
-        "durable": Budget(1, 300, 1000, 60),
+        "curate": Budget(1, 8, 1000, 60),
+        "regroup": Budget(2, 0, 1000, 40),
+        "fresh": Budget(1, 9, 1000, 60),
+        "durable": Budget(1, 4, 1000, 60),
         "fuzzy": Budget(50, 0, 300, 10),
         "exact": Budget(45, 0, 300, 10),
-        "overwrite": Budget(1, 220, 1000, 60),
+        "overwrite": Budget(1, 9, 1000, 60),
     }
     if NIGHTLY
     else {

@@ -126,7 +126,10 @@ def _damaged(disk, files, damage):
 
 
 def crashes(disk, *, pairs=0, seed=0):
-    """Yield (what happened, lost, damaged): nothing, everything, each thing alone, all but each thing, some pairs."""
+    """Yield (what happened, lost, damaged): nothing, everything, each thing alone, all but each thing.
+
+    With `pairs`, also one in so many of all pairs of losses, chosen by the seed.
+    """
     names, files = set(disk.pending), disk.unsafe()
     yield "nothing lost", set(), {}
     yield "no name kept", names, {}
@@ -145,8 +148,9 @@ def crashes(disk, *, pairs=0, seed=0):
         yield f"only file {file} kept", set(), _damaged(disk, [other for other in files if other != file], missing)
     chance = random.Random(f"{seed}:{disk.count}")
     everything = [*names, *((file, damage) for file in files for damage in DAMAGES)]
-    chosen = list(combinations(everything, 2))
-    yield from (_together(disk, pair) for pair in chance.sample(chosen, min(pairs, len(chosen))))
+    for pair in combinations(everything, 2) if pairs else ():
+        if chance.random() * pairs < 1:
+            yield _together(disk, pair)
 
 
 def random_crash(disk, chance):
