@@ -247,3 +247,17 @@ def test_an_index_of_another_kind_is_refused(corpus, tmp_path):
     deduplicate(corpus[0], tmp_path / "a", index=str(tmp_path / "index"))
     with pytest.raises(ConfigError, match="normalize False; got normalize True"):
         deduplicate(corpus[0], tmp_path / "b", index=str(tmp_path / "index"), normalize=True)
+
+
+@pytest.mark.parametrize("damaged", ["[]", '{"files": []}', None], ids=["emptied", "rewritten", "removed"])
+def test_a_run_that_no_longer_knows_which_files_it_consults_is_refused(corpus, tmp_path, damaged):
+    options = {"index": str(tmp_path / "index")}
+    deduplicate(corpus[0], tmp_path / "earlier", **options)
+    deduplicate(corpus[0], tmp_path / "out", **options)
+    noted = tmp_path / "out" / ".gristmill" / "exact" / "consulted.json"
+    noted.unlink() if damaged is None else noted.write_text(damaged)
+    with pytest.raises(ResumeRefused, match=r"consulted\.json: expected the files of indexes .* fresh=True"):
+        deduplicate(corpus[0], tmp_path / "out", **options)
+    deduplicate(corpus[0], tmp_path / "out", fresh=True, **options)
+
+    assert survivors(tmp_path / "out") == []

@@ -309,7 +309,7 @@ class RunDirectory:
             (record.root, file)
             for record in records
             for file in (*record.files, *record.side_files)
-            if everything or self._is_own(file.final)
+            if everything or self._is_memory(file.final)
         ]
         if len(files) <= LOOKERS:  # starting threads takes longer
             return {root for root, file in files if not _is_as_written(file)}
@@ -350,6 +350,10 @@ class RunDirectory:
     def _is_own(self, path: str) -> bool:
         """Whether a directory or file is the run's own: nobody else writes there, and nobody else reads it."""
         return f"{path}/".startswith((f"{self.quarantine_path}/", f"{self.root}/exchange-"))
+
+    def _is_memory(self, path: str) -> bool:
+        """Whether only runs read a file: the run's own, or what a step of a workflow has left for the next one."""
+        return self._is_own(path) or f"/{HIDDEN}/" in path
 
     def complete_records(self, plan: Plan, committed: dict[int, CommitRecord]) -> None:
         """Let stages complete what is in quarantine from the facts of all partitions, now that all are done.

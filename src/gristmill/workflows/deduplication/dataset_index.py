@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import xxhash
 
+from gristmill.engine.ledger import is_sealed, sealed
 from gristmill.errors import ConfigError, ResumeRefused
 from gristmill.pipeline import Pipeline
 from gristmill.stages.text.io.writer import ArrowWriter
@@ -60,8 +61,8 @@ class DatasetIndex:
         A run that begins forgets what an earlier one of this dataset has added: its documents may be others now.
         """
         noted = run_dir / "consulted.json"
-        if noted.exists():
-            return [str(path) for path in json.loads(noted.read_text())]
+        if any(run_dir.glob("[!.]*")):
+            return _noted(noted)
         if self.own is not None:
             shutil.rmtree(self.own / self.dataset, ignore_errors=True)
         found = [
@@ -70,7 +71,7 @@ class DatasetIndex:
             for file in sorted(path.glob("*/rows/*.arrow"))
             if file.parent.parent.name != self.dataset
         ]
-        write_file(str(noted), [json.dumps(found).encode()])
+        write_file(str(noted), [sealed(json.dumps({"files": found})).encode()])
         force_names(str(run_dir), above=True)
         return found
 
@@ -95,3 +96,17 @@ class DatasetIndex:
         header = self.own / "header.json"
         if not header.exists():
             write_file(str(header), [json.dumps(self.header, indent=1).encode()])
+
+
+def _noted(path: Path) -> list[str]:
+    """What `DatasetIndex.files` wrote down. Which files there were then is known from nowhere else."""
+    try:
+        text = path.read_text()
+    except (FileNotFoundError, UnicodeDecodeError):
+        text = ""
+    if not is_sealed(text):
+        raise ResumeRefused(
+            f"{path}: expected the files of indexes that this run consults; it is missing or damaged. "
+            "Start over with fresh=True (--fresh)"
+        )
+    return [str(file) for file in json.loads(text)["files"]]

@@ -10,7 +10,7 @@ from gristmill.kernels.arrow_arrays import to_numbers
 from gristmill.stages.deduplication.document_numbers import OF_INDEX
 from gristmill.stages.deduplication.exact.find_duplicates import FindDuplicates
 from gristmill.stages.deduplication.exact.hash_documents import HashDocuments
-from gristmill.stages.deduplication.exact.hash_index import write_index
+from gristmill.stages.deduplication.exact.hash_index import is_index, write_index
 from gristmill.stages.deduplication.keep_policy import KeepPolicy
 from gristmill.stages.deduplication.row_files import in_order_of, read_column, read_rows, take_texts
 from gristmill.stages.exchange import Exchange
@@ -56,7 +56,7 @@ class ExactSearch:
         job, source = self.job, self.job.source
         hashing = self.settings.hashing(source)
         index = job.run_dir / "index"
-        if self.index_files and not index.exists():
+        if self.index_files and not is_index(index):
             write_index(index, *(read_column(self.index_files, name, np.uint64) for name in ("low", "high")))
         # A document of 1 KB on average: the input's size decides, never the machine.
         partitions = self.settings.num_partitions or max(1, source.num_bytes // (PARTITION_ROWS * 1024) + 1)

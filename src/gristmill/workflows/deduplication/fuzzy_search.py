@@ -122,7 +122,7 @@ class FuzzySearch:
 
     def _cluster(self, files: Sequence[str]) -> Clusters:
         directory = self.job.run_dir / "clusters"
-        if not directory.exists():
+        if not Clusters.are_in(directory):
             s = self.settings
             stage = ClusterSketches(str(directory), s.banding, len(self.index_files), by_order=s.keep.kind == "first")
             pipeline = Pipeline("fuzzy_cluster", stages=[stage])  # type: ignore[list-item]  # stages are invariant

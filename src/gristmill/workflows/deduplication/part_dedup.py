@@ -14,7 +14,14 @@ from gristmill.pipeline.workflow import WorkflowBase, WorkflowRunResult, errors_
 from gristmill.runs.options import Observer
 from gristmill.runs.result import RunResult
 from gristmill.stages.deduplication.exact.find_duplicates import FindDuplicates
-from gristmill.stages.deduplication.exact.hash_parts import SEPARATORS, HashParts, RemoveParts, Unit, write_parts
+from gristmill.stages.deduplication.exact.hash_parts import (
+    SEPARATORS,
+    HashParts,
+    RemoveParts,
+    Unit,
+    are_parts,
+    write_parts,
+)
 from gristmill.stages.deduplication.row_files import read_column
 from gristmill.stages.exchange import Exchange
 from gristmill.stages.text.io.writer import ArrowWriter
@@ -94,7 +101,7 @@ class PartDeduplicationWorkflow(WorkflowBase):
         ]
         found = job.run("find_repeated_parts", stages, ledger="identify")
         doc = read_column(found.output_files, "doc", np.uint64)
-        if not (run_dir / "parts").exists():
+        if not are_parts(run_dir / "parts"):
             write_parts(run_dir / "parts", doc, read_column(found.output_files, "part", np.int32))
         removing = RemoveParts(source.numbers, str(run_dir / "parts"), self.unit, self.text_field, self.min_left_chars)
         writer = WRITERS[source.filetype](job.kept_path)

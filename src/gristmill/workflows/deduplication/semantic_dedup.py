@@ -21,7 +21,7 @@ from gristmill.kernels.kmeans import fit
 from gristmill.pipeline.watching import Watching
 from gristmill.pipeline.workflow import WorkflowBase, WorkflowRunResult, errors_of
 from gristmill.runs.options import Observer
-from gristmill.stages.deduplication.array_files import write_array
+from gristmill.stages.deduplication.array_files import is_sealed_array, write_sealed_array
 from gristmill.stages.deduplication.embeddings.extract_embeddings import ExtractEmbeddings, to_matrix
 from gristmill.stages.deduplication.embeddings.find_semantic_duplicates import (
     AssignClusters,
@@ -155,7 +155,7 @@ class SemanticDeduplicationWorkflow(WorkflowBase):
         centroids = run_dir / "centroids.npy"
         if not files:
             return no_duplicates()
-        if not centroids.exists():
+        if not is_sealed_array(centroids):
             self._fit(files, centroids)
         finding = FindSemanticDuplicates(self.eps or 0.0, self.which_to_keep, self.pairwise_batch_size, ranking)
         stages = [
@@ -180,7 +180,7 @@ class SemanticDeduplicationWorkflow(WorkflowBase):
         """Write the centroids of a sample: every so-manieth embedding, so the same one each time."""
         sample = self._sample(files)
         centroids = fit(sample, self.n_clusters, seed=self.random_state, max_iter=self.max_iter, tol=self.tol)
-        write_array(path, centroids)
+        write_sealed_array(path, centroids)
 
     def _sample(self, files: Sequence[str]) -> NDArray[np.float32]:
         total = sum(read_rows([file], ["doc"]).num_rows for file in files)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from gristmill.kernels.arrow_arrays import from_bools, from_numbers
 from gristmill.stages.base import ProcessingStage
-from gristmill.stages.deduplication.array_files import write_arrays
+from gristmill.stages.deduplication.array_files import has_arrays, write_arrays
 from gristmill.stages.deduplication.document_numbers import DocumentNumbers
 from gristmill.stages.worker_info import WorkerMetadata
 from gristmill.tasks import DocumentBatch
@@ -66,6 +66,11 @@ class HashParts(ProcessingStage[DocumentBatch, DocumentBatch]):
         }
         arrays = [from_numbers(array) for array in columns.values()]
         return DocumentBatch(task.dataset_name, pa.Table.from_arrays(arrays, names=list(columns)))
+
+
+def are_parts(directory: Path) -> bool:
+    """Whether `write_parts` has written here, and it is as it was. If not, what there is is removed."""
+    return has_arrays(directory, ("doc", "part"))
 
 
 def write_parts(directory: Path, doc: NDArray[np.uint64], part: NDArray[np.int32]) -> None:

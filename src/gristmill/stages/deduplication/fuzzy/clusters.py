@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from gristmill.stages.deduplication.array_files import write_arrays
+from gristmill.stages.deduplication.array_files import has_arrays, write_arrays
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,11 @@ class Clusters:
     def save(self, directory: Path) -> None:
         """Write the arrays below a directory, which appears whole or not at all."""
         write_arrays(directory, {own.name: getattr(self, own.name) for own in fields(self)})
+
+    @classmethod
+    def are_in(cls, directory: Path) -> bool:
+        """Whether they were written here, and are as they were. If not, what there is is removed."""
+        return has_arrays(directory, [own.name for own in fields(cls)])
 
     @classmethod
     def load(cls, directory: str | Path) -> "Clusters":
