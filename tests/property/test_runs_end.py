@@ -17,9 +17,10 @@ from gristmill.testing.virtual_run import Deed, VirtualRun, group
     batches=st.lists(st.sampled_from((1, 2, 5)), min_size=1, max_size=4),
     memory=st.integers(0, 300),
     seed=st.integers(0, 10_000),
+    lanes=st.sampled_from((1, 1, 3)),
 )
-def test_a_run_ends_however_small_the_memory(sizes, batches, memory, seed):
-    groups = tuple(group(i, batch_size=size) for i, size in enumerate(batches))
+def test_a_run_ends_however_small_the_memory(sizes, batches, memory, seed, lanes):
+    groups = tuple(group(i, batch_size=size, lanes=lanes) for i, size in enumerate(batches))
     run = VirtualRun(groups, sizes, Fanning(seed, max_bytes=200))
     run.join(memory_bytes=memory)
     run.run()

@@ -41,10 +41,12 @@ class SchedulerMachine(RuleBasedStateMachine):
         barrier=st.sampled_from((False, False, False, True)),
         lifetime=st.sampled_from((None, 0.3)),
         twice=st.booleans(),
+        lanes=st.sampled_from((1, 1, 2, 5)),
     )
-    def start(self, shapes, sources, seed, memory, barrier=False, lifetime=None, twice=False):
+    def start(self, shapes, sources, seed, memory, barrier=False, lifetime=None, twice=False, lanes=1):
         groups = tuple(
-            group(i, batch_size=size, resources=shape, may_run_twice=twice) for i, (size, shape) in enumerate(shapes)
+            group(i, batch_size=size, resources=shape, may_run_twice=twice, lanes=lanes if i % 2 == 0 else 1)
+            for i, (size, shape) in enumerate(shapes)
         )
         config = SchedulerConfig(len(sources), barrier=barrier, worker_max_lifetime_s=lifetime)
         self.run = VirtualRun(groups, sources, Fanning(seed), config=config)
@@ -59,12 +61,12 @@ class SchedulerMachine(RuleBasedStateMachine):
     @rule(choice=choices, wait=st.floats(0, 0.2))
     def a_worker_goes_on(self, choice, wait):
         self.run.now += wait
-        self.run.act(pick(self.run.able(), choice))
+        self.run.act(pick(self.run.able(), choice), lane=choice // 7)
 
     @precondition(lambda self: self.is_on() and self.run.running())
     @rule(choice=choices, transient=st.booleans())
     def a_task_raises(self, choice, transient):
-        self.run.fail_task(pick(self.run.running(), choice), transient=transient)
+        self.run.fail_task(pick(self.run.running(), choice), transient=transient, lane=choice // 7)
 
     @precondition(lambda self: self.is_on() and any(w.ready for w in self.run.workers.values()))
     @rule(choice=choices, row=st.none() | st.integers(0, 2))

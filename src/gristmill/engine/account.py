@@ -89,11 +89,15 @@ class Account:
             idle, starting = crew.num_idle, crew.num_staying - crew.num_ready
             book.setup_s += seconds * starting
             book.ending_s += seconds * (total - starting - idle - crew.num_busy)
-            book.busy_s += seconds * crew.num_busy
+            busy = float(crew.num_busy)
+            if crew.lanes > 1:  # a worker with some lanes free is busy in part
+                busy = crew.lanes_used / crew.lanes
+            book.busy_s += seconds * busy
+            unused = idle + crew.num_busy - busy
             if waiting:
-                book.blocked_s += seconds * idle
+                book.blocked_s += seconds * unused
             else:
-                book.starved_s += seconds * idle
+                book.starved_s += seconds * unused
             held[CPU] += total * cpus
             held[GPU] += total * gpus
         for d in (CPU, GPU):
@@ -104,7 +108,8 @@ class Account:
     def efficiency(self, groups: Sequence[GroupRecord], now: float) -> Efficiency:
         """What there is to say at this moment; tasks that are running count as useful so far."""
         books = [group.book for group in groups]
-        running = [_running_s(group, now) for group in groups]
+        # Looks at every call: for a snapshot, not for a step.
+        running = [sum(group.running_s(now)) for group in groups]
         by_resource = [self._shares(d, books, running) for d in (CPU, GPU)]
         scarce = max((CPU, GPU), key=lambda d: by_resource[d]["useful"])
         works = [
@@ -126,8 +131,3 @@ class Account:
         seconds["fragmented"] += self.free_fragmented[d]
         total = sum(seconds.values())
         return {name: value / total if total else 0.0 for name, value in seconds.items()}
-
-
-def _running_s(group: GroupRecord, now: float) -> float:
-    """How long what is running has been, of all workers together. Looks at each: for a snapshot, not for a step."""
-    return sum(now - worker.running_since for worker in group.workers.values() if worker.assigned)

@@ -70,7 +70,7 @@ class Breaker:
     def worker_died(self, worker: WorkerRecord, event: e.WorkerLost) -> None:
         """A worker has died at work: once is chance, time after time without any document passing it is not."""
         s, group = self.scheduler, self.scheduler.groups[worker.group]
-        task = next(iter(worker.assigned.values()))
+        task = worker.suspects()[0]
         offset = 0 if event.crumb is None else event.crumb.stage
         stage = group.plan.first_stage + offset
         if _has_passed_some(task.trial, event.crumb):

@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # parts of one object: the scheduler owns them all
 
 WATCHDOG_FACTOR = 20.0  # times the usual time of a task before the user is told
 AGAIN = 2.0  # times as long before the user is told again
+CANCEL_S = 5.0  # for a worker that ends overdue calls itself; then the call does not heed it, and the process has to go
 
 
 class Caretaker:
@@ -49,12 +50,13 @@ class Caretaker:
         """See to the workers of a group that are overdue; return when the next can be."""
         now, patience = self.scheduler.now, self._patience(group)
         deadline = math.inf if group.plan.deadline_s is None else group.plan.deadline_s
+        deadline += CANCEL_S if group.plan.cancels else 0.0
         next_s = now + min(deadline, self.scheduler.config.watchdog_s)
         for worker in group.workers.values():
             if worker.assigned or worker.may_linger:
                 self._watch(worker, deadline, patience)
                 due = min(deadline, max(patience, AGAIN * worker.warned_at))
-                next_s = min(next_s, worker.running_since + due)
+                next_s = min(next_s, worker.oldest_since + due)
         for state, doing in ((WorkerState.STARTING, "set-up"), (WorkerState.DRAINING, "end")):
             concerned = [w for w in group.workers.values() if w.state is state and not w.assigned]
             next_s = min(next_s, self._watch_idle(concerned, doing))
@@ -78,18 +80,21 @@ class Caretaker:
         return next_s
 
     def _patience(self, group: GroupRecord) -> float:
-        return max(self.scheduler.config.watchdog_s, WATCHDOG_FACTOR * (group.mean_service_s or 0.0))
+        return max(self.scheduler.config.watchdog_s, WATCHDOG_FACTOR * (group.mean_call_s or 0.0))
 
     def _watch(self, worker: WorkerRecord, deadline: float, patience: float) -> None:
         """Kill a worker whose call is past its stage's deadline; speak up about one that is suspiciously slow."""
         s = self.scheduler
-        running_s = s.now - worker.running_since
+        running_s = s.now - worker.oldest_since
         if running_s > deadline:
             worker.running_since = s.now  # once is enough
+            for call in [call for call in worker.running.values() if s.now - call.since > deadline]:
+                worker.overdue.add(call.number)
+                worker.begin_anew(call, s.now)
             s.out.append(c.KillWorker(worker.id, f"no result within the deadline of {deadline:g} s"))
         elif worker.assigned and running_s > max(patience, AGAIN * worker.warned_at):
             worker.warned_at = running_s
-            task = next(iter(worker.assigned.values()))
+            task = next(iter(worker.running.values())).tasks[0]
             s.out.append(c.Warn(worker.id, task.id, task.item_id, running_s))
 
     # Worn out

@@ -33,10 +33,10 @@ class Copies:
         if worker is None or len(worker.assigned) != 1:
             return False
         (task,) = worker.assigned.values()
-        running_s = s.now - worker.running_since
+        running_s = s.now - worker.oldest_since
         # What has begun to stream has outputs further on; what failed before is looked at with care, and alone.
         is_plain = not task.received and task.trial.care is c.Care.NORMAL and task.shadow == NOBODY
-        if not is_plain or s.restarts.is_void(task) or not is_straggler(running_s, group.mean_service_s):
+        if not is_plain or s.restarts.is_void(task) or not is_straggler(running_s, group.mean_call_s):
             return False
         worker.shadow = (task.id, task)
         task.shadow = task.last_worker = worker.id
@@ -66,7 +66,8 @@ class Copies:
             group.delayed = sorted(entry for entry in group.delayed if entry[2] is not task)
         s.renumber(task, number)
         task.change(Change.SENT)
-        worker.assigned[number] = task
+        worker.give([task])
+        worker.begin(group.plan.lanes, s.now)
         worker.shadow = None
         task.shadow = NOBODY
         return worker, task
@@ -82,7 +83,7 @@ class Copies:
         """Stop a worker that runs a copy nobody needs; what else it holds goes to others, without blame."""
         s = self.scheduler
         task.change(Change.RECALLED)
-        del worker.assigned[task.id]
+        worker.take(task)
         s.memory.unsend(task.id)
         for other in list(worker.assigned.values()):
             s.recalled(worker, other)

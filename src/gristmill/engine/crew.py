@@ -4,6 +4,10 @@ A step of the scheduler must not cost more because there are more workers. So no
 are kept as workers change, and the least loaded is on the lowest shelf that is not empty. A shelf has a box for every
 machine, because a task goes to the machine its data is on if it can. In a box the one that has been there longest comes
 first.
+
+A worker takes its calls in the order they were sent. Of a group with one lane it runs the first; of a group with more,
+as many as there are lanes, and whenever one is over the next in line begins. Nothing is said when a call begins: the
+same rule, applied here to the same messages, tells which are running and since when.
 """
 
 import itertools
@@ -11,6 +15,8 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
+
+import msgspec
 
 from gristmill.engine.commands import EMIT_CREDITS
 from gristmill.engine.task_state import TaskRecord
@@ -20,9 +26,20 @@ WorkerState = Enum("WorkerState", "STARTING READY DRAINING")
 NO_SHELF = -1
 
 
+class Call(msgspec.Struct, eq=False):
+    """Tasks a worker takes together, and since when if it has begun. Its number is that of its first task."""
+
+    number: int
+    tasks: list[TaskRecord]
+    since: float = 0.0
+
+
 @dataclass(slots=True, eq=False)
 class WorkerRecord:
-    """One worker. `assigned` is in the order it was sent, which is the order it runs in: the first is running."""
+    """One worker. `assigned` is what it holds, in the order it was sent; `running` and `behind` are the same by call.
+
+    Those that run are in the order they began, so the first has been running for longest.
+    """
 
     id: int
     group: int
@@ -30,10 +47,14 @@ class WorkerRecord:
     gpus: tuple[tuple[int, int], ...]  # (gpu, units)
     state: WorkerState = WorkerState.STARTING
     assigned: dict[int, TaskRecord] = field(default_factory=dict)
+    running: dict[int, Call] = field(default_factory=dict)
+    behind: dict[int, Call] = field(default_factory=dict)  # waits for a lane
+    overdue: set[int] = field(default_factory=set)  # calls for which it was killed
+    keeps_to_itself: bool = False  # what it holds is to run alone, in one lane
     ungranted: list[int] = field(default_factory=list)  # the task of every output the next group has not taken up
     ready_at: float = 0.0
     idle_since: float = 0.0
-    running_since: float = 0.0
+    running_since: float = 0.0  # when it last began to work, or was through with a task
     state_since: float = 0.0  # when it began to start, or to drain
     warned_at: float = 0.0  # after so long at what it is doing now
     rss_bytes: int = 0
@@ -44,6 +65,7 @@ class WorkerRecord:
     shelf: int = NO_SHELF  # where the crew has filed it
     counts_as_busy: bool = False
     counts_as_stalled: bool = False
+    counts_lanes: int = 0
 
     @property
     def is_busy(self) -> bool:
@@ -54,6 +76,60 @@ class WorkerRecord:
     def may_linger(self) -> bool:
         """Whether it should be about to end and may be held up by a task that is no longer its own."""
         return self.recalled and self.state is WorkerState.DRAINING
+
+    # Calls
+
+    def give(self, tasks: list[TaskRecord]) -> None:
+        """It was sent one more call."""
+        call = Call(tasks[0].id, tasks)
+        self.behind[call.number] = call
+        for task in tasks:
+            task.call = call.number
+            self.assigned[task.id] = task
+
+    def take(self, task: TaskRecord, *, now: float | None = None) -> None:
+        """A task is no longer its own; `now`, if that is because it is done: what is left of the call goes on anew."""
+        del self.assigned[task.id]
+        calls = self.running if task.call in self.running else self.behind
+        call = calls[task.call]
+        if len(call.tasks) == 1:
+            del calls[task.call]
+            self.overdue.discard(call.number)
+        else:
+            call.tasks.remove(task)
+            if now is not None:
+                self.begin_anew(call, now)
+        if not self.assigned:
+            self.keeps_to_itself = False
+
+    def begin_anew(self, call: Call, now: float) -> None:
+        """A call that is running has come a step further."""
+        if call.number in self.running:
+            del self.running[call.number]
+            call.since = now
+            self.running[call.number] = call
+
+    def begin(self, lanes: int, now: float) -> None:
+        """Let the next calls in line begin, while there are lanes for them."""
+        while self.behind and len(self.running) < lanes:
+            call = self.behind.pop(next(iter(self.behind)))
+            call.since = now
+            self.running[call.number] = call
+
+    def began(self, task: TaskRecord) -> float:
+        """Since when one of its tasks has been running."""
+        call = self.running.get(task.call)
+        return self.running_since if call is None else call.since
+
+    @property
+    def oldest_since(self) -> float:
+        """Since when the call has been running that began first; since the last news of it, if it runs none."""
+        return next((call.since for call in self.running.values()), self.running_since)
+
+    def suspects(self) -> list[TaskRecord]:
+        """What may be to blame for its end: the first task of every call under way, or of those it was killed for."""
+        calls = [call for call in self.running.values() if call.number in self.overdue] or self.running.values()
+        return [call.tasks[0] for call in calls]
 
     @property
     def is_stalled(self) -> bool:
@@ -67,7 +143,10 @@ Box = OrderedDict[int, WorkerRecord]
 class Crew:
     """The workers of one group. Whoever changes what a worker holds calls `refile`."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, lanes: int = 1, batch_size: int = 1) -> None:
+        self.lanes = lanes
+        self._open_below = (lanes - 1) * batch_size  # holding no more than so many tasks, a worker has a free lane
+        self.lanes_used = 0  # of all workers; where there is one lane a worker, nobody counts
         self.workers: dict[int, WorkerRecord] = {}
         self.waiting: dict[int, WorkerRecord] = {}  # those with outputs that are not granted, in the order they came
         self.num_ready = 0
@@ -75,6 +154,7 @@ class Crew:
         self.num_busy = 0  # hold a task
         self.num_stalled = 0  # hold a task and are stalled
         self.num_idle = 0  # ready, and hold none
+        self.num_open = 0  # ready, and have a free lane
         # By number of tasks, then by machine: ready workers that can take more.
         self._shelves: list[OrderedDict[int, Box]] = []
         self._lowest = 0  # no shelf below is in use
@@ -118,9 +198,16 @@ class Crew:
         self.num_stalled += stalled - worker.counts_as_stalled
         worker.counts_as_busy, worker.counts_as_stalled = busy, stalled
         shelf = len(worker.assigned) if worker.state is WorkerState.READY and not stalled else NO_SHELF
+        if self.lanes > 1:
+            used = min(self.lanes, len(worker.running) + (worker.shadow is not None))
+            self.lanes_used += used - worker.counts_lanes
+            worker.counts_lanes = used
+            if worker.keeps_to_itself:
+                shelf = NO_SHELF
         if shelf == worker.shelf:
             return
         self.num_idle += (shelf == 0) - (worker.shelf == 0)
+        self.num_open += (0 <= shelf <= self._open_below) - (0 <= worker.shelf <= self._open_below)
         if worker.shelf != NO_SHELF:
             boxes = self._shelves[worker.shelf]
             del boxes[worker.node][worker.id]

@@ -30,12 +30,17 @@ class Dispatcher:
             group = s.groups[index]
             while group.delayed and group.delayed[0][0] <= s.now:
                 group.queue.append(heapq.heappop(group.delayed)[2])
-            if group.queue and group.crew.num_ready and not self.must_wait(index):
-                self._dispatch_group(index, group)
+            self._hand_out(index, group)
             self._share_out(index, group)
         for index, group in enumerate(s.groups):
             if group.crew.waiting and not self._too_far_ahead(index + 1):
                 s.out.extend(c.GrantEmit(worker, task) for worker, task in group.crew.take_waiting())
+                if group.plan.lanes > 1:  # whoever may go on has perhaps a free lane beside the task that streams
+                    self._hand_out(index, group)
+
+    def _hand_out(self, index: int, group: GroupRecord) -> None:
+        if group.queue and group.crew.num_ready and not self.must_wait(index):
+            self._dispatch_group(index, group)
 
     def must_wait(self, index: int) -> bool:
         """Whether a group pauses because the next one is far behind, or because stages run one after another."""
@@ -51,7 +56,7 @@ class Dispatcher:
         return backlog.is_far_ahead(
             queued,
             workers=len(after.workers),
-            batch_size=after.plan.batch_size,
+            batch_size=after.plan.batch_size * after.plan.lanes,
             mean_service_s=after.mean_service_s,
             setup_s=after.setup_s,
         )
@@ -59,7 +64,8 @@ class Dispatcher:
     def slots(self, group: GroupRecord, *, more_coming: bool) -> int:
         """Tasks a worker of a group may hold."""
         share = None if more_coming else batching.tail_share(group.live, group.crew.num_ready)
-        return batching.slots(group.mean_service_s, batch_size=group.plan.batch_size, share=share)
+        plan = group.plan
+        return batching.slots(group.mean_service_s, batch_size=plan.batch_size, lanes=plan.lanes, share=share)
 
     def _dispatch_group(self, index: int, group: GroupRecord) -> None:
         s, size, workers = self.scheduler, group.plan.batch_size, group.crew.num_ready
@@ -80,32 +86,33 @@ class Dispatcher:
                 )
             if count == 0:
                 return
+            # What has killed its workers waits for one that has nothing else: the next death must be its own.
+            below = 1 if runs_alone(head, group) else slots
             # A task that failed is tried elsewhere, if there is room elsewhere.
-            workers_in_turn = group.crew.least_loaded(below=slots, avoid=head.last_worker, near=head.node)
-            if not any(self._send(w, group, min(count, slots - len(w.assigned))) for w in workers_in_turn):
+            workers_in_turn = group.crew.least_loaded(below=below, avoid=head.last_worker, near=head.node)
+            if not any(self._send(w, group, min(count, below - len(w.assigned))) for w in workers_in_turn):
                 return
 
     def _share_out(self, index: int, group: GroupRecord) -> None:
         """If nothing is waiting, give idle workers what waits behind other tasks, or a straggler's second run."""
         crew = group.crew
         for _ in range(crew.num_ready):
-            if group.queue or not crew.num_idle or self.must_wait(index):
+            if group.queue or not crew.num_open or self.must_wait(index):
                 return
             if not self._find_work(index, group):
                 return
             self._dispatch_group(index, group)
 
     def _find_work(self, index: int, group: GroupRecord) -> bool:
-        victim = group.crew.most_loaded(above=group.plan.batch_size)
+        victim = group.crew.most_loaded(above=group.plan.batch_size * group.plan.lanes)
         if victim is not None and self.recall(victim):
             return True
         return not self.scheduler.more_is_coming(index) and self.scheduler.copies.make(group)
 
     def recall(self, worker: WorkerRecord, *, all_of_it: bool = False) -> bool:
-        """Take back half of what waits behind a worker's running call, or all of it; False if that is not worth it."""
+        """Take back half of what waits behind a worker's running calls, or all of it; False if that is not worth it."""
         s, group = self.scheduler, self.scheduler.groups[worker.group]
-        # Which tasks are in the running call is not recorded; there are at most batch_size of them.
-        waiting = list(worker.assigned.values())[group.plan.batch_size :]
+        waiting = self._waiting(worker)
         running_s = s.now - worker.running_since
         if not recall.is_worth_it(len(waiting), mean_service_s=group.mean_service_s, running_s=running_s):
             return False
@@ -114,10 +121,14 @@ class Dispatcher:
 
     def recall_void(self, worker: WorkerRecord) -> None:
         """Take back what waits behind a worker's running call and would come to nothing."""
-        waiting = list(worker.assigned.values())[self.scheduler.groups[worker.group].plan.batch_size :]
-        taken = [task for task in waiting if self.scheduler.restarts.is_void(task)]
+        taken = [task for task in self._waiting(worker) if self.scheduler.restarts.is_void(task)]
         if taken:
             self._take_back(worker, taken)
+
+    def _waiting(self, worker: WorkerRecord) -> list[TaskRecord]:
+        """What a worker holds beyond what it can have begun, if every call were full."""
+        plan = self.scheduler.groups[worker.group].plan
+        return list(worker.assigned.values())[plan.batch_size * plan.lanes :]
 
     def _take_back(self, worker: WorkerRecord, tasks: list[TaskRecord]) -> None:
         s = self.scheduler
@@ -129,33 +140,53 @@ class Dispatcher:
     def _send(self, worker: WorkerRecord, group: GroupRecord, count: int) -> bool:
         """Send up to `count` tasks; False if memory does not allow even one."""
         s, queue, size = self.scheduler, group.queue, group.plan.batch_size
-        calls: list[list[c.Assignment]] = []
+        calls: list[list[TaskRecord]] = []
         alone = False
         if not worker.assigned:
             worker.running_since = s.now
         for _ in range(min(count, len(queue))):
             task = queue[0]
-            if not self._reserve(task, worker):
+            to_itself = runs_alone(task, group)
+            if (to_itself and calls) or not self._reserve(task, worker, first=not calls):
                 break
             queue.popleft()
             task.change(Change.SENT)
-            worker.assigned[task.id] = task
             # What is handled with care runs in a call of its own: its failure must be its own.
             alone, after_care = bool(task.trial.attempts), alone
             if not calls or len(calls[-1]) == size or alone or after_care:
                 calls.append([])
-            calls[-1].append(_assignment(task, s.roots[task.root].first_attempt))
+            calls[-1].append(task)
+            if to_itself:
+                worker.keeps_to_itself = True
+                break
         if calls:
+            for call in calls:
+                worker.give(call)
+            worker.begin(group.plan.lanes, s.now)
             group.crew.refile(worker)
-            s.out.append(c.SendTask(worker.id, calls))
+            s.out.append(c.SendTask(worker.id, [[self._assignment(task) for task in call] for call in calls]))
         return bool(calls)
 
-    def _reserve(self, task: TaskRecord, worker: WorkerRecord) -> bool:
-        """Reserve the memory a task needs at a worker; False if it has to wait."""
+    def _assignment(self, task: TaskRecord) -> c.Assignment:
+        trial = task.trial
+        return c.Assignment(
+            task.id,
+            task.item_id,
+            task.payload,
+            trial.care,
+            self.scheduler.roots[task.root].first_attempt + trial.attempts,
+            trial.condemned,
+            trial.cause,
+            task.received,
+            trial.is_out_of_patience,
+        )
+
+    def _reserve(self, task: TaskRecord, worker: WorkerRecord, *, first: bool) -> bool:
+        """Reserve the memory a task needs at a worker; False if it has to wait. The first of several may have to go."""
         memory, at = self.scheduler.memory, worker.node
         if memory.send(task.id, task.group, task.num_bytes, at=at, source=task.node):
             return True
-        anyway = self._must_go(worker)
+        anyway = first and self._must_go(worker)
         return anyway and memory.send(task.id, task.group, task.num_bytes, at=at, source=task.node, anyway=True)
 
     def admits(self, task: TaskRecord, worker: WorkerRecord) -> bool:
@@ -185,7 +216,8 @@ class Dispatcher:
         # Who waits for a group without workers may be what keeps it from having one (they share a GPU, or take turns).
         if group.live == 0 or not group.workers:
             return False
-        return len(group.queue) >= 2 * max(1, len(group.workers)) or s.memory.held_total > s.memory.limit // 2
+        at_once = group.plan.lanes * max(1, len(group.workers))
+        return len(group.queue) >= 2 * at_once or s.memory.held_total > s.memory.limit // 2
 
     def next_wakeup(self) -> float | None:
         """When something that waits may go on without any event."""
@@ -200,16 +232,6 @@ class Dispatcher:
         return min((time for time in times if time > s.now), default=None)
 
 
-def _assignment(task: TaskRecord, first_attempt: int) -> c.Assignment:
-    trial, attempt = task.trial, first_attempt + task.trial.attempts
-    return c.Assignment(
-        task.id,
-        task.item_id,
-        task.payload,
-        trial.care,
-        attempt,
-        trial.condemned,
-        trial.cause,
-        task.received,
-        trial.is_out_of_patience,
-    )
+def runs_alone(task: TaskRecord, group: GroupRecord) -> bool:
+    """Whether nothing else may be under way in a task's worker: so many have died at it that one more tells whose."""
+    return task.trial.care is c.Care.STEP and group.plan.lanes > 1

@@ -42,6 +42,8 @@ class GroupShape(msgspec.Struct, frozen=True):
     deadline_s: float | None
     expected_s: float | None = None
     may_run_twice: bool = False
+    lanes: int = 1
+    cancels: bool = False
 
 
 class Header(msgspec.Struct, frozen=True):

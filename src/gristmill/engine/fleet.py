@@ -182,8 +182,8 @@ class Fleet:
         group, rate = s.groups[index], s.groups[index].rate
         unlisted = 0 if s.source_exhausted else max(0, s.config.num_sources - s.sources_listed)
         visits = remaining_visits([g.live for g in s.groups], [g.rate.fan_out() for g in s.groups], unlisted)[index]
-        useful = max(1, math.ceil(visits / group.plan.batch_size))
-        running_s = [s.now - worker.running_since for worker in group.workers.values() if worker.assigned]
+        useful = max(1, math.ceil(visits / (group.plan.batch_size * group.plan.lanes)))
+        running_s = group.running_s(s.now)
         fixed, staying = group.plan.num_workers, group.crew.num_staying
         if fixed is None and not rate.is_known:
             sole = self._sole_share(index, active)

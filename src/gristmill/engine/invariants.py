@@ -10,6 +10,7 @@
 | I4 no task without its root, no root open and committed       | `_tasks`                                           |
 | I5, I6 no idle worker beside a task it could have             | `_idleness`, `_crews`                              |
 | I17 a finished group holds nothing                            | `_finished_groups`                                 |
+| I21 as many calls run as there are lanes; a suspect runs alone | `_lanes`                                          |
 | I19 nothing is forgotten, and what waits is not passed over   | `_tasks`, `_order`                                 |
 
 The others are about more than one step: `tests/property/README.md` says where each is checked.
@@ -20,6 +21,7 @@ from collections.abc import Iterable
 
 from gristmill.engine import commands as c
 from gristmill.engine.crew import WorkerRecord, WorkerState
+from gristmill.engine.dispatch import runs_alone
 from gristmill.engine.policies import batching
 from gristmill.engine.policies.backpressure import MemoryBook, NodeBytes
 from gristmill.engine.policies.rooms import UNITS
@@ -81,10 +83,26 @@ def _crews(s: Scheduler) -> None:
         stalled = [worker for worker in busy if worker.is_stalled]
         expected = (len(ready), len(staying), len(busy), len(stalled))
         _agree("I6", f"ready, staying, busy and stalled workers of group {index}", counted, expected)
-        takers = {worker.id: len(worker.assigned) for worker in ready if worker not in stalled}
+        takers = {w.id: len(w.assigned) for w in ready if w not in stalled and not w.keeps_to_itself}
         _agree("I6", f"tasks of the workers of group {index} that take more", crew.filed(), takers)
         waiting = {worker.id for worker in workers if worker.ungranted}
         _agree("I6", f"workers of group {index} that wait for a grant", set(crew.waiting), waiting)
+        for worker in workers:
+            _lanes(group, worker)
+
+
+def _lanes(group: GroupRecord, worker: WorkerRecord) -> None:
+    """I21: what a worker holds is in calls, of which as many run as there are lanes; what must run alone does."""
+    lanes, who = group.plan.lanes, f"worker {worker.id}"
+    calls = [*worker.running.values(), *worker.behind.values()]
+    in_calls = sorted(task.id for call in calls for task in call.tasks)
+    _agree("I21", f"tasks in calls of {who}", in_calls, sorted(worker.assigned))
+    _agree("I21", f"calls {who} runs", len(worker.running), min(lanes, len(calls)))
+    since = [call.since for call in worker.running.values()]
+    _agree("I21", f"the order in which calls of {who} began", since, sorted(since))
+    alone = [task.id for call in calls for task in call.tasks if lanes > 1 and task.trial.care is c.Care.STEP]
+    _agree("I21", f"tasks beside one that runs alone in {who}", len(calls) if alone else 1, 1)
+    _agree("I21", f"whether {who} takes more", worker.keeps_to_itself, bool(alone))
 
 
 def _tasks(s: Scheduler) -> None:
@@ -169,14 +187,20 @@ def _order(s: Scheduler, sent: list[TaskRecord]) -> None:
 def _idleness(s: Scheduler) -> None:
     """I5, I6: a task stays in the queue only for a reason."""
     for index, group in enumerate(s.groups):
-        idle = [w for w in group.workers.values() if w.state is WorkerState.READY and not w.assigned]
+        lanes = group.plan.lanes
+        ready = [w for w in group.workers.values() if w.state is WorkerState.READY and not w.keeps_to_itself]
+        idle = [w for w in ready if len(w.running) < lanes and not (w.assigned and w.is_stalled)]
         able = [w.id for w in idle if group.queue and _could_send(s, index, group, w)]
         if able:
-            raise EngineBug(f"I6 group {group.plan.name}: workers {able} are idle beside {len(group.queue)} tasks")
+            raise EngineBug(
+                f"I6 group {group.plan.name}: workers {able} have a free lane beside {len(group.queue)} tasks"
+            )
 
 
 def _could_send(s: Scheduler, index: int, group: GroupRecord, worker: WorkerRecord) -> bool:
     head = group.queue[0]
+    if worker.assigned and runs_alone(head, group):
+        return False
     waited = s.now - head.queued_at >= batching.FLUSH_S
     has_batch = len(group.queue) >= group.plan.batch_size or waited or not s.more_is_coming(index)
     return has_batch and not s.dispatcher.must_wait(index) and s.dispatcher.admits(head, worker)

@@ -26,6 +26,8 @@ class Group:
     deadline_s: float | None
     expected_s: float | None = None  # what its stages say a task takes
     may_run_twice: bool = False  # whether a straggler may be copied
+    lanes: int = 1  # calls a worker has under way at once
+    cancels: bool = False  # whether a worker ends an overdue call itself, so that it need not be killed
 
     @property
     def name(self) -> str:
@@ -96,6 +98,7 @@ def _shape(group: Group) -> str:
     need += [f"{r.gpu_memory_gb:g} GB of gpu memory"] if r.gpu_memory_gb else []
     fused = f"{len(group.names)} stages fused, " if len(group.names) > 1 else ""
     batch = f", {group.batch_size} tasks a call" if group.batch_size > 1 else ""
+    batch += f", {group.lanes} calls at once" if group.lanes > 1 else ""
     fixed = f", {group.num_workers} workers" if group.num_workers else ""
     return f"{fused}{' + '.join(need)} a worker{batch}{fixed}"
 

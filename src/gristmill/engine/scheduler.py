@@ -237,25 +237,30 @@ class Scheduler:
 
     def _take_back(self, worker: WorkerRecord, *, cause: str | None, crumb: e.Crumb | None) -> None:
         """Requeue what a worker held. Only what it was running can be to blame for its end."""
-        if worker.assigned:
-            self.groups[worker.group].book.wasted_s += self.now - worker.running_since
-        running = next(iter(worker.assigned.values()), None)
+        group = self.groups[worker.group]
+        group.book.wasted_s += sum([self.now - call.since for call in worker.running.values()]) / group.plan.lanes
+        suspects = {task.id for task in worker.suspects()}
+        several = group.plan.lanes > 1
         for task in reversed(worker.assigned.values()):  # each goes to the front, so the first comes to be first again
             task.change(Change.WORKER_LOST)
-            if cause is None:
+            # What was under way beside a call that is to blame may have written files: the next have other names.
+            innocent = several and task.call in worker.running and task.id not in suspects
+            if cause is None or innocent:
                 task.trial = retry.without_blame(task.trial)
-            elif task is running:
-                stage = "" if crumb is None else f" in stage {self.groups[worker.group].plan.names[crumb.stage]}"
+            elif task.id in suspects:
+                stage = "" if crumb is None else f" in stage {group.plan.names[crumb.stage]}"
                 task.trial = retry.after_death(task.trial, f"{cause}{stage}", crumb)
             self._requeue(task)
         worker.assigned.clear()
+        worker.running.clear()
+        worker.behind.clear()
 
     def recalled(self, worker: WorkerRecord, task: TaskRecord) -> None:
         """A worker is told to skip a task. It may have begun, so files of the next attempt have other names."""
         task.change(Change.RECALLED)
         worker.recalled = True
         task.trial = retry.without_blame(task.trial)
-        del worker.assigned[task.id]
+        worker.take(task)
         self._requeue(task)
 
     def renumber(self, task: TaskRecord, number: int) -> None:
@@ -334,7 +339,10 @@ class Scheduler:
     def _task_stepped(self, event: e.TaskStepped) -> None:
         found = self._assigned(event.worker, event.task)
         if found is not None:
-            found[0].running_since = self.now
+            worker, task = found
+            worker.running_since = self.now
+            if task.call in worker.running:
+                worker.begin_anew(worker.running[task.call], self.now)
 
     def _take_over(self, worker: WorkerRecord, task: TaskRecord, output: e.Output) -> bool:
         """Accept one output of a task, unless it has been delivered already."""
@@ -360,7 +368,7 @@ class Scheduler:
         group, root = self.groups[task.group], self.roots[task.root]
         if root.starts_over:  # nothing that comes of it counts
             self.out.extend(c.Release(output.payload) for output in event.outputs)
-            group.book.wasted_s += event.useful_s
+            group.book.wasted_s += event.useful_s / group.plan.lanes
         else:
             self._take_results(worker, task, group, event)
         self.memory.unsend(task.id)
@@ -382,7 +390,7 @@ class Scheduler:
         for output in event.outputs:
             self._take_over(worker, task, output)
         self._enter(root, group, event)
-        group.measured(event.useful_s, task.received)
+        group.measured(event.useful_s / group.plan.lanes, task.received)
         self.memory.observe(task.group, task.num_bytes, made + int(self.config.working_copies * task.num_bytes))
 
     def let_go(self, task: TaskRecord) -> None:
@@ -404,13 +412,17 @@ class Scheduler:
     def _enter_times(
         self, task: TaskRecord, root: RootRecord, group: GroupRecord, event: e.TaskFinished, made: int
     ) -> None:
-        """Add what a task took to the book of its group. One that streamed may have waited for the next group."""
-        worked_s = event.useful_s
+        """Add what a task took to the book of its group. One that streamed may have waited for the next group.
+
+        What runs beside others has a share of its worker's time, but is itself on its way for all of it.
+        """
+        worked_s, lanes = event.useful_s, group.plan.lanes
         if task.received and event.counts:
             worked_s = min(worked_s, sum(counts.process_s for counts in event.counts))
-        group.book.finished(worked_s, event.useful_s - worked_s, task.received + len(event.outputs), made)
+        held_s = event.useful_s - worked_s
+        group.book.finished(worked_s / lanes, held_s / lanes, task.received + len(event.outputs), made)
         task.path_s += worked_s
-        root.useful_s[task.group] = root.useful_s.get(task.group, 0.0) + worked_s
+        root.useful_s[task.group] = root.useful_s.get(task.group, 0.0) + worked_s / lanes
         self.account.longest_path_s = max(self.account.longest_path_s, task.path_s)
 
     def _enter(self, root: RootRecord, group: GroupRecord, event: e.TaskFinished) -> None:
@@ -434,7 +446,7 @@ class Scheduler:
         worker, task = found
         group, root = self.groups[task.group], self.roots[task.root]
         task.change(Change.RAISED)
-        group.book.wasted_s += self.now - worker.running_since
+        group.book.wasted_s += (self.now - worker.began(task)) / group.plan.lanes
         task.last_worker = worker.id
         self._hand_back(worker, task)
         trial = self.breaker.next_trial(task, group, event)
@@ -455,9 +467,11 @@ class Scheduler:
 
     def _hand_back(self, worker: WorkerRecord, task: TaskRecord) -> None:
         """A worker is through with a task and goes on to its next."""
-        del worker.assigned[task.id]
+        crew = self.groups[worker.group].crew
+        worker.take(task, now=self.now)
+        worker.begin(crew.lanes, self.now)
         if worker.ungranted:
-            self.groups[worker.group].crew.forget_outputs(worker, task.id)
+            crew.forget_outputs(worker, task.id)
         self._handed_back[worker.id] = worker
         worker.running_since = worker.idle_since = self.now
         worker.warned_at = 0.0

@@ -29,10 +29,10 @@ class GroupRecord:
     plan: Group
     queue: deque[TaskRecord] = field(default_factory=deque)
     delayed: list[tuple[float, int, TaskRecord]] = field(default_factory=list)  # heap by the time they may go on
-    crew: Crew = field(default_factory=Crew)
+    crew: Crew = field(init=False)
     live: int = 0  # tasks here that are not done
     rate: Rate = field(default_factory=Rate)
-    mean_service_s: float | None = None
+    mean_service_s: float | None = None  # of a worker for a task: of a call that shares it with others, its share
     setup_failures: int = 0
     deaths: int = 0  # of workers at work since a task was last done without a failure
     has_finished_some: bool = False  # tasks without a failure
@@ -46,14 +46,25 @@ class GroupRecord:
 
     def __post_init__(self) -> None:
         self.book.units = (cpu_units(self.plan.resources), 0)
+        self.crew = Crew(lanes=self.plan.lanes, batch_size=self.plan.batch_size)
 
     @property
     def workers(self) -> dict[int, WorkerRecord]:
         """All that are starting, ready or draining, by number. `crew` changes them."""
         return self.crew.workers
 
+    @property
+    def mean_call_s(self) -> float | None:
+        """How long a task is on its way through a worker."""
+        return None if self.mean_service_s is None else self.mean_service_s * self.plan.lanes
+
+    def running_s(self, now: float) -> list[float]:
+        """How long each unfinished call has been running: its share of the worker's time."""
+        lanes = self.plan.lanes
+        return [(now - call.since) / lanes for worker in self.workers.values() for call in worker.running.values()]
+
     def measured(self, seconds: float, outputs: int) -> None:
-        """Learn from a task that took so many seconds of work and became so many tasks."""
+        """Learn from a task that took a worker so many seconds and became so many tasks."""
         self.rate.add(seconds, outputs, workers=self.crew.num_staying)
         # A mean over about the last twenty: long enough against noise, short enough to follow a change.
         self.mean_service_s = seconds if self.mean_service_s is None else 0.95 * self.mean_service_s + 0.05 * seconds

@@ -28,6 +28,7 @@ class MeasuredGroup:
     dispatch_s: float  # that a worker with tasks worked on none, for every task
     fan_out: float
     output_bytes: float  # of one output
+    lanes: int = 1  # tasks a worker had under way at once, each for `service_s`
 
 
 @dataclass(frozen=True)
@@ -76,10 +77,11 @@ def _group(group: GroupRecord) -> MeasuredGroup:
         batch_size=plan.batch_size,
         num_workers=plan.num_workers,
         tasks=book.tasks,
-        service_s=book.useful_s / tasks,
+        service_s=book.useful_s * plan.lanes / tasks,
         sigma=book.sigma(),
         setup_s=book.setup_s / max(1, book.starts),
         dispatch_s=book.split()["scheduler"] / tasks,
         fan_out=book.outputs / tasks,
         output_bytes=book.output_bytes / max(1, book.outputs),
+        lanes=plan.lanes,
     )

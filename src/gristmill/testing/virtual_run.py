@@ -52,9 +52,9 @@ def group(
     resources: Resources | None = None,
     num_workers: int | None = None,
     deadline_s: float | None = None,
-    may_run_twice: bool = False,
+    **further: bool | int,
 ) -> Group:
-    """Return a group of one stage that is never called."""
+    """Return a group of one stage that is never called; `further`: may_run_twice, lanes, cancels."""
     shape = Resources() if resources is None else resources
     stages: tuple[AnyStage, ...] = (ProcessingStage(),)
     return Group(
@@ -66,7 +66,7 @@ def group(
         batch_size,
         num_workers,
         deadline_s,
-        may_run_twice=may_run_twice,
+        **further,  # type: ignore[arg-type]  # fields of a group
     )
 
 
@@ -81,22 +81,44 @@ class Payload:
 
 @dataclass
 class PretendedWorker:
-    """One worker as the world sees it."""
+    """One worker as the world sees it. `todo` is in the order it was sent; the first calls of it are under way."""
 
     id: int
     group: int
     node: int
+    lanes: int = 1
     ready: bool = False
     draining: bool = False
     todo: deque[c.Assignment] = field(default_factory=deque)
-    emitted: int = 0  # outputs of the running task that have left
-    credits: int = c.EMIT_CREDITS
-    acted_at: float = 0.0
+    calls: dict[int, int] = field(default_factory=dict)  # which call a task is in
+    emitted: dict[int, int] = field(default_factory=dict)  # outputs of running tasks that have left
+    credits: dict[int, int] = field(default_factory=dict)
+    acted_at: dict[int, float] = field(default_factory=dict)
+    changed_at: float = 0.0  # when it was started, or last did something
 
-    def next_task(self) -> None:
-        self.todo.popleft()
-        self.emitted = self.todo[0].skip if self.todo else 0
-        self.credits = c.EMIT_CREDITS
+    def under_way(self) -> list[c.Assignment]:
+        """The task each lane is at."""
+        first: dict[int, c.Assignment] = {}
+        for assignment in self.todo:
+            first.setdefault(self.calls[assignment.task], assignment)
+            if len(first) > self.lanes:
+                break
+        return list(first.values())[: self.lanes]
+
+    def begin(self, now: float) -> None:
+        """Let the next tasks begin where lanes are free."""
+        for assignment in self.under_way():
+            if assignment.task not in self.acted_at:
+                self.acted_at[assignment.task] = now
+                self.emitted[assignment.task] = assignment.skip
+                self.credits[assignment.task] = c.EMIT_CREDITS
+
+    def end(self, assignment: c.Assignment, now: float) -> None:
+        """A task is over."""
+        self.todo.remove(assignment)
+        for known in (self.calls, self.acted_at, self.emitted, self.credits):
+            known.pop(assignment.task)
+        self.begin(now)
 
 
 class VirtualRun:
@@ -206,20 +228,23 @@ class VirtualRun:
         del self.workers[worker]
         self.feed(e.WorkerSetupFailed(worker, "no model"))
 
-    def fail_task(self, worker: int, *, transient: bool = False) -> None:
-        """Let the running task of a worker raise."""
+    def fail_task(self, worker: int, *, transient: bool = False, lane: int = 0) -> None:
+        """Let a running task of a worker raise."""
         record = self.workers[worker]
-        task = record.todo[0].task
-        record.next_task()
+        under_way = record.under_way()
+        assignment = under_way[lane % len(under_way)]
+        record.end(assignment, self.now)
         fault = Fault.TRANSIENT if transient else Fault.DOCUMENT
-        self.feed(e.TaskRaised(worker, task, f"stage_{record.group}", "ValueError: no", fault))
+        self.feed(e.TaskRaised(worker, assignment.task, f"stage_{record.group}", "ValueError: no", fault))
 
     def last_words(self, worker: int) -> e.Event:
         """What a worker that has a task would say if it finished it now, for a message that comes too late."""
         record = self.workers[worker]
-        deed = self._deed(record)
-        outputs = (self._output(record, record.todo[0], n, deed) for n in range(record.emitted, len(deed.sizes)))
-        return e.TaskFinished(worker, record.todo[0].task, tuple(outputs), deed.service_s, ())
+        assignment = record.under_way()[0]
+        deed = self._deed(record.group, assignment)
+        made = range(record.emitted[assignment.task], len(deed.sizes))
+        outputs = (self._output(record, assignment, n, deed) for n in made)
+        return e.TaskFinished(worker, assignment.task, tuple(outputs), deed.service_s, ())
 
     def repeat(self, event: e.Event) -> list[c.Command]:
         """Deliver an old message again, with handles of its own; return the answer."""
@@ -253,20 +278,27 @@ class VirtualRun:
     def _is_able(self, worker: PretendedWorker) -> bool:
         if not worker.ready:
             return True
-        if not worker.todo:
-            return worker.draining
-        return worker.emitted >= self._deed(worker).streamed or worker.credits > 0
+        return bool(self._able_lanes(worker)) if worker.todo else worker.draining
 
-    def _deed(self, worker: PretendedWorker) -> Deed:
-        assignment = worker.todo[0]
+    def _able_lanes(self, worker: PretendedWorker) -> list[c.Assignment]:
+        """Running tasks that can go on; of those of equal standing the one that is due first."""
+
+        def can_go_on(assignment: c.Assignment) -> bool:
+            streamed = self._deed(worker.group, assignment).streamed
+            return worker.emitted[assignment.task] >= streamed or worker.credits[assignment.task] > 0
+
+        able = [assignment for assignment in worker.under_way() if can_go_on(assignment)]
+        return sorted(able, key=lambda assignment: self._lane_due(worker, assignment))
+
+    def _deed(self, group: int, assignment: c.Assignment) -> Deed:
         if assignment.care is c.Care.CONDEMN:
             return Deed(sizes=(0,) * assignment.skip)
-        return self.script(worker.group, assignment)
+        return self.script(group, assignment)
 
-    def act(self, number: int) -> None:
-        """Let a worker that is able do its next thing."""
+    def act(self, number: int, *, lane: int = 0) -> None:
+        """Let a worker that is able do its next thing, in the lane that is due first or another."""
         worker = self.workers[number]
-        worker.acted_at = self.now
+        worker.changed_at = self.now
         if not worker.ready:
             worker.ready = True
             self.feed(e.WorkerReady(number, self.setup_s))
@@ -274,24 +306,29 @@ class VirtualRun:
             del self.workers[number]
             self.feed(e.WorkerExited(number))
         else:
-            self._work(worker, self._deed(worker))
+            able = self._able_lanes(worker)
+            assignment = able[lane % len(able)]
+            self._work(worker, assignment, self._deed(worker.group, assignment))
 
-    def _work(self, worker: PretendedWorker, deed: Deed) -> None:
-        assignment = worker.todo[0]
-        if worker.emitted < deed.streamed:
-            output = self._output(worker, assignment, worker.emitted, deed)
-            worker.emitted += 1
-            worker.credits -= 1
+    def _work(self, worker: PretendedWorker, assignment: c.Assignment, deed: Deed) -> None:
+        task = assignment.task
+        worker.acted_at[task] = self.now
+        if worker.emitted[task] < deed.streamed:
+            output = self._output(worker, assignment, worker.emitted[task], deed)
+            worker.emitted[task] += 1
+            worker.credits[task] -= 1
             self.feed(e.TaskEmitted(worker.id, assignment.task, output))
         elif deed.failure == "dies":
             self.lose(worker.id, "killed by SIGSEGV", deed.crumb)
         elif deed.failure:
-            self.fail_task(worker.id, transient=deed.failure == "transient")
+            lane = worker.under_way().index(assignment)
+            self.fail_task(worker.id, transient=deed.failure == "transient", lane=lane)
         else:
             self._finish_task(worker, assignment, deed)
 
     def _finish_task(self, worker: PretendedWorker, assignment: c.Assignment, deed: Deed) -> None:
-        outputs = tuple(self._output(worker, assignment, n, deed) for n in range(worker.emitted, len(deed.sizes)))
+        made_now = range(worker.emitted[assignment.task], len(deed.sizes))
+        outputs = tuple(self._output(worker, assignment, n, deed) for n in made_now)
         is_condemned = assignment.care is c.Care.CONDEMN
         if is_condemned:
             self.quarantined[assignment.item_id] = assignment.skip
@@ -305,7 +342,7 @@ class VirtualRun:
             quarantined=int(is_condemned),
             dropped={"nothing": 1} if not made and not is_condemned else {},
         )
-        worker.next_task()
+        worker.end(assignment, self.now)
         self.feed(e.TaskFinished(worker.id, assignment.task, outputs, deed.service_s, (counts,)))
 
     def _output(self, worker: PretendedWorker, assignment: c.Assignment, index: int, deed: Deed) -> e.Output:
@@ -360,11 +397,14 @@ class VirtualRun:
 
     def _due(self, worker: PretendedWorker) -> float:
         if not worker.ready:
-            return worker.acted_at + self.setup_s
+            return worker.changed_at + self.setup_s
         if not worker.todo:
-            return worker.acted_at
-        deed = self._deed(worker)
-        return worker.acted_at + deed.service_s / (deed.streamed + 1)
+            return worker.changed_at
+        return self._lane_due(worker, self._able_lanes(worker)[0])
+
+    def _lane_due(self, worker: PretendedWorker, assignment: c.Assignment) -> float:
+        deed = self._deed(worker.group, assignment)
+        return worker.acted_at[assignment.task] + deed.service_s / (deed.streamed + 1)
 
     def picture(self) -> str:
         """The queues and workers, for a message."""
@@ -397,7 +437,10 @@ class VirtualRun:
         if command.worker != self._next_worker:
             raise EngineBug(f"virtual run: expected worker {self._next_worker} to be started; got {command.worker}")
         self._next_worker += 1
-        self.workers[command.worker] = PretendedWorker(command.worker, command.group, command.node, acted_at=self.now)
+        lanes = self.groups[command.group].lanes
+        self.workers[command.worker] = PretendedWorker(
+            command.worker, command.group, command.node, lanes, changed_at=self.now
+        )
 
     def _send(self, command: c.SendTask) -> None:
         worker = self._worker(command.worker)
@@ -410,21 +453,25 @@ class VirtualRun:
             for assignment in call:
                 if self._use(assignment.payload).number in self.lost_payloads:
                     raise EngineBug(f"virtual run: expected data that is there; got {assignment!r}")
-                if not worker.todo:
-                    worker.emitted, worker.credits, worker.acted_at = assignment.skip, c.EMIT_CREDITS, self.now
+                worker.calls[assignment.task] = call[0].task
                 worker.todo.append(assignment)
+        worker.begin(self.now)
+        alone = [a for a in worker.todo if worker.lanes > 1 and a.care is c.Care.STEP]
+        if alone and len(set(worker.calls.values())) > 1:
+            raise EngineBug(f"virtual run: expected nothing beside {alone[0].item_id}; got {list(worker.todo)!r}")
 
     def _recall(self, command: c.RecallTask) -> None:
         worker = self._worker(command.worker)
-        begun = [a for a in worker.todo if a.task not in command.tasks or a is worker.todo[0]]
-        worker.todo = deque(begun)
+        begun = worker.under_way()
+        worker.todo = deque([a for a in worker.todo if a.task not in command.tasks or a in begun])
+        worker.calls = {a.task: worker.calls[a.task] for a in worker.todo}
 
     def _grant(self, command: c.GrantEmit) -> None:
         worker = self._worker(command.worker)
-        if worker.todo and worker.todo[0].task == command.task:
-            if worker.credits == 0:
-                worker.acted_at = self.now
-            worker.credits += 1
+        if command.task in worker.credits:
+            if worker.credits[command.task] == 0:
+                worker.acted_at[command.task] = self.now
+            worker.credits[command.task] += 1
 
     def _pull(self, command: c.PullSource) -> None:
         batch = [self._unlisted.popleft() for _ in range(min(command.count, len(self._unlisted)))]

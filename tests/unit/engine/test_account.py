@@ -162,10 +162,11 @@ def test_no_item_is_done_before_a_worker_of_the_first_group_is_there():
 
 def test_what_runs_is_useful_so_far_and_time_counts_from_the_first_machine():
     record = GroupRecord.starting_from(group(0), None)
-    worker = WorkerRecord(0, 0, 0, (), running_since=4.0)
+    worker = WorkerRecord(0, 0, 0, ())
     record.crew.add(worker)
     record.crew.make_ready(worker)
-    worker.assigned[0] = TaskRecord(0, 0, 0, "a", 1, None, 0.0)
+    worker.give([TaskRecord(0, 0, 0, "a", 1, None, 0.0)])
+    worker.begin(1, 4.0)
     record.crew.refile(worker)
     account = Account()
     assert account.efficiency([record], 7.0).makespan_s == 0.0

@@ -104,8 +104,8 @@ def _processor() -> str:
 def _prior(group: Group, profile: Profile | None) -> Prior | None:
     setup_s, fan_out = (profile.setup_s, profile.fan_out) if profile is not None else (0.0, 1.0)
     if group.expected_s is not None:
-        return Prior(1 / group.expected_s, setup_s, fan_out)
-    return None if profile is None else Prior(1 / profile.service_s, setup_s, fan_out)
+        return Prior(group.lanes / group.expected_s, setup_s, fan_out)
+    return None if profile is None else Prior(group.lanes / profile.service_s, setup_s, fan_out)
 
 
 def _key(plan: Plan, group: Group, hardware: str) -> str:
@@ -116,7 +116,8 @@ def _key(plan: Plan, group: Group, hardware: str) -> str:
     ]
     mean_bytes = plan.input_bytes / max(1, len(plan.sources))
     size = round(math.log2(mean_bytes)) if mean_bytes >= 1 else 0
-    parts = (stages, str(group.resources), group.batch_size, size, hardware)
+    parts: tuple[object, ...] = (stages, str(group.resources), group.batch_size, size, hardware)
+    parts += (group.lanes,) if group.lanes > 1 else ()
     return xxhash.xxh3_64(repr(parts).encode()).hexdigest()
 
 

@@ -52,9 +52,9 @@ class SimulatedWorker:
     busy_s: float = 0.0
     wasted_s: float = 0.0
     killed_s: float = 0.0  # of what was wasted
+    lanes: int = 1
     calls: deque[list[c.Assignment]] = field(default_factory=deque)
-    running: list[c.Assignment] | None = None
-    running_since: float = 0.0
+    running: dict[int, float] = field(default_factory=dict)  # calls, by their first task: since when
     draining: bool = False
 
 
@@ -68,7 +68,18 @@ class Simulation:
         self.attempts = 0
         self._quarantined: dict[int, int] = {}  # documents by source item; one that starts over is counted once
         self.groups = tuple(
-            Group(i, _no_stages(), (s.name,), i, s.resources, s.batch_size, s.num_workers, None, None, s.may_run_twice)
+            Group(
+                i,
+                _no_stages(),
+                (s.name,),
+                i,
+                s.resources,
+                s.batch_size,
+                s.num_workers,
+                None,
+                may_run_twice=s.may_run_twice,
+                lanes=s.lanes,
+            )
             for i, s in enumerate(spec.stages)
         )
         config = SchedulerConfig(
@@ -150,7 +161,8 @@ class Simulation:
     # Workers
 
     def _start(self, command: c.StartWorker) -> None:
-        worker = SimulatedWorker(command.worker, command.group, command.node, command.gpus, self.now)
+        lanes = self.spec.stages[command.group].lanes
+        worker = SimulatedWorker(command.worker, command.group, command.node, command.gpus, self.now, lanes=lanes)
         self.workers[command.worker] = worker
         self.accounts.started(worker)
         self.at(self.spec.stages[command.group].setup_s, lambda: self._ready(worker))
@@ -164,7 +176,7 @@ class Simulation:
     def _drain(self, command: c.DrainWorker) -> None:
         worker = self.workers[command.worker]
         worker.draining = True
-        if worker.running is None:
+        if not worker.running:
             self.at(0.0, lambda: self._leave(worker))
 
     def _leave(self, worker: SimulatedWorker) -> e.Event | None:
@@ -178,8 +190,8 @@ class Simulation:
         worker = self.workers.pop(number, None)
         if worker is None:
             return
-        if worker.running is not None:
-            lost = self.now - worker.running_since
+        for since in worker.running.values():
+            lost = (self.now - since) / worker.lanes
             worker.busy_s += lost
             worker.wasted_s += lost
             worker.killed_s += lost
@@ -203,8 +215,10 @@ class Simulation:
         worker.calls = deque(call for call in kept if call)
 
     def _next_call(self, worker: SimulatedWorker) -> None:
-        if worker.running is not None or not worker.calls:
-            return
+        while worker.calls and len(worker.running) < worker.lanes:
+            self._begin_call(worker)
+
+    def _begin_call(self, worker: SimulatedWorker) -> None:
         call = worker.calls.popleft()
         lost = [assignment for assignment in call if not self.accounts.has(_parcel(assignment))]
         if lost:
@@ -213,10 +227,8 @@ class Simulation:
             worker.calls.appendleft([assignment for assignment in call if assignment not in lost])
             if not worker.calls[0]:
                 worker.calls.popleft()
-            self._next_call(worker)
             return
-        worker.running = call
-        worker.running_since = self.now
+        worker.running[call[0].task] = self.now
         moved = sum(self.accounts.move(_parcel(assignment), worker.node) for assignment in call)
         work_s = sum(self._work_s(worker.group, assignment) for assignment in call)
         late_s = moved + self.spec.stages[worker.group].dispatch_s
@@ -254,7 +266,7 @@ class Simulation:
         return (e.Crumb(0, rows[0], rows[0] + 1) if assignment.care is c.Care.STEP else None,)
 
     def _die(self, worker: SimulatedWorker, call: list[c.Assignment], crumb: e.Crumb | None) -> None:
-        if worker.running is call:
+        if call[0].task in worker.running:
             self.kill(worker.number, "out of memory", crumb)
 
     def _ended(
@@ -265,15 +277,15 @@ class Simulation:
             return None
         share = seconds / len(call)
         if assignment is call[-1]:
-            worker.busy_s += seconds
-            worker.running = None
+            worker.busy_s += seconds / worker.lanes
+            del worker.running[call[0].task]
             self.attempts += 1
             self._next_call(worker)
-            if worker.draining and worker.running is None:
+            if worker.draining and not worker.running:
                 self.at(0.0, lambda: self._leave(worker))
         poison = () if worker.group else self._bad(assignment)[0]
         if poison and assignment.care is c.Care.NORMAL:
-            worker.wasted_s += share
+            worker.wasted_s += share / worker.lanes
             return e.TaskRaised(worker.number, assignment.task, self.spec.stages[worker.group].name, "poison")
         if poison:
             self.attempts += 1 + probes(range(self.spec.documents), poison)
@@ -286,7 +298,8 @@ class Simulation:
     def _outputs(self, worker: SimulatedWorker, assignment: c.Assignment, seconds: float) -> tuple[e.Output, ...]:
         parcel = _parcel(assignment)
         group, name = worker.group, assignment.item_id
-        self.accounts.worked(parcel.item, group, self.chance.service_s(group, name), parcel.path_s + seconds)
+        work_s = self.chance.service_s(group, name) / worker.lanes
+        self.accounts.worked(parcel.item, group, work_s, parcel.path_s + seconds)
         if group == 0:
             bad = sum(map(len, self._bad(assignment)))
             self._quarantined[parcel.item] = bad

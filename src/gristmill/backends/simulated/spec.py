@@ -59,6 +59,7 @@ class StageSpec:
     item_bytes: int | str = 0
     num_workers: int | None = None
     may_run_twice: bool = False
+    lanes: int = 1  # items a worker has under way at once, each for `service_s`
 
     @property
     def resources(self) -> Resources:

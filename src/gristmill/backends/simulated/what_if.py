@@ -48,6 +48,7 @@ def _stage(group: MeasuredGroup) -> StageSpec:
         batch_size=group.batch_size,
         item_bytes=round(group.output_bytes),
         num_workers=group.num_workers,
+        lanes=group.lanes,
     )
 
 

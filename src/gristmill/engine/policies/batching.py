@@ -5,17 +5,18 @@ MAX_PREFETCH = 256
 FLUSH_S = 0.05  # how long an incomplete batch waits for company while upstream still runs
 
 
-def slots(mean_service_s: float | None, *, batch_size: int, share: int | None = None) -> int:
+def slots(mean_service_s: float | None, *, batch_size: int, lanes: int = 1, share: int | None = None) -> int:
     """Return how many tasks a worker may hold: what is running, and what bridges the round trip to the driver.
 
-    Before anything is measured a worker holds one call's worth, and at the tail no more than its `share` of what is
-    left: a task waiting behind another is a task an idle worker cannot have.
+    Before anything is measured a worker holds what it can run at once, and at the tail no more than its `share` of what
+    is left: a task waiting behind another is a task an idle worker cannot have.
     """
+    at_once = lanes * batch_size
     if mean_service_s is None:
-        return batch_size
+        return at_once
     ahead = MAX_PREFETCH if mean_service_s <= 0 else min(MAX_PREFETCH, int(PREFETCH_S / mean_service_s) + 1)
-    full = batch_size * (1 + -(-ahead // batch_size))
-    return full if share is None else min(full, max(batch_size, share))
+    full = batch_size * (lanes + -(-ahead // batch_size))
+    return full if share is None else min(full, max(at_once, share))
 
 
 def tail_share(remaining: int, workers: int) -> int:
