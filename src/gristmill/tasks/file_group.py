@@ -1,7 +1,7 @@
 """`FileGroupTask`: files, or parts of files, to read; or files that were written.
 
-A part is a byte range of a line-based file (a line belongs to the range its first byte is in) or some row groups of a
-Parquet file. So one file of 100 GB is many tasks, and no task needs to know where its neighbours' lines end.
+One file of 100 GB is many tasks. What a part of a file is depends on its format, and is known to the splitter that made
+the part (`stages/io/splitting.py`) and to the reader of that format; here it is numbers.
 """
 
 from dataclasses import dataclass, field
@@ -12,16 +12,14 @@ from gristmill.tasks.task import Task
 
 @dataclass(frozen=True)
 class FileSlice:
-    """One file, or a part of it. `start`, `end` are bytes; None means the whole file.
+    """One file, or a part of it: `part` is what the file's splitter said, such as (first byte, byte behind it).
 
     `file_size` and `version` (modification time, or an object store's etag) identify the file's content, so that a
     changed input is noticed when a run is resumed.
     """
 
     path: str
-    start: int | None = None
-    end: int | None = None
-    row_groups: tuple[int, ...] | None = None
+    part: tuple[int, ...] | None = None  # None for all of it
     file_size: int = 0
     version: str = ""
     num_bytes: int = 0  # expected bytes of this part, for scheduling

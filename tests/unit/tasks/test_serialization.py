@@ -44,7 +44,7 @@ def test_a_batch_arrives_with_its_lines_its_columns_and_its_history(lines):
 
 
 @pytest.mark.parametrize(
-    "task", [EmptyTask(), FileGroupTask("d", ["a"], slices=(FileSlice("a", 0, 5),)), Clip("d", b"x")]
+    "task", [EmptyTask(), FileGroupTask("d", ["a"], slices=(FileSlice("a", (0, 5)),)), Clip("d", b"x")]
 )
 def test_other_tasks_arrive_as_they_were(task):
     assert travelled(task) == task

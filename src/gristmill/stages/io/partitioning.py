@@ -6,16 +6,14 @@ never on the machine.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
-from typing import Literal
 
-from gristmill.errors import ConfigError
+from gristmill.errors import ConfigError, nearest
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.io.partitions import FilePartitions, whole
+from gristmill.stages.io.splitting import SPLITTERS, Splitter
 from gristmill.storage.file_list import FileList
 from gristmill.storage.file_system import FileStatus, file_system, is_url
-from gristmill.storage.open_read import open_stream
-from gristmill.storage.paths import is_compressed, list_files
+from gristmill.storage.paths import list_files
 from gristmill.storage.sizes import parse_size
 from gristmill.tasks import EmptyTask, FileGroupTask, FileSlice
 
@@ -23,16 +21,16 @@ DEFAULT_BLOCK_BYTES = 32 * 1024**2
 """A larger file is split where its format allows. A constant: partitions must be the same on every machine."""
 
 _SOME_FILES = 8
-Split = Literal["none", "lines", "row_groups"]
 
 
 @dataclass(eq=False)
 class FilePartitioningStage(ProcessingStage[EmptyTask, FileGroupTask]):
     """List files and group or split them.
 
-    By default each file is one partition, and a file of more than 32 MiB is several if `split` says how. With
+    By default each file is one partition, and a file of more than 32 MiB is several if `split` says how: "lines",
+    "row_groups", or a `Splitter` for another kind of file. With
     `files_per_partition` that many neighbours form one, unsplit. With `blocksize` larger files are split at it and
-    smaller neighbours are grouped up to it. Compressed files are never split. `limit` keeps the first partitions only.
+    smaller neighbours are grouped up to it. `limit` keeps the first partitions only.
     """
 
     file_paths: str | list[str]
@@ -41,7 +39,7 @@ class FilePartitioningStage(ProcessingStage[EmptyTask, FileGroupTask]):
     file_extensions: list[str] | None = None
     storage_options: Mapping[str, object] | None = None
     limit: int | None = None
-    split: Split = field(default="none", kw_only=True)
+    split: Splitter | str = field(default="none", kw_only=True)
     name: str = field(default="file_partitioning", kw_only=True)
 
     def __post_init__(self) -> None:
@@ -56,6 +54,15 @@ class FilePartitioningStage(ProcessingStage[EmptyTask, FileGroupTask]):
             )
         if self.blocksize is not None:
             parse_size(self.blocksize, who=f"{self.name}: blocksize")
+        if not isinstance(self.split, Splitter) and self.split not in SPLITTERS:
+            close = nearest(str(self.split), SPLITTERS)
+            raise ConfigError(
+                f"{self.name}: expected split to be a Splitter or one of {[*SPLITTERS]}; got {self.split!r}{close}"
+            )
+
+    @property
+    def _splitter(self) -> Splitter:
+        return self.split if isinstance(self.split, Splitter) else SPLITTERS[self.split]
 
     def outputs(self) -> tuple[list[str], list[str]]:
         return ["data"], []
@@ -115,55 +122,10 @@ class FilePartitioningStage(ProcessingStage[EmptyTask, FileGroupTask]):
             yield tuple(group), None
 
     def _parts(self, file: FileStatus, block: int) -> list[FileSlice]:
-        if self.split == "none" or file.size <= block or is_compressed(file.path):
+        parts = self._splitter.parts_of(file, block, self.storage_options) if file.size > block else []
+        if len(parts) < 2:  # one part is the file
             return [whole(file)]
-        if self.split == "row_groups":
-            return _row_group_parts(file, block, self.storage_options)
-        bounds = [*range(0, file.size, block), file.size]
         return [
-            FileSlice(file.path, start, end, file_size=file.size, version=file.version, num_bytes=end - start)
-            for start, end in pairwise(bounds)
+            FileSlice(file.path, part.numbers, file_size=file.size, version=file.version, num_bytes=part.num_bytes)
+            for part in parts
         ]
-
-
-def _row_group_parts(file: FileStatus, block: int, options: Mapping[str, object] | None) -> list[FileSlice]:
-    """Runs of row groups of at most about one block as stored; a row group is never divided.
-
-    What a group takes of the file is its share of the whole in memory. The exact number is with its columns, and asking
-    for those ends the process if the footer is damaged (pyarrow 26: an exception nobody catches).
-    """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        with open_stream(file.path, storage_options=options) as stream:
-            metadata = pq.read_metadata(stream)
-    except (pa.ArrowException, UnicodeDecodeError):
-        return [whole(file)]  # damaged: the reader says so, and loses this file only
-    except OSError as error:
-        if error.errno is not None:
-            raise
-        return [whole(file)]  # Arrow's own errors have no number
-    sizes = [metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups)]
-    total = sum(sizes)
-    if total <= 0 or min(sizes) < 0:
-        return [whole(file)]
-    runs: list[list[int]] = []
-    stored = 0
-    for i, size in enumerate(sizes):
-        share = file.size * size // total
-        if not runs or stored + share > block:
-            runs.append([])
-            stored = 0
-        runs[-1].append(i)
-        stored += share
-    return [
-        FileSlice(
-            file.path,
-            row_groups=tuple(run),
-            file_size=file.size,
-            version=file.version,
-            num_bytes=sum(sizes[i] for i in run),
-        )
-        for run in runs
-    ]

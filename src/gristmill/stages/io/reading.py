@@ -11,7 +11,8 @@ from typing import ClassVar, TypeVar, cast
 from gristmill.errors import ConfigError, DamagedFile, GristmillError, nearest
 from gristmill.stages.base import CompositeStage, ProcessingStage
 from gristmill.stages.context import Quarantined
-from gristmill.stages.io.partitioning import DEFAULT_BLOCK_BYTES, FilePartitioningStage, Split
+from gristmill.stages.io.partitioning import DEFAULT_BLOCK_BYTES, FilePartitioningStage
+from gristmill.stages.io.splitting import Splitter, WholeFiles
 from gristmill.storage.file_system import FileStatus, StorageOptions
 from gristmill.storage.open_read import read_start
 from gristmill.storage.sizes import parse_size
@@ -95,7 +96,7 @@ class FileReader(CompositeStage[EmptyTask, B]):
     `memory_limit` given to the executor, or 1 GiB if that is not given either.
     """
 
-    split: ClassVar[Split] = "none"
+    split: ClassVar[Splitter] = WholeFiles()
     makes: ClassVar[str] = "document"  # the only `task_type` it accepts
     known_kwargs: ClassVar[frozenset[str]] = frozenset({"storage_options"})
     limits_documents: ClassVar[bool] = True  # whether it can pass over a document that is too large

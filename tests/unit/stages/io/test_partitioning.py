@@ -1,6 +1,7 @@
 """Partitions depend on the files and the parameters, on nothing else."""
 
 import gzip
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -8,6 +9,7 @@ import pytest
 
 from gristmill.errors import ConfigError, NoInputError
 from gristmill.stages.io.partitioning import DEFAULT_BLOCK_BYTES, FilePartitioningStage
+from gristmill.stages.io.splitting import Part
 from gristmill.tasks import EmptyTask
 
 
@@ -19,7 +21,7 @@ def files(tmp_path):
 
 
 def shape(stage):
-    return {t.partition_name: [(s.path[-7:-6], s.start, s.end) for s in t.slices] for t in stage.partitions()}
+    return {t.partition_name: [(s.path[-7:-6], s.part) for s in t.slices] for t in stage.partitions()}
 
 
 def test_by_default_each_file_is_a_partition(files):
@@ -30,17 +32,17 @@ def test_by_default_each_file_is_a_partition(files):
 
 def test_files_per_partition_groups_neighbours(files):
     assert shape(FilePartitioningStage(files, files_per_partition=3)) == {
-        "a+2": [("a", None, None), ("b", None, None), ("c", None, None)],
-        "d": [("d", None, None)],
+        "a+2": [("a", None), ("b", None), ("c", None)],
+        "d": [("d", None)],
     }
 
 
 def test_blocksize_groups_small_files_and_splits_large_ones(files):
     assert shape(FilePartitioningStage(files, blocksize=20, split="lines")) == {
-        "a+1": [("a", None, None), ("b", None, None)],
-        "c-00000": [("c", 0, 20)],
-        "c-00001": [("c", 20, 35)],
-        "d": [("d", None, None)],
+        "a+1": [("a", None), ("b", None)],
+        "c-00000": [("c", (0, 20))],
+        "c-00001": [("c", (20, 35))],
+        "d": [("d", None)],
     }
 
 
@@ -62,7 +64,34 @@ def test_a_parquet_file_is_split_between_row_groups(tmp_path):
     pq.write_table(pa.table({"a": range(1000)}), tmp_path / "a.parquet", row_group_size=100, compression="none")
     parts = FilePartitioningStage(str(tmp_path), blocksize=3000, split="row_groups").partitions()
     assert len(parts) > 2
-    assert [g for t in parts for s in t.slices for g in s.row_groups] == list(range(10))
+    assert [g for t in parts for s in t.slices for g in s.part] == list(range(10))
+
+
+@dataclass(frozen=True)
+class Pages:
+    """Splits files into pages of ten bytes, which it calls by their numbers."""
+
+    def parts_of(self, file, block_bytes, options):
+        each = block_bytes // 10
+        pages = range(file.size // 10)
+        return [Part(tuple(pages[i : i + each]), 10 * each) for i in range(0, len(pages), each)]
+
+
+def test_a_splitter_of_ones_own_names_parts_as_it_likes(files):
+    assert shape(FilePartitioningStage(files, blocksize=20, split=Pages())) == {
+        "a+1": [("a", None), ("b", None)],
+        "c-00000": [("c", (0, 1))],
+        "c-00001": [("c", (2,))],
+        "d": [("d", None)],
+    }
+
+
+@pytest.mark.parametrize("split", ["line", 3, None])
+def test_a_split_that_is_not_known_is_refused(files, split):
+    with pytest.raises(ConfigError, match="expected split to be a Splitter or one of") as raised:
+        FilePartitioningStage(files, split=split)
+
+    assert ("did you mean 'lines'?" in str(raised.value)) == (split == "line")
 
 
 def test_a_slice_knows_its_files_size_and_version(files):

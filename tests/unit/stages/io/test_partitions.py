@@ -25,19 +25,15 @@ def grouped(draw):
     files = listed(draw(SIZES))
     groups, at = [], 0
     while at < len(files):
-        how = draw(st.sampled_from(["bytes", "row groups", "together"]))
+        how = draw(st.sampled_from(["apart", "together"]))
         entire = whole(files[at])
         if how == "together":
             end = draw(st.integers(at + 1, len(files)))
             groups.append((tuple(map(whole, files[at:end])), None))
             at = end
         else:
-            parts = [
-                replace(entire, start=k, end=k + 1, num_bytes=1)
-                if how == "bytes"
-                else replace(entire, row_groups=(k, k + 1), num_bytes=2)
-                for k in range(draw(st.integers(2, 4)))
-            ]
+            numbers = draw(st.lists(st.lists(st.integers(0, 2**60), max_size=3).map(tuple), min_size=2, max_size=4))
+            parts = [replace(entire, part=part, num_bytes=draw(st.integers(0, 2**40))) for part in numbers]
             groups += [((part,), k) for k, part in enumerate(parts)]
             at += 1
     return files, groups

@@ -25,9 +25,10 @@ from gristmill.stages.io.line_blocks import (
     stream_blocks,
 )
 from gristmill.stages.io.line_numbers import note_lines, numbers_from, with_final_numbers
-from gristmill.stages.io.partitioning import DEFAULT_BLOCK_BYTES, Split
+from gristmill.stages.io.partitioning import DEFAULT_BLOCK_BYTES
 from gristmill.stages.io.partitions import COMPRESSION_RATIO
 from gristmill.stages.io.reading import ReadingStage, Wrong, lost_part, part_options, planned, too_large
+from gristmill.stages.io.splitting import Lines, Splitter
 from gristmill.stages.text.io.reader.document_reader import _DocumentReader
 from gristmill.stages.text.io.reader.json_checks import check_lines
 from gristmill.stages.text.io.reader.line_scan import scan_lines
@@ -54,7 +55,7 @@ class JsonlReader(_DocumentReader):
     kernel. It pays where kernels are loaded anyway.
     """
 
-    split: ClassVar[Split] = "lines"
+    split: ClassVar[Splitter] = Lines()
 
     file_extensions: list[str] = field(default_factory=lambda: [".jsonl", ".json"])
     name: str = "jsonl_reader"
@@ -97,7 +98,7 @@ class JsonlReaderStage(ReadingStage[DocumentBatch]):
         return any(self._is_stream(part, part_options(task.reader_config, self.read_kwargs)) for part in task.parts())
 
     def _is_stream(self, part: FileSlice, options: StorageOptions | None) -> bool:
-        if part.start is not None:
+        if part.part is not None:
             return False
         size = part.file_size or file_size(part.path, storage_options=options)
         return (size * COMPRESSION_RATIO if is_compressed(part.path) else size) > self.block_bytes
@@ -146,11 +147,10 @@ class JsonlReaderStage(ReadingStage[DocumentBatch]):
                 if is_compressed(part.path) or self._is_stream(part, options):
                     yield from self._stream(file)
                     continue
-                start = part.start or 0
-                end = file.size if part.end is None else part.end
+                start, end = part.part or (0, file.size)
                 owned = read_owned_lines(file, start, end, self._most_bytes())
             read = self._owned(part.path, start, owned)
-            yield from read if part.start is not None else [_whole(list(read))]
+            yield from read if part.part is not None else [_whole(list(read))]
 
     def _owned(self, path: str, start: int, owned: OwnedLines) -> Iterator["_Part"]:
         """The documents of a range. Its lines are counted under its start, wherever its first line begins."""

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, ClassVar
 import pyarrow as pa
 
 from gristmill.errors import ReadError
-from gristmill.stages.io.partitioning import Split
 from gristmill.stages.io.reading import ReadingStage, Wrong, planned, too_large
+from gristmill.stages.io.splitting import RowGroups, Splitter
 from gristmill.stages.io.table_reading import TableReadingStage, damaged
 from gristmill.stages.text.io.reader.document_reader import _DocumentReader
 from gristmill.stages.text.io.reader.wrong_format import wrong_for_parquet
@@ -31,7 +31,7 @@ class ParquetReader(_DocumentReader):
     time. `read_kwargs` takes `storage_options`.
     """
 
-    split: ClassVar[Split] = "row_groups"
+    split: ClassVar[Splitter] = RowGroups()
 
     file_extensions: list[str] = field(default_factory=lambda: [".parquet"])
     name: str = "parquet_reader"
@@ -63,7 +63,7 @@ class ParquetReaderStage(TableReadingStage):
         """The tables of a part: one, unless its rows would be too much at once."""
         # Schema names, not the file's leaf columns: "a" must also bring a struct's children.
         columns = None if self.fields is None else [name for name in file.schema_arrow.names if name in self.fields]
-        groups = list(range(file.num_row_groups) if part.row_groups is None else part.row_groups)
+        groups = list(range(file.num_row_groups) if part.part is None else part.part)
         groups = [number for number in groups if not self._is_too_large(part.path, file, number)]
         sizes = [file.metadata.row_group(number).total_byte_size for number in groups]
         if sum(sizes) <= self._most_at_once:

@@ -13,6 +13,7 @@ from gristmill.stages.io.line_blocks import BOM, Block, LongLine, read_owned_lin
 from gristmill.stages.io.line_numbers import note_lines, numbers_from
 from gristmill.stages.io.partitioning import DEFAULT_BLOCK_BYTES, FilePartitioningStage
 from gristmill.stages.io.reading import ReadingStage, Wrong, lost_part, part_options, planned, too_large
+from gristmill.stages.io.splitting import Lines, WholeFiles
 from gristmill.stages.io.table_reading import project
 from gristmill.stages.text.io.reader.document_reader import _DocumentReader
 from gristmill.stages.text.io.reader.wrong_format import wrong_for_text
@@ -48,7 +49,7 @@ class TextReader(_DocumentReader):
         super().__post_init__()
 
     def _partitioning(self) -> FilePartitioningStage:
-        return replace(super()._partitioning(), split="lines" if self.document_per == "line" else "none")
+        return replace(super()._partitioning(), split=Lines() if self.document_per == "line" else WholeFiles())
 
     def _reading(self) -> ReadingStage[DocumentBatch]:
         given = self.fields, self.read_kwargs
@@ -108,11 +109,12 @@ class TextReaderStage(ReadingStage[DocumentBatch]):
         with InputFile(part.path, planned=planned(part), storage_options=options) as file:
             if self.document_per == "file":
                 yield from self._whole(file)
-            elif part.start is None or part.end is None:
+            elif part.part is None:
                 yield from self._streamed(file)
             else:
-                owned = read_owned_lines(file, part.start, part.end, self._most_bytes())
-                yield from self._lines(part.path, part.start, owned.position - part.start, owned.block)
+                start, end = part.part
+                owned = read_owned_lines(file, start, end, self._most_bytes())
+                yield from self._lines(part.path, start, owned.position - start, owned.block)
                 if owned.long_line is not None:
                     self._too_long(part.path, owned.long_line)
 

@@ -163,7 +163,7 @@ def test_a_file_that_may_not_be_split_is_streamed_if_it_is_large(tmp_path):
     task = FileGroupTask("d", [str(path)])
     stage = JsonlReaderStage(block_bytes=800)
     assert [batch.num_items for batch in stage.process(task)] == [100] * 10
-    assert not stage.streams(FileGroupTask("d", [str(path)], slices=(FileSlice(str(path), 0, 8000),)))
+    assert not stage.streams(FileGroupTask("d", [str(path)], slices=(FileSlice(str(path), (0, 8000)),)))
 
 
 def test_fields_are_the_only_columns_and_null_where_missing(tmp_path):
