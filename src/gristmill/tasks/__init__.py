@@ -1,7 +1,7 @@
 """What flows through a pipeline. Data and cheap accessors, no I/O.
 
-`DocumentBatch` and `TableBatch` are loaded when they are first asked for: they need Arrow, which takes longer to import
-than all of the rest, and a pipeline of other tasks starts without.
+What needs Arrow (`DocumentBatch`, `TableBatch`, `find_rows`) is loaded when it is first asked for: Arrow takes longer
+to import than all of the rest, and a pipeline of other tasks starts without it.
 """
 
 import importlib
@@ -15,6 +15,7 @@ from gristmill.tasks.task import StagePerfStats, Task
 if TYPE_CHECKING:
     from gristmill.tasks.document import DocumentBatch
     from gristmill.tasks.table import TableBatch
+    from gristmill.tasks.text_columns import find_rows
 
 __all__ = [
     "Batch",
@@ -27,9 +28,14 @@ __all__ = [
     "StagedFile",
     "TableBatch",
     "Task",
+    "find_rows",
 ]
 
-_LAZY = {"DocumentBatch": "gristmill.tasks.document", "TableBatch": "gristmill.tasks.table"}
+_LAZY = {
+    "DocumentBatch": "gristmill.tasks.document",
+    "TableBatch": "gristmill.tasks.table",
+    "find_rows": "gristmill.tasks.text_columns",
+}
 
 
 def __getattr__(name: str) -> object:
