@@ -40,11 +40,14 @@ class RunFiles:
         return file.read_bytes() if file.is_file() else None
 
     def holder(self) -> tuple[Holder, bool] | None:
-        """Who runs here or ran here last, and whether they live; None if nobody knows."""
+        """Who runs here or ran here last, and whether they still hold the run; None if nobody knows."""
         if self._store is None:
             return holder_of(Path(self.place) / "lock")
         found = last_holder(self._store, self.place)
-        return None if found is None else (Holder(str(found[0].pid), found[0].host, ""), found[1])
+        if found is None:
+            return None
+        claim, holds = found
+        return Holder(str(claim.pid), claim.host, claim.start, claim.is_gone() is False), holds
 
     def quarantine_files(self) -> list[str]:
         """Files of documents that could not be processed, of all segments."""

@@ -1,6 +1,7 @@
 """`gristmill status`: how a run is doing, from another shell or after its end. Reads the run directory only."""
 
 import json
+import socket
 import sys
 import time
 from typing import TYPE_CHECKING, Annotated
@@ -14,6 +15,7 @@ from gristmill.errors import ConfigError
 
 if TYPE_CHECKING:
     from gristmill.metrics.snapshot import RunSnapshot
+    from gristmill.runs.lock_file import Holder
 
 ENDED = ("finished", "stopped", "failed")
 
@@ -95,7 +97,8 @@ def _show(run: RunFiles) -> None:
         console.print("No state was written yet.", markup=False)
     else:
         snapshot, rates = read_snapshot(run), Rates()
-        if snapshot.state not in ENDED and run.holder() is not None and not _lives(run):
+        found = run.holder()
+        if snapshot.state not in ENDED and found is not None and not found[1]:
             snapshot = replace(snapshot, state="killed", eta_s=None)
         rates.add(snapshot)
         console.print(full_view(snapshot, rates))
@@ -103,13 +106,12 @@ def _show(run: RunFiles) -> None:
             if line:
                 console.print(line, markup=False)
         ended = snapshot.state in ENDED
-        if line := _liveness(run, ended=ended):
+        if line := _liveness(run, found, ended=ended):
             console.print(line, markup=False)
 
 
-def _liveness(run: RunFiles, *, ended: bool) -> str:
+def _liveness(run: RunFiles, found: "tuple[Holder, bool] | None", *, ended: bool) -> str:
     """What is to be said about the process of a run; nothing if it ended as it says."""
-    found = run.holder()
     silence = run.silence_s()
     if found is None:
         is_silent = not ended and silence > run.silent_after_s
@@ -121,7 +123,11 @@ def _liveness(run: RunFiles, *, ended: bool) -> str:
         return f"It is {'again ' if ended else ''}at work: {holder}{late}."
     if ended:
         return ""
-    restarted = " (the machine was restarted since)" if holder.is_of_another_start() else ""
+    if holder.lives:
+        left = f"{holder} lives, but holds it no more"  # as a notebook does whose run failed while the store was away
+        return f"The run has ended before its time: {left}. The same command continues it."
+    is_here = holder.host in ("", socket.gethostname())  # of another machine nobody here knows when it was started
+    restarted = " (the machine was restarted since)" if is_here and holder.is_of_another_start() else ""
     return f"The run was killed: {holder} is gone{restarted}. The same command continues it."
 
 
@@ -139,7 +145,7 @@ def _watch(run: RunFiles) -> None:
                 return
             found, silence = run.holder(), run.silence_s()
             if found is not None and not found[1]:
-                raise ConfigError(f"status: {_liveness(run, ended=False)}")
+                raise ConfigError(f"status: {_liveness(run, found, ended=False)}")
             if found is None and silence > run.silent_after_s:
                 raise ConfigError(f"status: expected news from {run} every few seconds; got none for {silence:.0f} s")
             time.sleep(1.0)

@@ -39,6 +39,7 @@ class Holder(NamedTuple):
     pid: str
     host: str
     start: str  # of the machine
+    lives: bool = False  # the process is known to be there, whether or not it has the lock
 
     def __str__(self) -> str:
         elsewhere = f" of {self.host}" if self.host and self.host != socket.gethostname() else ""

@@ -46,6 +46,11 @@ class Claim:
     def __str__(self) -> str:
         return f"process {self.pid} of {self.host}"
 
+    @property
+    def start(self) -> str:
+        """Of the machine."""
+        return self.machine.rpartition(" ")[0]
+
     def is_gone(self) -> bool | None:
         """Whether the process has ended; None if it is not of this machine, and nobody here can know."""
         import psutil
@@ -190,7 +195,12 @@ def _last_claim(fs: RemoteFileSystem, home: str) -> tuple[int, Claim] | None:
 
 
 def last_holder(fs: RemoteFileSystem, directory: str) -> tuple[Claim, bool] | None:
-    """Who runs in a directory or ran there last, and whether they live as far as one can tell by looking once."""
+    """Who runs in a directory or ran there last, and whether they still hold it.
+
+    A process that lives proves nothing: its run may have ended while the store was away, the claim left behind. Whoever
+    holds a claim renews it. If that seems late by the clock of this machine, which is not the store's, and the process
+    is one of this machine's, its next beat is waited for before it is said to have gone.
+    """
     home = f"{directory.rstrip('/')}/{DIRECTORY}"
     last = _last_claim(fs, home)
     if last is None:
@@ -201,9 +211,19 @@ def last_holder(fs: RemoteFileSystem, directory: str) -> tuple[Claim, bool] | No
     except FileNotFoundError:
         return last[1], False
     gone = last[1].is_gone()
-    if gone is None:  # of another machine: by the clock of this one, which is good enough to be told
-        gone = written is not None and time.time() - written > EXPIRY_S
+    if not gone and written is not None and time.time() - written > EXPIRY_S:
+        gone = gone is None or not _is_heard(fs, beats)
     return last[1], not gone
+
+
+def _is_heard(fs: RemoteFileSystem, beats: str) -> bool:
+    """Whether a claim is renewed while we look, for twice as long as that may take."""
+    before, deadline = fs.read(beats), time.monotonic() + 2 * RENEW_S
+    while before is not None and time.monotonic() < deadline:
+        time.sleep(POLL_S)
+        if (now := fs.read(beats)) != before:
+            return now is not None
+    return False
 
 
 def lost(directory: str, by: str) -> MachineError:

@@ -2,16 +2,20 @@
 
 import json
 import os
+import socket
 from dataclasses import asdict, replace
 
 import pytest
 
 from gristmill.cli.run_files import RunFiles, find_runs
 from gristmill.cli.status import read_documents, read_snapshot, status
-from gristmill.errors import ConfigError
+from gristmill.errors import ConfigError, MachineError
 from gristmill.metrics.snapshot import RunSnapshot, StageSnapshot
 from gristmill.metrics.snapshot_view import where_time_went
+from gristmill.runs import store_lease
 from gristmill.runs.lock_file import LockFile
+from gristmill.runs.store_lease import Lease
+from gristmill.storage.remote_file_system import RemoteFileSystem
 
 SNAPSHOT = RunSnapshot(
     "demo", "finished", 1.5, 1, 1, 10, 8, 1, 1, 0, 100, 100, 0, 0, None, (StageSnapshot("a", 0, 10, 9),), ("done",)
@@ -90,12 +94,44 @@ def test_a_dead_run_is_told_from_a_live_one_whatever_its_last_words(tmp_path, ca
     shown = capsys.readouterr().out
     assert "demo killed" in shown
     assert f"The run was killed: process {os.getpid()} is gone. The same command continues it." in shown
-    (tmp_path / "run" / "lock").write_text("77 here another-start")
+    (tmp_path / "run" / "lock").write_text(f"77 {socket.gethostname()} another-start")
     status(str(tmp_path / "run"))
     shown = " ".join(capsys.readouterr().out.split())
-    assert "process 77 of here is gone (the machine was restarted since)" in shown
+    assert "process 77 is gone (the machine was restarted since)" in shown
+    (tmp_path / "run" / "lock").write_text("77 there another-start")
+    status(str(tmp_path / "run"))
+    assert "process 77 of there is gone. The same" in " ".join(capsys.readouterr().out.split())
     with pytest.raises(ConfigError, match="status: The run was killed"):
         status(str(tmp_path / "run"), watch=True)
+
+
+@pytest.mark.parametrize("is_late", [False, True], ids=["by the clock", "by its beats"])
+def test_a_process_that_lives_and_has_left_its_claim_on_a_store_is_not_at_work(monkeypatch, capsys, is_late):
+    """Late by the clock of this machine, which may be wrong, it is listened to: a run renews its claim."""
+    place = f"memory://leases/{is_late}"
+    store = RemoteFileSystem(place, {})
+    store.write(f"{place}/status.json", json.dumps(asdict(replace(SNAPSHOT, state="running"))).encode())
+    monkeypatch.setattr(store_lease, "RENEW_S", 0.05)
+    monkeypatch.setattr(store_lease, "POLL_S", 0.01)
+    lease = Lease(store, place, "one")
+    lease.take()
+    if is_late:
+        monkeypatch.setattr(store_lease, "EXPIRY_S", -1.0)
+    status(place)
+    assert f"It is at work: process {os.getpid()}" in capsys.readouterr().out
+
+    monkeypatch.setattr(store_lease, "EXPIRY_S", -1.0)
+    with monkeypatch.context() as away:
+        away.setattr(store, "remove", _is_away)
+        lease.release()
+    status(place)
+    shown = " ".join(capsys.readouterr().out.split())
+    assert f"The run has ended before its time: process {os.getpid()} lives, but holds it no more" in shown
+    assert read_documents(RunFiles(place))["process"]["alive"] is False
+
+
+def _is_away(path):
+    raise MachineError("the store cannot be reached")
 
 
 def test_a_run_that_has_ended_says_nothing_of_its_process(output, capsys):
