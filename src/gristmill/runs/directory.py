@@ -37,17 +37,21 @@ from gristmill.metrics.snapshot import RunSnapshot
 from gristmill.runs.header import HOW_TO_GO_ON, Header, as_text, differs_in_code_only, header_of, parse, refusal
 from gristmill.runs.lock_file import Held, LockFile, machine_start
 from gristmill.runs.measured import MeasuredRun
-from gristmill.runs.publication import OptionsOf, environment_only, patiently, publish_all, publish_late
+from gristmill.runs.publication import (
+    OptionsOf,
+    are_free,
+    environment_only,
+    publish_all,
+    publish_committed,
+    verify,
+)
 from gristmill.runs.quarantine_errors import completed_text, completers_of
 from gristmill.runs.sinks import HIDDEN, DiskSinks, StoreSinks
 from gristmill.stages.context import STAGING_DIR, Completer
 from gristmill.storage.atomic_write import (
-    checksum_of,
-    checksum_of_stream,
     force_file,
     force_names,
     make_directory,
-    publish,
     remove,
     remove_for_good,
     stage_file,
@@ -59,7 +63,6 @@ from gristmill.tasks import StagedFile
 
 ON_DISK = "on disk"  # instead of a start: every file was forced
 COMMIT_S = 0.05  # lines of this long are forced to disk together
-LOOKERS = 8  # files looked at at a time
 LEFT_BY_A_RUN = (
     "ledger.jsonl",
     "start",
@@ -228,9 +231,15 @@ class RunDirectory:
         """
         if not records:
             return {}
-        published = self._published(records)
+        published = publish_committed(records, self.options_of)
         restarted = self._noted_start() not in (machine_start(), ON_DISK)
-        damaged = self._look_at(published.values(), everything=restarted)
+        files = [
+            (root, file)
+            for root, record in published.items()
+            for file in (*record.files, *record.side_files)
+            if restarted or self._is_memory(file.final)
+        ]
+        damaged = {root for (root, _), sound in zip(files, verify(file for _, file in files), strict=True) if not sound}
         sound = {root: record for root, record in published.items() if root not in damaged}
         again = len(records) - len(sound)
         undone = [record for root, record in records.items() if root not in sound]
@@ -287,35 +296,10 @@ class RunDirectory:
             for path in sorted(self._superseded.pop(record.root, set()) - finals):
                 remove(path, storage_options=self.options_of(path))
 
-    def _published(self, records: dict[int, CommitRecord]) -> dict[int, CommitRecord]:
-        """Do the renames that are still to be done; return the records whose files are all there."""
-        files = [file for record in records.values() for file in (*record.files, *record.side_files)]
-        sizes: dict[str, int | None] = {file.final: _publish_late(file) for file in files if not is_url(file.final)}
-        sizes.update(publish_late([file for file in files if is_url(file.final)], self.options_of))
-        return {
-            root: record
-            for root, record in records.items()
-            if all(sizes.get(file.final) == file.num_bytes for file in (*record.files, *record.side_files))
-        }
-
-    def look_at_side_files(self, records: dict[int, CommitRecord]) -> dict[int, CommitRecord]:
+    def verify_side_files(self, records: dict[int, CommitRecord]) -> dict[int, CommitRecord]:
         """Return the records whose rejected and quarantined documents are there. Outputs may be gone, as planned."""
         beside = {root: record._replace(files=()) for root, record in records.items()}
         return {root: records[root] for root in self.finish_publication(beside)}
-
-    def _look_at(self, records: Iterable[CommitRecord], *, everything: bool) -> set[int]:
-        """Read what was committed, or what of it is in the run directory; return whose files are not as written."""
-        files = [
-            (record.root, file)
-            for record in records
-            for file in (*record.files, *record.side_files)
-            if everything or self._is_memory(file.final)
-        ]
-        if len(files) <= LOOKERS:  # starting threads takes longer
-            return {root for root, file in files if not _is_as_written(file)}
-        with ThreadPoolExecutor(LOOKERS) as looking:
-            found = looking.map(_is_as_written, (file for _, file in files))
-            return {root for (root, _), is_sound in zip(files, found, strict=True) if not is_sound}
 
     def check_not_in_the_way(self, records: Iterable[CommitRecord]) -> None:
         """Raise RunFailed if publishing these would replace a file that is not of this run.
@@ -328,24 +312,12 @@ class RunDirectory:
             for file in (*record.files, *record.side_files)
             if not self._is_own(file.final) and file.final not in self._replaceable
         ]
-        if any(is_url(file.final) for file in files):  # a request each
-            with ThreadPoolExecutor(LOOKERS) as looking:
-                found = list(looking.map(self._is_free, files))
-        else:
-            found = [self._is_free(file) for file in files]
+        found = are_free(files, self.options_of)
         for file in (file for file, is_free in zip(files, found, strict=True) if not is_free):
             raise RunFailed(
                 f"{file.final}: expected no such file, or one of this run; it was there before, and is not replaced. "
                 "Move it away, write to another directory, or have the writer remove what is there (mode='overwrite')"
             )
-
-    def _is_free(self, file: StagedFile) -> bool:
-        fs = file_system(file.final, self.options_of(file.final))
-        found = patiently(lambda: fs.status(file.final))
-        if found is None or found.size != file.num_bytes:
-            return found is None
-        with fs.open_read(file.final) as content:
-            return checksum_of_stream(content) == file.checksum
 
     def _is_own(self, path: str) -> bool:
         """Whether a directory or file is the run's own: nobody else writes there, and nobody else reads it."""
@@ -500,30 +472,3 @@ class RunDirectory:
         if self._ledger_fd >= 0:
             os.close(self._ledger_fd)
         self._ledger_fd = -1
-
-
-def _is_as_written(file: StagedFile) -> bool:
-    """Whether a file has the content it was written with. If not it is removed: no later run takes it for whole."""
-    if is_url(file.final):
-        return True  # a store is not this machine's
-    return _has_checksum(file.final, file.checksum)
-
-
-def _has_checksum(path: str, checksum: str) -> bool:
-    try:
-        if checksum_of(path) == checksum:
-            return True
-    except OSError:  # of a disk that has suffered with the machine
-        pass
-    with contextlib.suppress(OSError):
-        remove(path)
-    return False
-
-
-def _publish_late(file: StagedFile) -> int | None:
-    """Rename the file if that is still to be done; return its size, or None if it is nowhere."""
-    fs = file_system(file.final)
-    if fs.status(file.temporary) is not None and _has_checksum(file.temporary, file.checksum):
-        publish(file.temporary, file.final)
-    found = fs.status(file.final)
-    return None if found is None else found.size

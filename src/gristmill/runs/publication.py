@@ -4,15 +4,17 @@ The ledger has named them before, so a crash in between is made good by doing it
 takes a tenth of a second for each, however small it is, so there many are published at a time.
 """
 
+import contextlib
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
 
+from gristmill.engine.ledger import CommitRecord
 from gristmill.engine.plan import Plan
 from gristmill.errors import MachineError
-from gristmill.storage.atomic_write import publish
-from gristmill.storage.file_system import StorageOptions, is_url
+from gristmill.storage.atomic_write import checksum_of, checksum_of_stream, publish, remove
+from gristmill.storage.file_system import StorageOptions, file_system, is_url
 from gristmill.tasks import StagedFile
 
 if TYPE_CHECKING:  # what is for stores is loaded where there is one: every start of a program would pay for it
@@ -58,6 +60,7 @@ def store_options(plan: Plan) -> OptionsOf:
 
 
 AT_ONCE = 16
+LOOKERS = 8  # files verified at a time
 PAUSES_S = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)  # a store that is busy, or away for half a minute
 T = TypeVar("T")
 
@@ -135,3 +138,72 @@ def _at_once(fs: "RemoteFileSystem", files: Sequence[StagedFile]) -> None:
         with ThreadPoolExecutor(AT_ONCE) as threads:
             for _ in threads.map(act, files):
                 pass  # the first error is raised here
+
+
+# What an earlier run has committed, looked at again.
+
+
+def publish_committed(records: Mapping[int, CommitRecord], options_of: OptionsOf) -> dict[int, CommitRecord]:
+    """Do the renames a crash has prevented; return the records whose files are all there, in their sizes."""
+    files = [file for record in records.values() for file in (*record.files, *record.side_files)]
+    sizes: dict[str, int | None] = {file.final: _publish_late(file) for file in files if not is_url(file.final)}
+    sizes.update(publish_late([file for file in files if is_url(file.final)], options_of))
+    return {
+        root: record
+        for root, record in records.items()
+        if all(sizes.get(file.final) == file.num_bytes for file in (*record.files, *record.side_files))
+    }
+
+
+def _publish_late(file: StagedFile) -> int | None:
+    """Rename the file if that is still to be done; return its size, or None if it is nowhere."""
+    fs = file_system(file.final)
+    if fs.status(file.temporary) is not None and _has_checksum(file.temporary, file.checksum):
+        publish(file.temporary, file.final)
+    found = fs.status(file.final)
+    return None if found is None else found.size
+
+
+def verify(files: Iterable[StagedFile]) -> list[bool]:
+    """Read files; return for each whether it has the content it was written with. One that has not is removed.
+
+    Removed, so that no later run takes it for whole.
+    """
+    files = list(files)
+    if len(files) <= LOOKERS:  # starting threads takes longer
+        return [_is_as_written(file) for file in files]
+    with ThreadPoolExecutor(LOOKERS) as looking:
+        return list(looking.map(_is_as_written, files))
+
+
+def _is_as_written(file: StagedFile) -> bool:
+    # A store does not lose what it has taken when this machine stops.
+    return is_url(file.final) or _has_checksum(file.final, file.checksum)
+
+
+def _has_checksum(path: str, checksum: str) -> bool:
+    try:
+        if checksum_of(path) == checksum:
+            return True
+    except OSError:  # of a disk that has suffered with the machine
+        pass
+    with contextlib.suppress(OSError):
+        remove(path)
+    return False
+
+
+def are_free(files: Sequence[StagedFile], options_of: OptionsOf) -> list[bool]:
+    """Return for each file whether nothing is in its place, or the same content."""
+    if any(is_url(file.final) for file in files):  # a request each
+        with ThreadPoolExecutor(LOOKERS) as looking:
+            return list(looking.map(lambda file: _is_free(file, options_of), files))
+    return [_is_free(file, options_of) for file in files]
+
+
+def _is_free(file: StagedFile, options_of: OptionsOf) -> bool:
+    fs = file_system(file.final, options_of(file.final))
+    found = patiently(lambda: fs.status(file.final))
+    if found is None or found.size != file.num_bytes:
+        return found is None
+    with fs.open_read(file.final) as content:
+        return checksum_of_stream(content) == file.checksum

@@ -224,7 +224,7 @@ class Run:
                 records = segment.resume(plan, rejects_path=self.options.rejects_path)
                 # What went through an exchange is removed when all is done.
                 is_last = number == len(self.segments)
-                look = segment.finish_publication if is_last else segment.look_at_side_files
+                look = segment.finish_publication if is_last else segment.verify_side_files
                 records = look(records)
             finally:
                 segment.close()
