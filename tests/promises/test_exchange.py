@@ -231,7 +231,7 @@ def _spied(monkeypatch, owner, name):
 @pytest.mark.parametrize("exchanges", [0, 1, 2])
 def test_a_run_lists_its_input_and_looks_into_it_once(corpus, tmp_path, monkeypatch, exchanges):
     listings = _spied(monkeypatch, FilePartitioningStage, "_files")
-    samples = _spied(monkeypatch, JsonlReaderStage, "_columns_of")
+    samples = _spied(monkeypatch, JsonlReaderStage, "columns_of")
     exchange = [Exchange("site", 2), Exchange("id", 3)][:exchanges]
     stages = [JsonlReader(str(corpus)), *exchange, JsonlWriter(str(tmp_path / "out"))]
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from gristmill.errors import ConfigError, nearest
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.io.partitions import FilePartitions, whole
-from gristmill.stages.io.splitting import SPLITTERS, Splitter
+from gristmill.stages.io.splitting import Lines, RowGroups, Splitter, WholeFiles
+from gristmill.stages.io.tar_members import TarMembers
 from gristmill.storage.file_list import FileList
 from gristmill.storage.file_system import FileStatus, file_system, is_url
 from gristmill.storage.paths import list_files
@@ -21,6 +22,12 @@ DEFAULT_BLOCK_BYTES = 32 * 1024**2
 """A larger file is split where its format allows. A constant: partitions must be the same on every machine."""
 
 _SOME_FILES = 8
+SPLITTERS: dict[str, Splitter] = {  # by the names recipes have for them
+    "none": WholeFiles(),
+    "lines": Lines(),
+    "row_groups": RowGroups(),
+    "tar_members": TarMembers(),
+}
 
 
 @dataclass(eq=False)
@@ -28,7 +35,7 @@ class FilePartitioningStage(ProcessingStage[EmptyTask, FileGroupTask]):
     """List files and group or split them.
 
     By default each file is one partition, and a file of more than 32 MiB is several if `split` says how: "lines",
-    "row_groups", or a `Splitter` for another kind of file. With
+    "row_groups", "tar_members", or a `Splitter` for another kind of file. With
     `files_per_partition` that many neighbours form one, unsplit. With `blocksize` larger files are split at it and
     smaller neighbours are grouped up to it. `limit` keeps the first partitions only.
     """

@@ -28,7 +28,7 @@ Wrong = tuple[str, str] | None  # what a file looks like instead, and what to do
 
 @dataclass(eq=False)
 class ReadingStage(ProcessingStage[FileGroupTask, B]):
-    """Read files, or parts of files. Subclasses write `process` and, where they can tell it, `_columns_of`."""
+    """Read files, or parts of files. Subclasses write `process` and, where they can tell it, `columns_of`."""
 
     fields: list[str] | None = None
     read_kwargs: Mapping[str, object] | None = None
@@ -48,7 +48,7 @@ class ReadingStage(ProcessingStage[FileGroupTask, B]):
         if self._partitioning is None:
             return None
         try:
-            return self._columns_of(self._partitioning.first_file(), storage_options(self.read_kwargs)) or None
+            return self.columns_of(self._partitioning.first_file(), storage_options(self.read_kwargs)) or None
         except GristmillError:
             return None
 
@@ -66,31 +66,32 @@ class ReadingStage(ProcessingStage[FileGroupTask, B]):
                 sample = read_start(path, _SAMPLE_BYTES, storage_options=options)
             except GristmillError:
                 continue  # damaged: the run puts it on record
-            wrong = self._wrong_format(sample, is_whole=len(sample) < _SAMPLE_BYTES)
+            wrong = self.wrong_format(sample, is_whole=len(sample) < _SAMPLE_BYTES)
             if wrong is not None:
                 looks, remedy = wrong
-                raise ConfigError(f"{self.stage_name()}: expected {self._format} in {path!r}; got {looks}: {remedy}")
+                expected = f"expected {self.format_name} in {path!r}"
+                raise ConfigError(f"{self.stage_name()}: {expected}; got {looks}: {remedy}")
 
-    _format: ClassVar[str] = "documents"
+    format_name: ClassVar[str] = "documents"
 
-    def _wrong_format(self, sample: bytes, *, is_whole: bool) -> Wrong:
+    def wrong_format(self, sample: bytes, *, is_whole: bool) -> Wrong:
         """What a file is instead, if its first bytes say so for certain; `is_whole` if they are all there are."""
         return None
 
-    def _most_bytes(self) -> int:
+    def most_bytes(self) -> int:
         """What a document may have: as was said, or a quarter of the memory limit that was set, or 1 GiB."""
         if self.max_document_bytes is not None:
             return parse_size(self.max_document_bytes)
         return self.context.memory_limit // LARGEST_SHARE or LARGEST_BYTES
 
-    def _columns_of(self, path: str, options: StorageOptions | None) -> list[str]:
+    def columns_of(self, path: str, options: StorageOptions | None) -> list[str]:
         """The columns a file has, or none if that cannot be told before it is read."""
         return []
 
 
 @dataclass(eq=False)
 class FileReader(CompositeStage[EmptyTask, B]):
-    """Read files. Subclasses say how a file is split and, in `_reading`, which stage reads the parts.
+    """Read files. Subclasses say how a file is split and, in `reading_stage`, which stage reads the parts.
 
     A document larger than `max_document_bytes` goes to quarantine. If it is not given, that is a quarter of the
     `memory_limit` given to the executor, or 1 GiB if that is not given either.
@@ -138,11 +139,11 @@ class FileReader(CompositeStage[EmptyTask, B]):
             split=self.split,
         )
 
-    def _reading(self) -> ReadingStage[B]:
+    def reading_stage(self) -> ReadingStage[B]:
         raise NotImplementedError
 
     def decompose(self) -> list[ProcessingStage[Task[object], Task[object]]]:
-        reading = self._reading()
+        reading = self.reading_stage()
         reading.max_document_bytes = self.max_document_bytes
         reading._partitioning = self._partitioning()
         return [reading._partitioning, reading]  # type: ignore[list-item]  # stages are invariant in their tasks

@@ -94,7 +94,3 @@ def _row_group_sizes(file: FileStatus, options: StorageOptions | None) -> list[i
             raise
         return []  # Arrow's own errors have no number
     return [metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups)]
-
-
-SPLITTERS: dict[str, Splitter] = {"none": WholeFiles(), "lines": Lines(), "row_groups": RowGroups()}
-"""What `FilePartitioningStage(split=...)` takes by name."""

@@ -24,7 +24,7 @@ class TableReadingStage(ReadingStage[DocumentBatch]):
 
     block_bytes: int = field(default=DEFAULT_BLOCK_BYTES, kw_only=True)
 
-    def _tables_of(self, part: FileSlice, options: StorageOptions | None) -> Iterator[pa.Table]:
+    def tables_of(self, part: FileSlice, options: StorageOptions | None) -> Iterator[pa.Table]:
         """Yield the rows of a part, in one table unless that would have more than `self._most_at_once` bytes."""
         raise NotImplementedError
 
@@ -51,7 +51,7 @@ class TableReadingStage(ReadingStage[DocumentBatch]):
         options = part_options(task.reader_config, self.read_kwargs)
         for part in task.parts():
             try:
-                yield from self._tables_of(part, options)
+                yield from self.tables_of(part, options)
             except DamagedFile as error:
                 self.context.quarantine(lost_part(error, part.path))
 

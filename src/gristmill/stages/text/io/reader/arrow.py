@@ -33,7 +33,7 @@ class ArrowReader(_DocumentReader):
     file_extensions: list[str] = field(default_factory=lambda: [".arrow", ".arrows", ".feather", ".ipc"])
     name: str = "arrow_reader"
 
-    def _reading(self) -> ReadingStage[DocumentBatch]:
+    def reading_stage(self) -> ReadingStage[DocumentBatch]:
         return ArrowReaderStage(self.fields, self.read_kwargs, block_bytes=self.block_bytes, name=self.name)
 
 
@@ -43,12 +43,12 @@ class ArrowReaderStage(TableReadingStage):
 
     name: str = field(default="arrow_reader", kw_only=True)
 
-    _format: ClassVar[str] = "Arrow"
+    format_name: ClassVar[str] = "Arrow"
 
-    def _wrong_format(self, sample: bytes, *, is_whole: bool) -> Wrong:
+    def wrong_format(self, sample: bytes, *, is_whole: bool) -> Wrong:
         return wrong_for_arrow(sample, is_whole=is_whole)
 
-    def _columns_of(self, path: str, options: StorageOptions | None) -> list[str]:
+    def columns_of(self, path: str, options: StorageOptions | None) -> list[str]:
         """From the schema alone: a file is a stream behind its magic bytes, so both begin with it."""
         is_file = read_start(path, len(_FILE_MAGIC), storage_options=options) == _FILE_MAGIC
         try:
@@ -58,7 +58,7 @@ class ArrowReaderStage(TableReadingStage):
         except (pa.ArrowException, OSError) as error:
             raise damaged(FileSlice(path), "an Arrow IPC file or stream", error) from error
 
-    def _tables_of(self, part: FileSlice, options: StorageOptions | None) -> Iterator[pa.Table]:
+    def tables_of(self, part: FileSlice, options: StorageOptions | None) -> Iterator[pa.Table]:
         """A small or compressed file at once, a large one by its record batches."""
         if is_compressed(part.path) or part.file_size <= self._most_at_once:
             content = read_all(part.path, planned=planned(part), storage_options=options)

@@ -56,7 +56,7 @@ class CsvReader(_DocumentReader):
             if not isinstance(value, str) or len(value) != 1:
                 raise ConfigError(f"{self.name}: expected {key} to be one character; got {value!r}")
 
-    def _reading(self) -> ReadingStage[DocumentBatch]:
+    def reading_stage(self) -> ReadingStage[DocumentBatch]:
         return CsvReaderStage(self.fields, self.read_kwargs, block_bytes=self.block_bytes, name=self.name)
 
 
@@ -66,12 +66,12 @@ class CsvReaderStage(TableReadingStage):
 
     name: str = field(default="csv_reader", kw_only=True)
 
-    _format: ClassVar[str] = "CSV"
+    format_name: ClassVar[str] = "CSV"
 
-    def _wrong_format(self, sample: bytes, *, is_whole: bool) -> Wrong:
+    def wrong_format(self, sample: bytes, *, is_whole: bool) -> Wrong:
         return wrong_for_csv(sample, is_whole=is_whole)
 
-    def _columns_of(self, path: str, options: StorageOptions | None) -> list[str]:
+    def columns_of(self, path: str, options: StorageOptions | None) -> list[str]:
         return self._header(read_start(path, _SAMPLE_BYTES, storage_options=options), path)
 
     def _parse_options(self, bad: list[tuple[int | None, str, str]]) -> "pa.csv.ParseOptions":
@@ -99,7 +99,7 @@ class CsvReaderStage(TableReadingStage):
         except csv.Error as error:
             raise ReadError(f"{path}: expected a CSV header; got {error}") from error
 
-    def _tables_of(self, part: FileSlice, options: StorageOptions | None) -> Iterator[pa.Table]:
+    def tables_of(self, part: FileSlice, options: StorageOptions | None) -> Iterator[pa.Table]:
         """The rows a block of the content at a time; a small file is one block, so it is one table."""
         with InputFile(part.path, planned=planned(part), storage_options=options) as file:
             lines = _WholeLines(file.pieces(), self._quote(), self._arrow_block_bytes)

@@ -61,7 +61,7 @@ class JsonlReader(_DocumentReader):
     name: str = "jsonl_reader"
     find: list[str] | None = field(default=None, kw_only=True)
 
-    def _reading(self) -> ReadingStage[DocumentBatch]:
+    def reading_stage(self) -> ReadingStage[DocumentBatch]:
         given = self.fields, self.read_kwargs
         return JsonlReaderStage(*given, block_bytes=self.block_bytes, find=self.find, name=self.name)
 
@@ -74,16 +74,16 @@ class JsonlReaderStage(ReadingStage[DocumentBatch]):
     find: list[str] | None = field(default=None, kw_only=True)
     name: str = field(default="jsonl_reader", kw_only=True)
 
-    _format: ClassVar[str] = "one JSON object a line"
+    format_name: ClassVar[str] = "one JSON object a line"
 
-    def _wrong_format(self, sample: bytes, *, is_whole: bool) -> Wrong:
+    def wrong_format(self, sample: bytes, *, is_whole: bool) -> Wrong:
         return wrong_for_json_lines(sample, is_whole=is_whole)
 
     def before_fork(self) -> None:
         if self.find is not None:
             prepare_kernels("text")
 
-    def _columns_of(self, path: str, options: StorageOptions | None) -> list[str]:
+    def columns_of(self, path: str, options: StorageOptions | None) -> list[str]:
         """The fields of the first documents."""
         block = read_start(path, _SAMPLE_BYTES, storage_options=options)
         if len(block) < _SAMPLE_BYTES and not block.endswith(b"\n"):
@@ -148,7 +148,7 @@ class JsonlReaderStage(ReadingStage[DocumentBatch]):
                     yield from self._stream(file)
                     continue
                 start, end = part.part or (0, file.size)
-                owned = read_owned_lines(file, start, end, self._most_bytes())
+                owned = read_owned_lines(file, start, end, self.most_bytes())
             read = self._owned(part.path, start, owned)
             yield from read if part.part is not None else [_whole(list(read))]
 
@@ -163,7 +163,7 @@ class JsonlReaderStage(ReadingStage[DocumentBatch]):
         """Read a file from its beginning; what is damaged ends it early, and that is on record."""
         position = 0
         try:
-            for block in stream_blocks(file.pieces(), self.block_bytes, self._most_bytes()):
+            for block in stream_blocks(file.pieces(), self.block_bytes, self.most_bytes()):
                 if isinstance(block, LongLine):
                     yield self._too_long(file.path, block)
                     position += block.num_bytes
@@ -175,7 +175,7 @@ class JsonlReaderStage(ReadingStage[DocumentBatch]):
 
     def _apart(self, path: str, start: int, ahead: int, block: Block) -> Iterator["_Part"]:
         """The documents of a block that begins `ahead` bytes behind `start`."""
-        most = self._most_bytes()
+        most = self.most_bytes()
         if len(block) <= most:
             yield self._documents(path, start, block)
             return
@@ -191,7 +191,7 @@ class JsonlReaderStage(ReadingStage[DocumentBatch]):
     def _too_long(self, path: str, line: LongLine) -> "_Part":
         place = f"line at byte {line.position:,}"
         record = replace(
-            too_large(path, place, line.num_bytes, self._most_bytes()),
+            too_large(path, place, line.num_bytes, self.most_bytes()),
             document=line.beginning.decode("utf-8", "replace"),
             line=1,
             block_start=line.position,

@@ -36,7 +36,7 @@ class ParquetReader(_DocumentReader):
     file_extensions: list[str] = field(default_factory=lambda: [".parquet"])
     name: str = "parquet_reader"
 
-    def _reading(self) -> ReadingStage[DocumentBatch]:
+    def reading_stage(self) -> ReadingStage[DocumentBatch]:
         return ParquetReaderStage(self.fields, self.read_kwargs, block_bytes=self.block_bytes, name=self.name)
 
 
@@ -46,16 +46,16 @@ class ParquetReaderStage(TableReadingStage):
 
     name: str = field(default="parquet_reader", kw_only=True)
 
-    _format: ClassVar[str] = "Parquet"
+    format_name: ClassVar[str] = "Parquet"
 
-    def _wrong_format(self, sample: bytes, *, is_whole: bool) -> Wrong:
+    def wrong_format(self, sample: bytes, *, is_whole: bool) -> Wrong:
         return wrong_for_parquet(sample, is_whole=is_whole)
 
-    def _columns_of(self, path: str, options: StorageOptions | None) -> list[str]:
+    def columns_of(self, path: str, options: StorageOptions | None) -> list[str]:
         with _Opened(FileSlice(path), options) as file:
             return list(file.schema_arrow.names)
 
-    def _tables_of(self, part: FileSlice, options: StorageOptions | None) -> Iterator[pa.Table]:
+    def tables_of(self, part: FileSlice, options: StorageOptions | None) -> Iterator[pa.Table]:
         with _Opened(part, options) as file:
             yield from self._read(part, file)
 
@@ -78,7 +78,7 @@ class ParquetReaderStage(TableReadingStage):
 
     def _is_too_large(self, path: str, file: "pq.ParquetFile", number: int) -> bool:
         """Whether the rows of a group are too large each, on average; what single rows are is not known before."""
-        most, group = self._most_bytes(), file.metadata.row_group(number)
+        most, group = self.most_bytes(), file.metadata.row_group(number)
         size = group.total_byte_size // max(1, group.num_rows)
         if size <= most:
             return False

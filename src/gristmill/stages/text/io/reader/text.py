@@ -51,7 +51,7 @@ class TextReader(_DocumentReader):
     def _partitioning(self) -> FilePartitioningStage:
         return replace(super()._partitioning(), split=Lines() if self.document_per == "line" else WholeFiles())
 
-    def _reading(self) -> ReadingStage[DocumentBatch]:
+    def reading_stage(self) -> ReadingStage[DocumentBatch]:
         given = self.fields, self.read_kwargs
         return TextReaderStage(*given, document_per=self.document_per, block_bytes=self.block_bytes, name=self.name)
 
@@ -64,9 +64,9 @@ class TextReaderStage(ReadingStage[DocumentBatch]):
     block_bytes: int = field(default=DEFAULT_BLOCK_BYTES, kw_only=True)
     name: str = field(default="text_reader", kw_only=True)
 
-    _format: ClassVar[str] = "plain text"
+    format_name: ClassVar[str] = "plain text"
 
-    def _wrong_format(self, sample: bytes, *, is_whole: bool) -> Wrong:
+    def wrong_format(self, sample: bytes, *, is_whole: bool) -> Wrong:
         return wrong_for_text(sample, is_whole=is_whole)
 
     def outputs(self) -> tuple[list[str], list[str]]:
@@ -113,7 +113,7 @@ class TextReaderStage(ReadingStage[DocumentBatch]):
                 yield from self._streamed(file)
             else:
                 start, end = part.part
-                owned = read_owned_lines(file, start, end, self._most_bytes())
+                owned = read_owned_lines(file, start, end, self.most_bytes())
                 yield from self._lines(part.path, start, owned.position - start, owned.block)
                 if owned.long_line is not None:
                     self._too_long(part.path, owned.long_line)
@@ -124,7 +124,7 @@ class TextReaderStage(ReadingStage[DocumentBatch]):
 
     def _whole(self, file: InputFile) -> Iterator[str]:
         """A file as one document; nothing of it where it is damaged, or where it would not fit into memory."""
-        most = self._most_bytes()
+        most = self.most_bytes()
         found: list[bytes] = []
         size = 0
         try:
@@ -149,7 +149,7 @@ class TextReaderStage(ReadingStage[DocumentBatch]):
     def _streamed(self, file: InputFile) -> Iterator[str]:
         position = 0
         try:
-            for block in stream_blocks(file.pieces(), _STREAM_BYTES, self._most_bytes()):
+            for block in stream_blocks(file.pieces(), _STREAM_BYTES, self.most_bytes()):
                 if isinstance(block, LongLine):
                     self._too_long(file.path, block)
                     position += block.num_bytes
@@ -161,7 +161,7 @@ class TextReaderStage(ReadingStage[DocumentBatch]):
 
     def _lines(self, path: str, start: int, ahead: int, block: Block) -> Iterator[str]:
         """The lines of a block that begins `ahead` bytes behind `start`."""
-        most = self._most_bytes()
+        most = self.most_bytes()
         content = bytes(memoryview(block))
         content = content if start + ahead else content.removeprefix(BOM)
         lines = content.split(b"\n")
@@ -176,7 +176,7 @@ class TextReaderStage(ReadingStage[DocumentBatch]):
             note_lines(self.context, {(path, start): len(lines) - (not lines[-1])})
 
     def _too_long(self, path: str, line: LongLine, number: int = 1, block_start: int | None = None) -> None:
-        record = too_large(path, f"line at byte {line.position:,}", line.num_bytes, self._most_bytes())
+        record = too_large(path, f"line at byte {line.position:,}", line.num_bytes, self.most_bytes())
         shown = line.beginning.decode("utf-8", "replace")
         if block_start is None:
             note_lines(self.context, {(path, line.position): 1})

@@ -1,0 +1,113 @@
+"""`TarMembers`: tar archives split between samples, and `read_samples` for readers of the parts.
+
+Members that belong together stand together and differ behind the first dot of their base names, as WebDataset has it:
+`a/001.jpg` and `a/001.txt` are the sample `a/001`, and no cut comes between them. A part is (first byte, byte behind
+it), and members begin at both.
+"""
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from gristmill.errors import DamagedFile
+from gristmill.stages.io.splitting import Part
+from gristmill.storage import tar
+from gristmill.storage.file_system import FileStatus, StorageOptions, is_url
+from gristmill.storage.open_read import InputFile
+from gristmill.storage.paths import is_compressed
+
+File = tuple[tar.Member, bytes | None]  # with its content, or None where that would be too large
+
+
+@dataclass(frozen=True)
+class TarMembers:
+    """Archives on disks are cut between samples, by a walk over their headers.
+
+    Compressed ones can only be read from their beginning. Those on a store stay whole too: a walk would be a request
+    for each member.
+    """
+
+    def parts_of(self, file: FileStatus, block_bytes: int, options: StorageOptions | None) -> Sequence[Part]:
+        if is_compressed(file.path) or is_url(file.path):
+            return []
+        bounds = [0]
+        sample: str | None = None
+        with InputFile(file.path, storage_options=options) as archive:
+            try:
+                for member in tar.members(_reading(archive), 0, archive.size, who=file.path):
+                    before, sample = sample, sample_of(member.name)
+                    if sample != before and member.start - bounds[-1] >= block_bytes:
+                        bounds.append(member.start)
+            except DamagedFile:
+                pass  # whoever reads the last part comes to the same place, and puts it on record
+        return [Part((start, end), end - start) for start, end in pairwise([*bounds, file.size])]
+
+
+def sample_of(name: str) -> str:
+    """Return what members of one sample have in common.
+
+    >>> sample_of("a.b/001.seg.txt")
+    'a.b/001'
+    """
+    directory, slash, base = name.rpartition("/")
+    return directory + slash + base.partition(".")[0]
+
+
+def read_samples(file: InputFile, part: Sequence[int] | None, max_bytes: int) -> Iterator[list[File]]:
+    """Yield the samples in a part of an archive, or in all of it: their files, with content as `read_members` has it.
+
+    Raises DamagedFile behind the last sample that is surely whole: of one that ends where the damage begins, nobody
+    knows what else it had.
+    """
+    sample: list[File] = []
+    try:
+        for member, content in read_members(file, part, max_bytes):
+            if sample and sample_of(sample[0][0].name) != sample_of(member.name):
+                yield sample
+                sample = []
+            sample.append((member, content))
+    except DamagedFile as error:
+        if sample and error.is_complete:
+            yield sample
+        elif sample:
+            error.lost_bytes = min(error.lost_bytes + error.position - sample[0][0].start, file.size)
+            error.position = sample[0][0].start
+        raise
+    if sample:
+        yield sample
+
+
+def read_members(file: InputFile, part: Sequence[int] | None, max_bytes: int) -> Iterator[File]:
+    """Yield the files in a part of an archive, or in all of it, with their content; None if it is of more bytes.
+
+    Directories, links and devices are left out. Raises DamagedFile behind the last member that is whole.
+    """
+    read, start, end = _reading(file), 0, file.size
+    if is_compressed(file.path):
+        read, end = tar.Forward(file.pieces()).read, sys.maxsize
+    elif part is not None:
+        start, end = part
+    try:
+        yield from _read_members(file, read, start, end, max_bytes)
+    except DamagedFile as error:
+        error.lost_bytes = min(error.lost_bytes, file.size)  # as stored; how much it is unpacked nobody knows
+        raise
+
+
+def _read_members(file: InputFile, read: tar.Read, start: int, end: int, max_bytes: int) -> Iterator[File]:
+    for member in tar.members(read, start, end, who=file.path, is_last=end >= file.size):
+        if not member.is_file:
+            continue
+        if member.size > max_bytes:
+            yield member, None
+            continue
+        content = bytes(read(member.data, member.data + member.size))
+        if len(content) < member.size:
+            got = f"{len(content):,} of {member.size:,} bytes of {member.name!r}"
+            raise tar.damaged(member.start, member.data + len(content), got, file.path)
+        yield member, content
+
+
+def _reading(file: InputFile) -> tar.Read:
+    return lambda start, end: memoryview(file.read_range(start, end))
