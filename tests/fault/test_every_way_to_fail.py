@@ -4,14 +4,17 @@ Each says the name of the stage and the true error, and nothing is committed.
 """
 
 import json
+import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 from tests.fault.failing_stages import STARTS, WAYS, FailsBy, FailsToStart
 
 from gristmill.backends.local import LocalExecutor
+from gristmill.cli.main import main
 from gristmill.errors import GristmillError, MachineFailed, StageBroken
 from gristmill.pipeline import Pipeline
 from gristmill.stages.text.io.reader import JsonlReader
@@ -75,15 +78,44 @@ stages:
 """
 
 
-@pytest.mark.parametrize("way", ["value_error", "exit_1", "returns_a_number", "read_only", "yields_then_raises"])
-def test_the_command_exits_with_1_and_says_why(way, source, tmp_path):
-    (tmp_path / "recipe.yaml").write_text(RECIPE)
-    paths = ["--input", source, "--output", tmp_path / "out", "--set", f"way={way}"]
-    command = [Path(sys.executable).parent / "gristmill", "run", tmp_path / "recipe.yaml", *paths]
-    command += ["--allow-module", "tests.fault.failing_stages", "--json"]
-    ended = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False, timeout=120, cwd=ROOT)
+def command(way, source, home):
+    (home / "recipe.yaml").write_text(RECIPE)
+    paths = ["--input", source, "--output", home / "out", "--set", f"way={way}"]
+    return [*map(str, ["run", home / "recipe.yaml", *paths, "--allow-module", "tests.fault.failing_stages", "--json"])]
+
+
+def limit_s():
+    """20 seconds on a machine that has nothing else to do."""
+    return 20 * max(1, os.getloadavg()[0] / (os.cpu_count() or 1))
+
+
+def check_said(way, answer, told):
+    assert "fails_by" in json.loads(answer)["error"]
+    assert WAYS[way][1] in json.loads(answer)["error"]
+    assert "text_field" not in told
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_command_exits_with_1_and_says_why(way, source, tmp_path, monkeypatch, capfd):
+    """Called in this process, which has everything imported: forty commands would spend a minute on that alone."""
+    monkeypatch.setattr(sys, "argv", ["gristmill", *command(way, source, tmp_path)])
+    before = time.monotonic()
+    with pytest.raises(SystemExit) as left:
+        main()
+    said = capfd.readouterr()
+
+    assert left.value.code == 1, said.err
+    check_said(way, said.out, said.err)
+    assert time.monotonic() - before < limit_s()
+
+
+@pytest.mark.parametrize("way", ["value_error", "exit_1", "disk_full"])
+def test_so_does_the_installed_command(way, source, tmp_path):
+    """With pauses as they are: those of a full disk take three quarters of the time there is."""
+    before = time.monotonic()
+    installed = [str(Path(sys.executable).parent / "gristmill"), *command(way, source, tmp_path)]
+    ended = subprocess.run(installed, capture_output=True, text=True, check=False, timeout=120, cwd=ROOT)
 
     assert ended.returncode == 1, ended.stderr
-    assert "fails_by" in json.loads(ended.stdout)["error"]
-    assert WAYS[way][1] in json.loads(ended.stdout)["error"]
-    assert "text_field" not in ended.stderr
+    check_said(way, ended.stdout, ended.stderr)
+    assert time.monotonic() - before < limit_s()

@@ -63,10 +63,14 @@ def _damaged(path: str, message: str) -> ErrorCount:
 
 def _count(counts: ErrorCounts, path: str, line: bytes) -> None:
     try:
-        record = _records.decode(line)
+        counts.add(_error(counts, line))
     except (msgspec.DecodeError, UnicodeDecodeError):
         counts.add(_damaged(path, "a line of the quarantine is damaged"))
-        return
+
+
+def _error(counts: ErrorCounts, line: bytes) -> ErrorCount:
+    """What a line says; what is long in it is looked at only if it will be shown, and may be what is damaged."""
+    record = _records.decode(line)
     # Until all blocks of a file are read, a line is known by its place in the block only.
     line_number = record.line if not record.block_start else None
     example = ErrorExample(record.document_id, record.source, line_number, record.row, record.task)
@@ -81,7 +85,7 @@ def _count(counts: ErrorCounts, path: str, line: bytes) -> None:
     if counts.would_show(error):
         long = _shown.decode(line)
         error.example = msgspec.structs.replace(example, traceback=long.traceback, document=long.document)
-    counts.add(error)
+    return error
 
 
 def completers_of(plan: Plan, committed: Iterable[CommitRecord]) -> list[Completer]:

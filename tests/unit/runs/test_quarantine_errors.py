@@ -67,6 +67,18 @@ def test_a_damaged_line_and_a_missing_file_are_said_and_stop_nothing(tmp_path):
     ]
 
 
+def test_a_line_whose_traceback_or_document_is_damaged_counts_as_that(tmp_path):
+    """Those are decoded apart, and only if they are to be shown."""
+    files = []
+    for name in ("traceback", "document"):
+        files.append(tmp_path / f"{name}.jsonl")
+        line = json.dumps(record(1, **{name: "here"})).encode() + b"\n"
+        files[-1].write_bytes(line.replace(b'"here"', b'"\xe7here"'))
+    [error] = read_errors(map(str, files))
+
+    assert (error.message, error.count) == ("a line of the quarantine is damaged", 2)
+
+
 def test_stages_complete_records_and_what_is_complete_stays_as_it_is():
     def complete(entry):
         changes = entry.get("block_start") is not None
