@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.heuristic_filters import FILTERS, HARD_TEXTS, PIECES
 
-from gristmill.stages.text.filters.column_filter import has_column_form
-from gristmill.stages.text.statistics import TextColumn, measure
+from gristmill.stages.text.judging.document_filter import has_column_form
+from gristmill.stages.text.judging.statistics import measure
+from gristmill.stages.text.text_column import TextColumn
 
 pytestmark = pytest.mark.slow
 

@@ -30,11 +30,11 @@ class CompiledKernel:
 
     def __init__(self, module: str, function: str) -> None:
         self._module = f"{KERNELS}.{module}"
-        self._function = function
+        self.name = function
 
     def __call__(self, *arguments: Argument) -> int:
         signature = tuple("int64" if isinstance(given, int) else f"{given.dtype}*" for given in arguments)
-        kernel = _load(self._module, self._function, signature)
+        kernel = _load(self._module, self.name, signature)
         return kernel(*(given if isinstance(given, int) else _address(given) for given in arguments))
 
 

@@ -4,7 +4,6 @@ They get pointers without lengths, and the sizes in `layout` are what keeps them
 array a kernel is given lies between canaries, and texts are such that rooms are filled to the last place.
 """
 
-import importlib
 import itertools
 import subprocess
 import sys
@@ -16,43 +15,35 @@ from tests.heuristic_filters import FILTERS, HARD_TEXTS
 
 from gristmill.stages.compiled_kernel import CompiledKernel
 from gristmill.stages.context import StageContext
-from gristmill.stages.text.filters.column_filter import has_column_form
-from gristmill.stages.text.filters.filter_runner import FilterRunner
-from gristmill.stages.text.filters.step import Kind, Step
+from gristmill.stages.text.filters import Score
+from gristmill.stages.text.judging.document_filter import has_column_form
+from gristmill.stages.text.judging.judge import Judge
 from gristmill.stages.text.rules import ApplyRules, C4Quality, FineWebQuality, GopherQuality, GopherRepetition
 from gristmill.tasks import DocumentBatch
 
-CALLERS = [
-    "gristmill.stages.text.statistics.measure",
-    "gristmill.stages.text.statistics.texts_of_lines",
-    "gristmill.stages.text.rules.c4_lines",
-    "gristmill.stages.text.rules.line_measures",
-    "gristmill.stages.text.rules.token_measures",
-    "gristmill.stages.text.rules.tokenizer",
-    "gristmill.stages.text.io.reader.line_scan",
-]
 GUARD_BYTES = 1 << 16
 CANARY = 0xA5
 
 
-class Guarded:
-    """A kernel whose arrays lie between canaries."""
+class Guards:
+    """Takes the place of a call of a kernel: its arrays lie between canaries."""
 
-    def __init__(self, kernel: CompiledKernel, name: str) -> None:
-        self._kernel, self._name = kernel, name
-        self.calls = 0
+    def __init__(self, call):
+        self._call = call
+        self.called = set()
 
-    def __call__(self, *arguments):
-        self.calls += 1
+    def __call__(self, kernel, arguments):
+        name = kernel.name
+        self.called.add(name)
         guarded = [given if isinstance(given, int) else self._between_canaries(given) for given in arguments]
-        result = self._kernel(*(given if isinstance(given, int) else given[1] for given in guarded))
+        result = self._call(kernel, *(given if isinstance(given, int) else given[1] for given in guarded))
         for place, (given, own) in enumerate(zip(guarded, arguments, strict=True)):
             if isinstance(given, int):
                 continue
             whole, view = given
             end = GUARD_BYTES + view.nbytes
-            assert (whole[:GUARD_BYTES] == CANARY).all(), f"{self._name} writes before argument {place}"
-            assert (whole[end:] == CANARY).all(), f"{self._name} writes behind argument {place}, of {own.size} numbers"
+            assert (whole[:GUARD_BYTES] == CANARY).all(), f"{name} writes before argument {place}"
+            assert (whole[end:] == CANARY).all(), f"{name} writes behind argument {place}, of {own.size} numbers"
             if own.flags.writeable:
                 own[...] = view
         return result
@@ -67,14 +58,10 @@ class Guarded:
 
 @pytest.fixture
 def guards(monkeypatch):
-    """All kernels that text stages call, between canaries."""
-    made = {}
-    for module in map(importlib.import_module, CALLERS):
-        for name, value in list(vars(module).items()):
-            if isinstance(value, CompiledKernel):
-                made[name] = Guarded(value, f"{module.__name__}.{name}")
-                monkeypatch.setattr(module, name, made[name])
-    return made
+    """All kernels, between canaries."""
+    guards = Guards(CompiledKernel.__call__)
+    monkeypatch.setattr(CompiledKernel, "__call__", lambda kernel, *arguments: guards(kernel, arguments))
+    return guards
 
 
 def different_words(number):
@@ -103,14 +90,13 @@ def full_texts():
 @pytest.mark.slow
 def test_filters_write_only_where_they_may(guards):
     judges = [judge for judge in FILTERS if has_column_form(judge)]
-    runner = FilterRunner([[Step(Kind.SCORE, judge, "text", f"s{n}") for n, judge in enumerate(judges)]], small_bytes=0)
+    runner = Judge([Score(judges, [f"s{n}" for n in range(len(judges))]).steps()], small_bytes=0)
     texts = full_texts()
     for part in (texts, texts[::-1], *([text] for text in texts[-12:])):
         runner.run(DocumentBatch("b", pa.table({"text": part})), [StageContext()])
 
-    called = {name for name, guard in guards.items() if guard.calls}
-    assert {"_count_classes", "_count_words", "_count_lines", "_count_pieces", "_count_ngrams"} <= called
-    assert {"_count_urls", "_count_phrases"} <= called
+    assert {"count_classes", "count_words", "count_lines", "count_pieces", "count_ngrams"} <= guards.called
+    assert {"count_urls", "count_paragraphs_with_phrases"} <= guards.called
 
 
 @pytest.mark.slow
@@ -127,8 +113,7 @@ def test_rule_sets_write_only_where_they_may(guards):
         for part in (texts, texts[::-1]):
             ApplyRules(rules).process(DocumentBatch("b", pa.table({"text": part})))
 
-    called = {name for name, guard in guards.items() if guard.calls}
-    assert {"_tokenize", "_top_ngrams", "_duplicate_ngrams", "_count_line_shapes", "_clean_lines"} <= called
+    assert {"tokenize", "top_ngrams", "duplicate_ngrams", "count_line_shapes", "clean_lines"} <= guards.called
 
 
 def test_sizes_are_known_without_the_compiler():

@@ -15,8 +15,9 @@ pytestmark = pytest.mark.slow
 SCRIPT = """
 import sys
 import pyarrow as pa
-from gristmill.stages.text.statistics import TextColumn, measure
-from gristmill.stages.text.statistics.statistic import NUM_PARAGRAPHS
+from gristmill.stages.text.judging.statistics import measure
+from gristmill.stages.text.text_column import TextColumn
+from gristmill.stages.text.judging.statistics import NUM_PARAGRAPHS
 
 column = TextColumn.of(pa.chunked_array([["a", "b" + chr(10) * 2 + "c"]]))
 print(measure(column, [NUM_PARAGRAPHS])[NUM_PARAGRAPHS].tolist(), "numba" in sys.modules)

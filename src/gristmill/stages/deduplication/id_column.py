@@ -3,16 +3,15 @@
 import numpy as np
 import pyarrow as pa
 
-from gristmill.stages.text.statistics.texts_of_lines import unparsed_texts
+from gristmill.stages.text.text_column import unparsed_texts
 from gristmill.tasks import DocumentBatch
 from gristmill.tasks.text_columns import from_bytes_and_offsets
 
 
 def id_column(batch: DocumentBatch, name: str) -> pa.ChunkedArray:
     """Return what `batch.column` returns, without making a Python object of each id."""
-    found = unparsed_texts(batch, name)
-    if found is None or found.is_null.all():
+    texts = unparsed_texts(batch, name)
+    if texts is None or texts.is_null.all():
         return batch.column(name)
-    texts = found.texts
     offsets = np.append(texts.starts, texts.stops[-1:])  # texts of lines lie end to end
-    return pa.chunked_array([from_bytes_and_offsets(texts.data, offsets, ~found.is_null)])
+    return pa.chunked_array([from_bytes_and_offsets(texts.data, offsets, ~texts.is_null)])

@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from gristmill.kernels.content_hash import SECRET, SHORT_BYTES, content_hash
 from gristmill.stages.compiled_kernel import CompiledKernel
-from gristmill.stages.text.statistics.text_column import TextColumn
+from gristmill.stages.text.text_column import TextColumn
 
 _LANES = 8
 _hash_long_texts = CompiledKernel("text.xxh3", "hash_long_texts")

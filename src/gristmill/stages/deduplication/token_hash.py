@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from gristmill.kernels.dedup.fold_table import fold_table
 from gristmill.stages.compiled_kernel import CompiledKernel
-from gristmill.stages.text.statistics.text_column import TextColumn
+from gristmill.stages.text.text_column import TextColumn
 
 _hash_tokens = CompiledKernel("dedup.tokens", "hash_tokens")
 

@@ -15,7 +15,8 @@ from gristmill.kernels.arrow_arrays import is_null
 from gristmill.pipeline import Pipeline
 from gristmill.pipeline.compile import decompose, unique_names
 from gristmill.stages.text.filters import DocumentFilter, Score, ScoreFilter
-from gristmill.stages.text.filters.per_document import keep_scores
+from gristmill.stages.text.judging.measure import keep_scores
+from gristmill.stages.text.judging.rule import Bounds
 from gristmill.stages.text.modifiers import Modify
 from gristmill.stages.text.modules import AddId
 
@@ -68,15 +69,12 @@ class Rule:
 
     def keep(self, scores: pa.ChunkedArray) -> NDArray[np.bool_]:
         """Return true for the documents to keep, as the filter decides in a run. A missing score keeps nothing."""
-        judge = self.judge
-        low, high = judge.bounds()
-        by_bounds = type(judge).keep_document is DocumentFilter.keep_document and (low, high) != (None, None)
+        judge, bounds = self.judge, Bounds(*self.judge.bounds())
+        by_bounds = type(judge).keep_document is DocumentFilter.keep_document and not bounds.is_open
         if not by_bounds or pa.types.is_nested(scores.type):
             return keep_scores(judge, scores, invert=self.invert)
-        values = scores.to_numpy()
-        kept = ~is_null(scores)
-        kept &= (values >= low if low is not None else True) & (values <= high if high is not None else True)
-        return kept ^ (self.invert & ~is_null(scores))
+        kept: NDArray[np.bool_] = ~is_null(scores) & (bounds.hold(scores.to_numpy()) != self.invert)
+        return kept
 
     def with_parameter(self, name: str, value: object) -> "Rule":
         """Return the rule with another threshold."""
@@ -130,9 +128,8 @@ def rules_of(pipeline: Pipeline) -> list[Rule]:
     for place, stage in enumerate(stages[places[0] :], start=places[0]):
         if isinstance(stage, ScoreFilter) and type(stage).process is ScoreFilter.process:
             rules += [
-                Rule(step.judge, step.reads, step.invert, names[place], changes)
-                for step in stage.steps()
-                if isinstance(step.judge, DocumentFilter)
+                Rule(filter_obj, text_field, invert, names[place], changes)
+                for filter_obj, text_field, invert in stage.filters()
             ]
         else:
             _check_takes_documents_singly(pipeline, place, last_filter=places[-1])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gristmill.stages.deduplication.fuzzy.shingling import Shingling
 from gristmill.stages.deduplication.token_hash import hash_tokens
-from gristmill.stages.text.statistics.text_column import TextColumn
+from gristmill.stages.text.text_column import TextColumn
 from gristmill.tasks.text_columns import from_texts
 
 pytestmark = pytest.mark.slow  # the kernels are compiled first

@@ -11,8 +11,8 @@ from gristmill.kernels.tokens.english import split_english
 from gristmill.kernels.tokens.english_characters import UNITS
 from gristmill.kernels.tokens.english_exceptions import exceptions
 from gristmill.kernels.tokens.marks import SYMBOLS
-from gristmill.stages.text.rules.tokenizer import Tokenizer
-from gristmill.stages.text.statistics.text_column import TextColumn
+from gristmill.stages.text.judging.tokens import EnglishTokenizer
+from gristmill.stages.text.text_column import TextColumn
 from gristmill.tasks.text_columns import from_texts
 
 pytestmark = pytest.mark.slow  # the first call compiles, or reads what an earlier process compiled
@@ -66,7 +66,7 @@ def counted(text):
 @example(["x:) )", "foo.Bar-baz", "a@b.co", "", "'' I'm C++ 5km/h", "25°F.", "(don't)"])
 @example([" ".join(["x:) well-known"] * 300), "y" * 65 + ":) a", ("z" * 63 + " ") * 3])
 def test_equals_the_definition(documents):
-    tokenizer = Tokenizer()
+    tokenizer = EnglishTokenizer()
     for _ in range(2):  # what is learnt and what is remembered
         tokens = tokenizer.cut(column(documents))
 
@@ -98,14 +98,14 @@ def test_well_known_cases(text, tokens):
 def test_time_grows_with_the_length_of_one_piece_and_no_faster(piece):
     """A million characters without white space would take hours if anything were looked at again for each of them."""
     text = piece * (1_000_000 // len(piece))
-    tokens = Tokenizer().cut(column([text]))
+    tokens = EnglishTokenizer().cut(column([text]))
 
     assert tokens.places[-1] == len(text.encode())
 
 
 def test_a_batch_with_more_different_words_than_are_remembered_is_cut_all_the_same():
     numbers = [f"n{number}," for number in range(MANY)]
-    tokens = Tokenizer().cut(column(["a few words", " ".join(numbers), "a few words", " ".join(numbers)]))
+    tokens = EnglishTokenizer().cut(column(["a few words", " ".join(numbers), "a few words", " ".join(numbers)]))
 
     assert tokens.num_tokens.tolist() == [3, 2 * MANY, 3, 2 * MANY]
     assert written(tokens)[:2] == written(tokens)[2:]

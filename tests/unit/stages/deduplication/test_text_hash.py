@@ -5,7 +5,7 @@ import pytest
 import xxhash
 
 from gristmill.stages.deduplication.text_hash import hash_texts
-from gristmill.stages.text.statistics.text_column import TextColumn
+from gristmill.stages.text.text_column import TextColumn
 
 pytestmark = pytest.mark.slow  # the kernel is compiled first
 

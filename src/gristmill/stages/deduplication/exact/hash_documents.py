@@ -17,8 +17,7 @@ from gristmill.stages.deduplication.id_column import id_column
 from gristmill.stages.deduplication.keep_policy import KeepPolicy
 from gristmill.stages.deduplication.text_hash import hash_texts
 from gristmill.stages.deduplication.token_hash import hash_tokens
-from gristmill.stages.text.statistics.text_column import TextColumn
-from gristmill.stages.text.statistics.texts_of_batch import text_pieces
+from gristmill.stages.text.text_column import TextColumn, text_pieces
 from gristmill.tasks import DocumentBatch
 from gristmill.tasks.text_columns import from_texts
 
@@ -83,7 +82,7 @@ class HashDocuments(ProcessingStage[DocumentBatch, DocumentBatch]):
         """Return uint64[N, 2] and int64[N], the hash and the bytes of each text; a null has none."""
         hashes, lengths = np.empty((task.num_items, 2), np.uint64), np.empty(task.num_items, np.int64)
         first = 0
-        for texts, _ in text_pieces(task, self.text_field):
+        for texts in text_pieces(task, self.text_field):
             rows = slice(first, first + len(texts))
             hashes[rows], lengths[rows] = self._hash(texts), texts.stops - texts.starts
             first += len(texts)

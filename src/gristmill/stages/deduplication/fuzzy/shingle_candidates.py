@@ -13,7 +13,7 @@ from gristmill.stages.deduplication.document_numbers import DocumentNumbers
 from gristmill.stages.deduplication.fork_preparation import prepare_fork
 from gristmill.stages.deduplication.fuzzy.clusters import Clusters
 from gristmill.stages.deduplication.fuzzy.shingling import Shingling
-from gristmill.stages.text.statistics.texts_of_batch import texts_of_batch
+from gristmill.stages.text.text_column import texts_of_batch
 from gristmill.stages.worker_info import WorkerMetadata
 from gristmill.tasks import DocumentBatch
 
@@ -56,7 +56,7 @@ class ShingleCandidates(ProcessingStage[DocumentBatch, DocumentBatch]):
         mask = np.zeros(task.num_items, np.bool_)
         mask[rows] = True
         self.context.drop(task, from_bools(~mask), reason=NOT_A_CANDIDATE)
-        texts = texts_of_batch(task, self.text_field).texts.take(rows)
+        texts = texts_of_batch(task, self.text_field).take(rows)
         keys, _, _ = self.shingling.sketch(texts, self.banding, self.seed)
         columns = {
             "doc": from_numbers(doc),

@@ -12,7 +12,7 @@ from gristmill.kernels.dedup.banding import Banding
 from gristmill.kernels.dedup.fold_table import fold_table
 from gristmill.kernels.dedup.permutations import draw_permutations
 from gristmill.stages.compiled_kernel import CompiledKernel
-from gristmill.stages.text.statistics.text_column import TextColumn
+from gristmill.stages.text.text_column import TextColumn
 
 _sketch = CompiledKernel("dedup.minhash", "sketch")
 _shingle_sets = CompiledKernel("dedup.shingle_sets", "shingle_sets")

@@ -16,7 +16,7 @@ from gristmill.stages.deduplication.fork_preparation import prepare_fork
 from gristmill.stages.deduplication.fuzzy.shingling import Shingling
 from gristmill.stages.deduplication.id_column import id_column
 from gristmill.stages.deduplication.keep_policy import KeepPolicy
-from gristmill.stages.text.statistics.texts_of_batch import texts_of_batch
+from gristmill.stages.text.text_column import texts_of_batch
 from gristmill.tasks import DocumentBatch
 from gristmill.tasks.text_columns import from_texts
 
@@ -51,7 +51,7 @@ class SketchDocuments(ProcessingStage[DocumentBatch, DocumentBatch]):
         prepare_fork(folds=True)
 
     def process(self, task: DocumentBatch) -> DocumentBatch:
-        texts, _ = texts_of_batch(task, self.text_field)
+        texts = texts_of_batch(task, self.text_field)
         keys, hashes, sizes = self.shingling.sketch(texts, self.banding, self.seed)
         ids = None if self.id_field is None else id_column(task, self.id_field)
         columns = {

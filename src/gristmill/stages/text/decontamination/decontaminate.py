@@ -9,7 +9,7 @@ from gristmill.kernels.arrow_arrays import from_bools, from_numbers
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.text.decontamination.benchmark_ngrams import BenchmarkNgrams, shared_words
 from gristmill.stages.text.decontamination.ngrams import find_ngrams
-from gristmill.stages.text.statistics.texts_of_batch import texts_of_batch
+from gristmill.stages.text.text_column import texts_of_batch
 from gristmill.stages.worker_info import WorkerMetadata
 from gristmill.tasks import DocumentBatch
 from gristmill.tasks.text_columns import from_texts
@@ -48,7 +48,7 @@ class Decontaminate(ProcessingStage[DocumentBatch, DocumentBatch]):
         _ = self._known.hashes
 
     def process(self, task: DocumentBatch) -> DocumentBatch:
-        first, hits = find_ngrams(texts_of_batch(task, self.text_field).texts, self.ngram_words, self._known.hashes)
+        first, hits = find_ngrams(texts_of_batch(task, self.text_field), self.ngram_words, self._known.hashes)
         found = (first >= 0) & (hits >= self.min_hits)
         origins = [self._known.text_of(place) if hit else ("", "") for place, hit in zip(first, found, strict=True)]
         if self.keep_only_contaminated:

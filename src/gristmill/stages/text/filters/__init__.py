@@ -1,8 +1,6 @@
-"""Text filters: three stages, and the filter objects they are given."""
+"""Text filters: three stages, and the filter objects they are given. How they work is in `judging`."""
 
-from gristmill.stages.text.filters.document_filter import DocumentFilter
-from gristmill.stages.text.filters.filter import Filter
-from gristmill.stages.text.filters.score import Score
-from gristmill.stages.text.filters.score_filter import ScoreFilter
+from gristmill.stages.text.judging.document_filter import DocumentFilter
+from gristmill.stages.text.judging.stages import Filter, Score, ScoreFilter
 
 __all__ = ["DocumentFilter", "Filter", "Score", "ScoreFilter"]

@@ -1,13 +1,13 @@
 """Published rule sets for web text, under the names and with the thresholds they were published with."""
 
-from gristmill.stages.text.rules.apply_rules import ApplyRules
+from gristmill.stages.text.judging.rule import Rule, RuleSet, Verdict
+from gristmill.stages.text.judging.stages import ApplyRules
 from gristmill.stages.text.rules.c4 import C4Quality
 from gristmill.stages.text.rules.fineweb import FineWebQuality
 from gristmill.stages.text.rules.gopher_datatrove import GopherQuality, GopherRepetition
 from gristmill.stages.text.rules.gopher_dclm import DclmGopherQuality, DclmGopherRepetition
 from gristmill.stages.text.rules.gopher_dolma import DolmaGopher
 from gristmill.stages.text.rules.refinedweb import RefinedWebLines
-from gristmill.stages.text.rules.rule_set import Rule, RuleSet, Verdict
 
 __all__ = [
     "ApplyRules",

@@ -9,26 +9,55 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gristmill.kernels.tokens.layout import CURLY_BRACKET, LOREM_IPSUM
-from gristmill.stages.text.rules import token_measures
-from gristmill.stages.text.rules.c4_lines import (
-    POLICY_PHRASES,
-    CleanLines,
-    LineRules,
-    clean_lines,
-)
-from gristmill.stages.text.rules.rule_set import Column, Measures, Rule, RuleSet
-from gristmill.stages.text.rules.texts import Rows, Texts
-from gristmill.stages.text.statistics.text_column import TextColumn
+from gristmill.kernels.tokens import layout
+from gristmill.stages.compiled_kernel import CompiledKernel
+from gristmill.stages.text.judging import tokens
+from gristmill.stages.text.judging.rule import Column, Measures, Rule, RuleSet, published
+from gristmill.stages.text.judging.tables import phrase_table
+from gristmill.stages.text.judging.texts import Rows, Texts
+from gristmill.stages.text.text_column import ROOM_BEFORE, TextColumn
 
 CITATIONS = re.compile(r"\[\d*]|\[edit]|\[citation needed]")
 END_MARKS = (".", "?", "!", '"', "'")
 DROP_THE_TEXT = ("lorem_ipsum", "curly_bracket")
+POLICY_PHRASES = ("terms of use", "privacy policy", "cookie policy", "uses cookies", "use of cookies", "use cookies")
 OFF = -1
+
+_clean_lines = CompiledKernel("tokens.c4_lines", "clean_lines")
+
+
+class _LineRules(NamedTuple):
+    """Which rules apply; -1 turns a number off."""
+
+    max_word_length: int
+    min_words_per_line: int
+    remove_citations: bool
+    filter_no_terminal_punct: bool
+    filter_lorem_ipsum: bool
+    filter_javascript: bool
+    filter_curly_bracket: bool
+    filter_policy: bool
+
+
+@dataclass(frozen=True)
+class _CleanLines:
+    """Kept lines, with a newline behind each; text d has lines firsts[d] to firsts[d + 1]."""
+
+    lines: TextColumn
+    firsts: NDArray[np.int64]  # [D + 1]
+    fates: NDArray[np.int64]  # [D] KEPT, LOREM_IPSUM or CURLY_BRACKET
+    texts: TextColumn  # the kept lines of each text, joined with newlines and stripped
+
+    @property
+    def num_lines(self) -> NDArray[np.int64]:
+        """int64[D]."""
+        return np.diff(self.firsts)
 
 
 @dataclass
@@ -51,13 +80,13 @@ class C4Quality(RuleSet):
     filter_policy: bool = True
 
     def rules(self) -> list[Rule]:
-        return [
+        return published(
             Rule("lorem_ipsum", "text_without_lorem_ipsum", low=1),
             Rule("curly_bracket", "text_without_curly_bracket", low=1),
             Rule(
                 "too_few_sentences", "sentences", low=None if self.min_num_sentences == OFF else self.min_num_sentences
             ),
-        ]
+        )
 
     def measure_document(self, text: str) -> Measures:
         fates = list(self._clean(text))
@@ -101,22 +130,22 @@ class C4Quality(RuleSet):
         return next(((fate, "") for fate, is_broken in broken if is_broken), ("kept", line))
 
     def measure(self, name: str, texts: Texts, wanted: NDArray[np.bool_], known: dict[str, Column]) -> Column:
-        rows, lines = self._clean_lines(texts, wanted)
+        rows, lines = self._cleaned_lines(texts, wanted)
         fates = texts.spread(rows, lines.fates)[0]
-        known["text_without_lorem_ipsum"] = (fates != LOREM_IPSUM).astype(np.float64)
-        known["text_without_curly_bracket"] = (fates != CURLY_BRACKET).astype(np.float64)
+        known["text_without_lorem_ipsum"] = (fates != layout.LOREM_IPSUM).astype(np.float64)
+        known["text_without_curly_bracket"] = (fates != layout.CURLY_BRACKET).astype(np.float64)
         if name == "sentences":
             counts = _sentences_of(texts, lines, wanted[rows], self.min_num_sentences)
             known[name] = texts.spread(rows, counts)[0].astype(np.float64)
         return known[name]
 
     def rewrite(self, texts: Texts, wanted: NDArray[np.bool_]) -> Texts:
-        rows, lines = self._clean_lines(texts, wanted)
+        rows, lines = self._cleaned_lines(texts, wanted)
         starts, stops = (texts.spread(rows, bounds)[0] for bounds in (lines.texts.starts, lines.texts.stops))
-        return Texts(TextColumn(lines.texts.data, starts, stops), texts.missing, texts.tokenizer)
+        return texts.rewritten(TextColumn(lines.texts.data, starts, stops))
 
-    def _clean_lines(self, texts: Texts, wanted: NDArray[np.bool_]) -> tuple[Rows, CleanLines]:
-        rules = LineRules(
+    def _cleaned_lines(self, texts: Texts, wanted: NDArray[np.bool_]) -> tuple[Rows, _CleanLines]:
+        rules = _LineRules(
             self.max_word_length,
             self.min_words_per_line,
             self.remove_citations,
@@ -127,9 +156,9 @@ class C4Quality(RuleSet):
             self.filter_policy,
         )
 
-        def clean() -> tuple[Rows, CleanLines]:
+        def clean() -> tuple[Rows, _CleanLines]:
             rows = np.flatnonzero(wanted)
-            return rows, clean_lines(texts.column.take(rows), rules)
+            return rows, _cleaned(texts.column.take(rows), rules)
 
         return texts.remember(rules, clean)
 
@@ -153,11 +182,36 @@ def count_sentences(line: str) -> int:
     return sentences
 
 
-def _sentences_of(texts: Texts, lines: CleanLines, wanted: NDArray[np.bool_], enough: int) -> NDArray[np.int64]:
+def _sentences_of(texts: Texts, lines: _CleanLines, wanted: NDArray[np.bool_], enough: int) -> NDArray[np.int64]:
     """Return the sentences of every text; one with enough lines has enough of them, and is not looked at closer."""
     few = wanted & (lines.num_lines < enough)
     chosen = np.flatnonzero(np.repeat(few, lines.num_lines))
     sentences = np.zeros(len(lines.lines) + 1, np.int64)
-    sentences[1 + chosen] = token_measures.count_sentences(texts.tokenizer.cut(lines.lines.take(chosen)))
+    sentences[1 + chosen] = tokens.count_sentences(texts.tokenizer.cut(lines.lines.take(chosen)))
     total = np.cumsum(sentences)
     return np.where(few, total[lines.firsts[1:]] - total[lines.firsts[:-1]], lines.num_lines)
+
+
+def _cleaned(texts: TextColumn, rules: _LineRules) -> _CleanLines:
+    """Apply the line rules to every text."""
+    total = texts.num_bytes + len(texts)
+    out = np.empty(ROOM_BEFORE + total + layout.ROOM_BEHIND, np.uint8)
+    lines = np.empty((total, 2), np.int64)
+    firsts, fates = np.zeros(len(texts) + 1, np.int64), np.zeros(len(texts), np.int64)
+    bounds = np.zeros((len(texts), 2), np.int64)
+    _clean_lines(
+        *(texts.data, texts.starts, texts.stops, len(texts), np.array(rules, np.int64)),
+        *(tokens.character_classes(), _phrases(), out, ROOM_BEFORE, lines, firsts, fates, bounds),
+    )
+    kept = lines[: firsts[-1]]
+    return _CleanLines(_texts_at(out, kept), firsts, fates, _texts_at(out, bounds))
+
+
+def _texts_at(data: NDArray[np.uint8], bounds: NDArray[np.int64]) -> TextColumn:
+    return TextColumn(data, bounds[:, 0].copy(), bounds[:, 1].copy())
+
+
+@cache
+def _phrases() -> NDArray[np.uint8]:
+    policies = [(phrase, layout.POLICY) for phrase in POLICY_PHRASES]
+    return phrase_table([*policies, ("javascript", layout.JAVASCRIPT), ("lorem ipsum", layout.LOREM)])

@@ -6,17 +6,14 @@ and 0.01 in an appendix, which is also datatrove's default. Both are here by nam
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gristmill.kernels.text.layout import FILLED_LINES
-from gristmill.stages.text.rules.gopher_datatrove import count_repeats, share, shares, split_words
-from gristmill.stages.text.rules.line_measures import filled_lines
-from gristmill.stages.text.rules.rule_set import Column, Measures, Rule, RuleSet
-from gristmill.stages.text.rules.texts import Texts
-from gristmill.stages.text.statistics.measure import count_pieces
+from gristmill.stages.text.judging import statistics as s
+from gristmill.stages.text.judging.rule import Column, Measures, Rule, RuleSet, published, share, shares
+from gristmill.stages.text.judging.texts import Texts
+from gristmill.stages.text.rules.gopher_datatrove import count_repeats, split_words
 
 CHAR_DUPLICATES_DATATROVE = 0.01
 CHAR_DUPLICATES_PAPER = 0.1
@@ -38,13 +35,13 @@ class FineWebQuality(RuleSet):
     new_line_ratio: float = 0.3
 
     def rules(self) -> Sequence[Rule]:
-        return [
+        return published(
             Rule("empty", "lines", low=1),
             Rule("line_punct_ratio", "share_of_lines_with_end_mark", low=self.line_punct_thr),
             Rule("short_line_ratio", "share_of_short_lines", high=self.short_line_thr),
             Rule("char_dup_ratio", "share_of_characters_in_repeated_lines", high=self.char_duplicates_ratio),
             Rule("list_ratio", "newlines_per_word", high=self.new_line_ratio),
-        ]
+        )
 
     def measure_document(self, text: str) -> Measures:
         from gristmill.kernels.tokens.marks import LINE_ENDS
@@ -60,22 +57,21 @@ class FineWebQuality(RuleSet):
             "newlines_per_word": share(newlines, len(split_words(text))),
         }
 
+    def statistics(self) -> tuple[s.Statistic, ...]:
+        lines = (s.NUM_LINES, s.LINES_WITH_END_MARK, s.short_lines(self.short_line_length), s.NEWLINES)
+        return *lines, s.LINE_CHARS, s.DISTINCT_LINE_CHARS, s.NUM_CHARS
+
     def measure(self, name: str, texts: Texts, wanted: NDArray[np.bool_], known: dict[str, Column]) -> Column:
-        length = self.short_line_length
-        shapes = texts.count(("filled_lines", length), wanted, partial(filled_lines, short_length=length))
-        lines, ended, short, newlines = shapes
+        lines, ended, short, newlines, line_chars, distinct_chars, chars = texts.counts(wanted, self.statistics())
         if name == "newlines_per_word":
             rows, tokens = texts.tokens(wanted)
             known[name] = shares(newlines, texts.spread(rows, tokens.num_tokens)[0])
             return known[name]
         well_ended = shares(ended, lines)
-        pieces = texts.count("filled_pieces", wanted, partial(count_pieces, kind=FILLED_LINES))
-        _, _, distinct_chars, all_chars = pieces
-        chars = texts.num_chars(wanted) - newlines
         known |= {
             "lines": lines.astype(np.float64),
             "share_of_lines_with_end_mark": np.where(self.line_punct_exclude_zero & (well_ended == 0), 1.0, well_ended),
             "share_of_short_lines": shares(short, lines),
-            "share_of_characters_in_repeated_lines": shares(all_chars - distinct_chars, chars),
+            "share_of_characters_in_repeated_lines": shares(line_chars - distinct_chars, chars - newlines),
         }
         return known[name]

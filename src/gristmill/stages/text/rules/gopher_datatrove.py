@@ -10,21 +10,23 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from statistics import fmean
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gristmill.kernels.text.layout import LINES, PARAGRAPHS
-from gristmill.stages.text.rules import token_measures
-from gristmill.stages.text.rules.line_measures import line_shapes
-from gristmill.stages.text.rules.repetition_limits import RepetitionLimits
-from gristmill.stages.text.rules.rule_set import Column, Measures, Rule, RuleSet
-from gristmill.stages.text.rules.texts import Texts
-from gristmill.stages.text.statistics.measure import count_pieces
+from gristmill.stages.text.judging import statistics as s
+from gristmill.stages.text.judging.rule import Column, Measures, Rule, RuleSet, published, share, shares
+from gristmill.stages.text.judging.texts import Texts
+from gristmill.stages.text.judging.tokens import count_different, duplicate_ngram_chars, top_ngram_chars
 
 STOP_WORDS = ("the", "be", "to", "of", "and", "that", "have", "with")
+
+# How much of a text may be one n-gram, and n-grams that occurred before (table A1).
+NGramLimits = tuple[tuple[int, float], ...]
+TOP_N_GRAMS: NGramLimits = ((2, 0.20), (3, 0.18), (4, 0.16))
+DUP_N_GRAMS: NGramLimits = ((5, 0.15), (6, 0.14), (7, 0.13), (8, 0.12), (9, 0.11), (10, 0.10))
 
 _PARAGRAPH_GAP = re.compile(r"\n{2,}")
 _LINE_GAP = re.compile(r"\n+")
@@ -35,16 +37,6 @@ def split_words(text: str) -> list[str]:
     from gristmill.kernels.tokens.english import split_english
 
     return [token for token in split_english(text) if not token.isspace()]
-
-
-def share(part: float, whole: float) -> float:
-    """Return part / whole, and 0.0 of nothing."""
-    return part / whole if whole else 0.0
-
-
-def shares(part: NDArray[np.int64], whole: NDArray[np.int64]) -> Column:
-    """Return `share` of every pair."""
-    return np.divide(part, whole, out=np.zeros(len(part)), where=whole != 0)
 
 
 def count_repeats(pieces: Sequence[str]) -> tuple[int, int]:
@@ -74,7 +66,7 @@ class GopherQuality(RuleSet):
     stop_words: Sequence[str] = STOP_WORDS
 
     def rules(self) -> list[Rule]:
-        return [
+        return published(
             Rule("gopher_short_doc", "words", low=self.min_doc_words),
             Rule("gopher_long_doc", "words", high=self.max_doc_words),
             Rule("gopher_below_avg_threshold", "characters_per_word", low=self.min_avg_word_length),
@@ -85,7 +77,7 @@ class GopherQuality(RuleSet):
             Rule("gopher_too_many_end_ellipsis", "share_of_ellipsis_lines", high=self.max_ellipsis_lines_ratio),
             Rule("gopher_below_alpha_threshold", "share_of_words_with_a_letter", low=self.max_non_alpha_words_ratio),
             Rule("gopher_enough_stop_words", "different_stop_words", low=self.min_stop_words),
-        ]
+        )
 
     def measure_document(self, text: str) -> Measures:
         from gristmill.kernels.tokens.marks import SYMBOLS
@@ -104,12 +96,15 @@ class GopherQuality(RuleSet):
             "different_stop_words": len(set(self.stop_words).intersection(tokens)),
         }
 
+    def statistics(self) -> tuple[s.Statistic, ...]:
+        return s.HASHES, s.ELLIPSES, s.SPLIT_LINES, s.SPLIT_BULLET_LINES, s.SPLIT_ELLIPSIS_LINES
+
     def measure(self, name: str, texts: Texts, wanted: NDArray[np.bool_], known: dict[str, Column]) -> Column:
         rows, tokens = texts.tokens(wanted)
         num_tokens = texts.spread(rows, tokens.num_tokens)[0]
         words, word_chars, with_letter = texts.spread(rows, tokens.counts)
-        stop_words = texts.spread(rows, token_measures.count_different(tokens, self.stop_words))[0]
-        _, hashes, ellipses, lines, bullets, trailing = texts.count("line_shapes", wanted, line_shapes)
+        stop_words = texts.spread(rows, count_different(tokens, self.stop_words))[0]
+        hashes, ellipses, lines, bullets, trailing = texts.counts(wanted, self.statistics())
         with np.errstate(invalid="ignore"):
             length = word_chars / words  # NaN without words
         known |= {
@@ -126,6 +121,21 @@ class GopherQuality(RuleSet):
 
 
 @dataclass
+class RepetitionLimits(RuleSet):
+    """How much of a text may repeat itself: lines, paragraphs, their characters, one n-gram, all n-grams.
+
+    The table gives the limits; what counts as a repeat, and over what, differs from tool to tool and is defined there.
+    """
+
+    dup_line_frac: float | None = 0.3
+    dup_para_frac: float | None = 0.3
+    dup_line_char_frac: float | None = 0.2
+    dup_para_char_frac: float | None = 0.2
+    top_n_grams: Sequence[tuple[int, float]] = TOP_N_GRAMS
+    dup_n_grams: Sequence[tuple[int, float]] = DUP_N_GRAMS
+
+
+@dataclass
 class GopherRepetition(RepetitionLimits):
     """Drop what repeats itself: paragraphs, lines, one n-gram (`top_n_grams`), all n-grams (`dup_n_grams`).
 
@@ -134,7 +144,7 @@ class GopherRepetition(RepetitionLimits):
     """
 
     def rules(self) -> list[Rule]:
-        return [
+        return published(
             Rule("empty", "characters", low=1),
             Rule("dup_para_frac", "share_of_repeated_paragraphs", high=self.dup_para_frac),
             Rule("dup_para_char_frac", "share_of_characters_in_repeated_paragraphs", high=self.dup_para_char_frac),
@@ -145,7 +155,7 @@ class GopherRepetition(RepetitionLimits):
                 Rule(f"duplicated_{n}_n_grams", f"share_of_duplicated_{n}_grams", high=limit)
                 for n, limit in self.dup_n_grams
             ),
-        ]
+        )
 
     def measure_document(self, text: str) -> Measures:
         paragraphs, lines, words = _PARAGRAPH_GAP.split(text.strip()), _LINE_GAP.split(text), split_words(text)
@@ -165,13 +175,15 @@ class GopherRepetition(RepetitionLimits):
             **repeated,
         }
 
+    def statistics(self) -> tuple[s.Statistic, ...]:
+        return s.NUM_CHARS, *s.pieces(PARAGRAPHS), *s.pieces(LINES)
+
     def measure(self, name: str, texts: Texts, wanted: NDArray[np.bool_], known: dict[str, Column]) -> Column:
-        chars = texts.num_chars(wanted)
+        [chars] = texts.counts(wanted, (s.NUM_CHARS,))
         known["characters"] = chars.astype(np.float64)
         for kind, noun in ((PARAGRAPHS, "paragraphs"), (LINES, "lines")):
             if noun in name:
-                counts = texts.count(noun, wanted, partial(count_pieces, kind=kind))
-                pieces, distinct, distinct_chars, all_chars = counts
+                pieces, distinct, distinct_chars, all_chars = texts.counts(wanted, s.pieces(kind))
                 known[f"share_of_repeated_{noun}"] = shares(pieces - distinct, pieces)
                 known[f"share_of_characters_in_repeated_{noun}"] = shares(all_chars - distinct_chars, chars)
         if "gram" in name:
@@ -187,7 +199,7 @@ class GopherRepetition(RepetitionLimits):
         """
         rows, tokens = texts.tokens(wanted)
         is_top = "top" in name
-        count = token_measures.top_ngram_chars if is_top else token_measures.duplicate_ngram_chars
+        count = top_ngram_chars if is_top else duplicate_ngram_chars
         limits = self.top_n_grams if is_top else self.dup_n_grams
         found = count(tokens, limits, chars[rows], wanted[rows])
         return {

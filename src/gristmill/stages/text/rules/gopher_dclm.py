@@ -13,13 +13,10 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from gristmill.stages.text.rules.gopher_datatrove import STOP_WORDS, share
+from gristmill.stages.text.judging.rule import LazyMeasures, Measures, Rule, RuleSet, published, share
+from gristmill.stages.text.rules.gopher_datatrove import STOP_WORDS, RepetitionLimits
 from gristmill.stages.text.rules.gopher_dolma import has_letter
-from gristmill.stages.text.rules.lazy_measures import LazyMeasures
-from gristmill.stages.text.rules.repetition_limits import RepetitionLimits
-from gristmill.stages.text.rules.rule_set import Measures, Rule, RuleSet
-from gristmill.stages.text.rules.unicode_words import unicode_words
-from gristmill.stages.text.rules.word_ngrams import WordNGrams
+from gristmill.stages.text.rules.word_ngrams import WordNGrams, unicode_words
 
 _BULLETS = ("●", "•", "*", "-")
 _ELLIPSES = ("...", ". . .", "…")
@@ -53,7 +50,7 @@ class DclmGopherQuality(RuleSet):
     min_stop_word: int | None = 2
 
     def rules(self) -> list[Rule]:
-        return [
+        return published(
             Rule("page_length_filter", "words", low=self.min_words, high=self.max_words),
             Rule("word_length_filter", "mean_word_length", self.min_mean_word_length, self.max_mean_word_length),
             Rule("symbol_ratio_filter", "symbols_per_word", high=self.max_symbol_to_word_ratio),
@@ -63,7 +60,7 @@ class DclmGopherQuality(RuleSet):
                 "alphabetic_word_ratio_filter", "share_of_words_without_a_letter", high=self.max_non_alpha_words_ratio
             ),
             Rule("stop_word_filter", "stop_words", low=self.min_stop_word),
-        ]
+        )
 
     def measure_document(self, text: str) -> Measures:
         words, lines = text.split(), _filled(text, "\n")
@@ -89,7 +86,7 @@ class DclmGopherRepetition(RepetitionLimits):
     """
 
     def rules(self) -> list[Rule]:
-        return [
+        return published(
             Rule("empty", "lines", low=1),
             Rule("dup_line_frac", "share_of_repeated_lines", high=self.dup_line_frac),
             Rule("dup_para_frac", "share_of_repeated_paragraphs", high=self.dup_para_frac),
@@ -97,7 +94,7 @@ class DclmGopherRepetition(RepetitionLimits):
             Rule("dup_para_char_frac", "share_of_characters_in_repeated_paragraphs", high=self.dup_para_char_frac),
             *(Rule(f"top_{n}_gram", f"share_of_top_{n}_gram", high=limit) for n, limit in self.top_n_grams),
             *(Rule(f"dup_{n}_grams", f"share_of_duplicated_{n}_grams", high=limit) for n, limit in self.dup_n_grams),
-        ]
+        )
 
     def measure_document(self, text: str) -> Measures:
         lines = _filled(text, "\n")

@@ -14,10 +14,8 @@ from statistics import median
 from typing import Literal
 
 from gristmill.errors import ConfigError
-from gristmill.stages.text.rules.gopher_datatrove import STOP_WORDS, share
-from gristmill.stages.text.rules.lazy_measures import LazyMeasures
-from gristmill.stages.text.rules.repetition_limits import DUP_N_GRAMS, TOP_N_GRAMS
-from gristmill.stages.text.rules.rule_set import Measures, Rule, RuleSet
+from gristmill.stages.text.judging.rule import LazyMeasures, Measures, Rule, RuleSet, published, share
+from gristmill.stages.text.rules.gopher_datatrove import DUP_N_GRAMS, STOP_WORDS, TOP_N_GRAMS
 from gristmill.stages.text.rules.word_ngrams import WordNGrams
 
 _SYMBOLS = ("#", "…")
@@ -52,7 +50,7 @@ class DolmaGopher(RuleSet):
             raise ConfigError(f"DolmaGopher: expected tagger 'gopher_v1' or 'gopher_v2'; got {self.tagger!r}")
 
     def rules(self) -> list[Rule]:
-        return [
+        return published(
             Rule("word_count", "words", low=self.min_words, high=self.max_words),
             Rule("median_word_length", "median_word_length", self.min_median_word_length, self.max_median_word_length),
             Rule("symbol_to_word_ratio", "symbols_per_word", high=self.max_symbol_word_ratio),
@@ -82,7 +80,7 @@ class DolmaGopher(RuleSet):
                 Rule(f"fraction_of_characters_in_duplicate_{n}grams", f"share_of_duplicated_{n}_grams", high=limit)
                 for n, limit in self.dup_n_grams
             ),
-        ]
+        )
 
     def measure_document(self, text: str) -> Measures:
         read = _Text(text, self.tagger)

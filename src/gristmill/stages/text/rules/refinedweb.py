@@ -10,9 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from gristmill.stages.text.rules.gopher_datatrove import share
+from gristmill.stages.text.judging.rule import Measures, Rule, RuleSet, published, share
 from gristmill.stages.text.rules.gopher_dclm import counted_words
-from gristmill.stages.text.rules.rule_set import Measures, Rule, RuleSet
 
 _MANY_NEWLINES = re.compile(r"\n{3,}")
 _COUNTED = "likes|shares|comments|retweets|reposts|quotes|bookmarks|upvotes|downvotes|downloads|views|followers"
@@ -52,10 +51,10 @@ class RefinedWebLines(RuleSet):
     max_removed_ratio: float = 0.05
 
     def rules(self) -> list[Rule]:
-        return [
+        return published(
             Rule("empty", "words_left", low=1),
             Rule("word_removal_ratio_filter", "share_of_words_removed", high=self.max_removed_ratio),
-        ]
+        )
 
     def measure_document(self, text: str) -> Measures:
         before, left = len(counted_words(text)), len(counted_words(self.rewrite_document(text)))

@@ -2,7 +2,6 @@
 
 import pytest
 
-from gristmill.stages.text.filters.column_filter import has_column_form
 from gristmill.stages.text.filters.heuristic import (
     LongWordFilter,
     MeanWordLengthFilter,
@@ -12,6 +11,7 @@ from gristmill.stages.text.filters.heuristic import (
     WordCountFilter,
     WordsWithoutAlphabetsFilter,
 )
+from gristmill.stages.text.judging.document_filter import has_column_form
 
 WORDY = [
     LongWordFilter,

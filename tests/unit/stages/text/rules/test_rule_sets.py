@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given, settings
 from tests.unit.stages.text.rules.documents import ODD, documents
 
+from gristmill.stages.text.judging.texts import Texts
 from gristmill.stages.text.rules import C4Quality, FineWebQuality, GopherQuality, GopherRepetition
-from gristmill.stages.text.rules.texts import Texts
-from gristmill.stages.text.rules.tokenizer import Tokenizer
-from gristmill.tasks import DocumentBatch
+from gristmill.stages.text.text_column import TextColumn
 from gristmill.tasks.text_columns import from_texts
 
 pytestmark = pytest.mark.slow
@@ -37,7 +36,7 @@ def names(rules):
 
 
 def column(texts):
-    return Texts.of(DocumentBatch("d", pa.table({"text": from_texts(texts)})), "text", Tokenizer())
+    return Texts(TextColumn.of(pa.chunked_array([from_texts(texts)])))
 
 
 def measured(rules, texts):

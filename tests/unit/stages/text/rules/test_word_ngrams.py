@@ -7,8 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.unit.stages.text.rules.documents import documents
 
-from gristmill.stages.text.rules.unicode_words import unicode_words
-from gristmill.stages.text.rules.word_ngrams import WordNGrams
+from gristmill.stages.text.rules.word_ngrams import WordNGrams, unicode_words
 
 pytest.importorskip("uniseg", reason="the extra dclm is not installed")
 

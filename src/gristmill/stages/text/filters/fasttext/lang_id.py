@@ -6,8 +6,8 @@ from typing import ClassVar, TypedDict
 
 import pyarrow as pa
 
-from gristmill.stages.text.filters.document_filter import DocumentFilter
 from gristmill.stages.text.filters.fasttext.model import Model, bundled_model, check_model, load, predict
+from gristmill.stages.text.judging.document_filter import DocumentFilter
 from gristmill.stages.text.modifiers.fasttext import LABEL_MARK
 
 UNDETERMINED = "und"  # the code of ISO 639-2 for a language nobody can tell

@@ -11,8 +11,8 @@ import pyarrow as pa
 import xxhash
 
 from gristmill.errors import ConfigError
-from gristmill.stages.text.filters.document_filter import DocumentFilter
 from gristmill.stages.text.filters.fasttext.model import check_model, load, predict
+from gristmill.stages.text.judging.document_filter import DocumentFilter
 from gristmill.stages.text.modifiers.fasttext import one_line
 
 

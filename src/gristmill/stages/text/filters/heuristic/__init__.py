@@ -1,12 +1,13 @@
 """Filters that count: characters, words, lines, repetition. The reason of a drop is the filter's name."""
 
-from gristmill.stages.text.filters.heuristic.boilerplate import BoilerPlateStringFilter
-from gristmill.stages.text.filters.heuristic.ngrams import RepeatingDuplicateNGramsFilter, RepeatingTopNGramsFilter
+from gristmill.stages.text.filters.heuristic.page import BoilerPlateStringFilter, PornographicUrlsFilter, UrlsFilter
 from gristmill.stages.text.filters.heuristic.repetition import (
     RepeatedLinesByCharFilter,
     RepeatedLinesFilter,
     RepeatedParagraphsByCharFilter,
     RepeatedParagraphsFilter,
+    RepeatingDuplicateNGramsFilter,
+    RepeatingTopNGramsFilter,
 )
 from gristmill.stages.text.filters.heuristic.string import (
     BulletsFilter,
@@ -24,7 +25,6 @@ from gristmill.stages.text.filters.heuristic.string import (
     WordCountFilter,
     WordsWithoutAlphabetsFilter,
 )
-from gristmill.stages.text.filters.heuristic.urls import PornographicUrlsFilter, UrlsFilter
 
 __all__ = [
     "BoilerPlateStringFilter",

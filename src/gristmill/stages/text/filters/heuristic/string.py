@@ -14,11 +14,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from gristmill.errors import ConfigError
-from gristmill.stages.text.filters.column_filter import ColumnFilter, Counts, shares
-from gristmill.stages.text.filters.document_filter import Bounds
 from gristmill.stages.text.filters.heuristic.split_words import check_segmenter, is_segmented, split_words
-from gristmill.stages.text.statistics import statistic as s
-from gristmill.stages.text.statistics.statistic import Statistic
+from gristmill.stages.text.judging import statistics as s
+from gristmill.stages.text.judging.document_filter import Bounds, ColumnFilter, Counts
+from gristmill.stages.text.judging.rule import share, shares
+from gristmill.stages.text.judging.statistics import Statistic
 
 ELLIPSIS_MARKS = ("...", "[...]", "…", "(...)", "[…]", "-»", "read more..", "read more")
 END_MARKS = (".", "?", "!", '"', "'")
@@ -38,10 +38,6 @@ def split_lines(text: str) -> list[str]:
     return [line for line in text.split("\n") if line and not line.isspace()]
 
 
-def _share(part: int, whole: int, *, of_nothing: float) -> float:
-    return part / whole if whole else of_nothing
-
-
 @dataclass
 class NonAlphaNumericFilter(ColumnFilter[float]):
     """Drop texts with too many characters outside a–z, A–Z, 0–9, newline and ? ! , . ."""
@@ -52,7 +48,7 @@ class NonAlphaNumericFilter(ColumnFilter[float]):
     max_non_alpha_numeric_to_text_ratio: float = 0.25
 
     def score_document(self, text: str) -> float:
-        return _share(len(_ALPHA_NUMERIC.sub("", text)), len(text), of_nothing=1.0)
+        return share(len(_ALPHA_NUMERIC.sub("", text)), len(text), of_nothing=1.0)
 
     def statistics(self) -> tuple[Statistic, ...]:
         return s.PLAIN_CHARS, s.NUM_CHARS
@@ -80,7 +76,7 @@ class SymbolsToWordsFilter(ColumnFilter[float]):
     def score_document(self, text: str) -> float:
         words = split_words(text, self.lang)
         symbols = sum(word in ELLIPSIS_MARKS or len(_HASHES.findall(word)) / len(word) > 0.5 for word in words)
-        return _share(symbols, len(words), of_nothing=1.0)
+        return share(symbols, len(words), of_nothing=1.0)
 
     def statistics(self) -> tuple[Statistic, ...]:
         return () if is_segmented(self.lang) else (s.SYMBOL_WORDS, s.NUM_WORDS)
@@ -102,7 +98,7 @@ class NumbersFilter(ColumnFilter[float]):
     max_number_to_text_ratio: float = 0.15
 
     def score_document(self, text: str) -> float:
-        return _share(sum(map(len, _DIGITS.findall(text))), len(text), of_nothing=1.0)
+        return share(sum(map(len, _DIGITS.findall(text))), len(text), of_nothing=1.0)
 
     def statistics(self) -> tuple[Statistic, ...]:
         return s.DIGIT_CHARS, s.NUM_CHARS
@@ -125,7 +121,7 @@ class BulletsFilter(ColumnFilter[float]):
 
     def score_document(self, text: str) -> float:
         lines = split_lines(text)
-        return _share(sum(line.strip().startswith(BULLETS) for line in lines), len(lines), of_nothing=0.0)
+        return share(sum(line.strip().startswith(BULLETS) for line in lines), len(lines), of_nothing=0.0)
 
     def statistics(self) -> tuple[Statistic, ...]:
         return s.BULLET_LINES, s.NUM_LINES
@@ -147,7 +143,7 @@ class WhiteSpaceFilter(ColumnFilter[float]):
     max_white_space_ratio: float = 0.25
 
     def score_document(self, text: str) -> float:
-        return _share(sum(map(text.count, WHITE_SPACE)), len(text), of_nothing=1.0)
+        return share(sum(map(text.count, WHITE_SPACE)), len(text), of_nothing=1.0)
 
     def statistics(self) -> tuple[Statistic, ...]:
         return s.SPACE_CHARS, s.NUM_CHARS
@@ -169,7 +165,7 @@ class ParenthesesFilter(ColumnFilter[float]):
     max_parentheses_ratio: float = 0.1
 
     def score_document(self, text: str) -> float:
-        return _share(sum(map(text.count, PARENTHESES)), len(text), of_nothing=1.0)
+        return share(sum(map(text.count, PARENTHESES)), len(text), of_nothing=1.0)
 
     def statistics(self) -> tuple[Statistic, ...]:
         return s.BRACKET_CHARS, s.NUM_CHARS
@@ -250,7 +246,7 @@ class MeanWordLengthFilter(ColumnFilter[float]):
 
     def score_document(self, text: str) -> float:
         words = split_words(text, self.lang)
-        return _share(sum(map(len, words)), len(words), of_nothing=0.0)
+        return share(sum(map(len, words)), len(words), of_nothing=0.0)
 
     def statistics(self) -> tuple[Statistic, ...]:
         return () if is_segmented(self.lang) else (s.WORD_CHARS, s.NUM_WORDS)
@@ -273,7 +269,7 @@ class PunctuationFilter(ColumnFilter[float]):
 
     def score_document(self, text: str) -> float:
         lines = split_lines(text)
-        return _share(sum(not line.strip().endswith(END_MARKS) for line in lines), len(lines), of_nothing=1.0)
+        return share(sum(not line.strip().endswith(END_MARKS) for line in lines), len(lines), of_nothing=1.0)
 
     def statistics(self) -> tuple[Statistic, ...]:
         return s.LINES_WITHOUT_END_MARK, s.NUM_LINES
@@ -296,7 +292,7 @@ class EllipsisFilter(ColumnFilter[float]):
 
     def score_document(self, text: str) -> float:
         lines = split_lines(text)
-        return _share(sum(line.strip().lower().endswith(ELLIPSIS_MARKS) for line in lines), len(lines), of_nothing=0.0)
+        return share(sum(line.strip().lower().endswith(ELLIPSIS_MARKS) for line in lines), len(lines), of_nothing=0.0)
 
     def statistics(self) -> tuple[Statistic, ...]:
         return s.ELLIPSIS_LINES, s.NUM_LINES
@@ -359,7 +355,7 @@ class WordsWithoutAlphabetsFilter(ColumnFilter[float]):
 
     def score_document(self, text: str) -> float:
         words = split_words(text, self.lang)
-        return _share(sum(any(map(str.isalpha, word)) for word in words), len(words), of_nothing=0.0)
+        return share(sum(any(map(str.isalpha, word)) for word in words), len(words), of_nothing=0.0)
 
     def statistics(self) -> tuple[Statistic, ...]:
         return () if is_segmented(self.lang) else (s.WORDS_WITH_LETTER, s.NUM_WORDS)

@@ -12,7 +12,7 @@ from typing import ClassVar
 import pyarrow as pa
 
 from gristmill.errors import ConfigError
-from gristmill.stages.text.filters.document_filter import Bounds, DocumentFilter
+from gristmill.stages.text.judging.document_filter import Bounds, DocumentFilter
 
 # Where the histograms published with M2M-100 have their files, below the directory they were unpacked in.
 _PUBLISHED = "histograms/checkpoint/edunov/cc60_multilingual/clean_hists"

@@ -9,7 +9,7 @@ from typing import ClassVar, Protocol, cast
 import pyarrow as pa
 
 from gristmill.errors import ConfigError, require
-from gristmill.stages.text.filters.document_filter import Bounds, DocumentFilter
+from gristmill.stages.text.judging.document_filter import Bounds, DocumentFilter
 
 EXTRA = "models"
 _FILE = "tokenizer.json"

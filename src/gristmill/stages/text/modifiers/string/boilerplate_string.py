@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from gristmill.stages.text.judging.tables import LOREM_IPSUM_PHRASE, POLICY_PHRASES
 from gristmill.stages.text.modifiers.document_modifier import DocumentModifier
-from gristmill.stages.text.statistics.tables import LOREM_IPSUM_PHRASE, POLICY_PHRASES
 from gristmill.tasks.text_columns import match_rows
 
 # RE2 folds at least what str.lower folds, so a text this does not match holds none of the phrases.

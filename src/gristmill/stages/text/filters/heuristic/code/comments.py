@@ -10,8 +10,8 @@ from typing import ClassVar
 import pyarrow as pa
 
 from gristmill.errors import ConfigError, nearest
-from gristmill.stages.text.filters.document_filter import Bounds, DocumentFilter
 from gristmill.stages.text.filters.heuristic.code.comment_syntax import LANGUAGES, find_comments
+from gristmill.stages.text.judging.document_filter import Bounds, DocumentFilter
 
 # What parsing a text that is no program may raise; MemoryError is what CPython says about too deep nesting.
 _NOT_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError, tokenize.TokenError)

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from gristmill.stages.text.filters.document_filter import Bounds, DocumentFilter
+from gristmill.stages.text.judging.document_filter import Bounds, DocumentFilter
 
 # What a reader does not see. Each alternative ends at the end of the text at the latest, so no text takes long.
 _UNSEEN = re.compile(

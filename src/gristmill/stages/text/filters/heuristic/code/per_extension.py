@@ -8,8 +8,8 @@ from typing import ClassVar
 import pyarrow as pa
 
 from gristmill.errors import ConfigError, nearest
-from gristmill.stages.text.filters.document_filter import Bounds, DocumentFilter
 from gristmill.stages.text.filters.heuristic.code.size import count_letters
+from gristmill.stages.text.judging.document_filter import Bounds, DocumentFilter
 
 _COLUMNS = ("language", "extension", "Include", "Long_line_threshold", "Alphanum_threshold", "Alpha filter")
 _MAX_MEAN_LINE = 100  # where lines are limited at all

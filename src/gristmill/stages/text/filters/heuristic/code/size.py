@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from gristmill.stages.text.filters.document_filter import Bounds, DocumentFilter
+from gristmill.stages.text.judging.document_filter import Bounds, DocumentFilter
 
 _LETTERS = string.ascii_letters.encode()
 

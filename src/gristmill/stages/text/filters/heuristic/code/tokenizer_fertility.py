@@ -8,7 +8,7 @@ from typing import ClassVar, Protocol
 import pyarrow as pa
 
 from gristmill.errors import ConfigError, require
-from gristmill.stages.text.filters.document_filter import Bounds, DocumentFilter
+from gristmill.stages.text.judging.document_filter import Bounds, DocumentFilter
 
 EXTRA = "code"
 

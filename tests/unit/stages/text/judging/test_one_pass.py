@@ -1,4 +1,4 @@
-"""Neighbouring filter stages in one pass give what they give one after another, and say the same about it."""
+"""Neighbouring stages that judge texts give in one pass what they give one by one, and nothing is counted twice."""
 
 import json
 
@@ -9,21 +9,28 @@ from tests.jsonl_files import write_documents
 
 from gristmill.backends.local import LocalExecutor
 from gristmill.engine.joining import join_neighbours
+from gristmill.kernels.text.layout import LINES, PARAGRAPHS
 from gristmill.pipeline import Pipeline
 from gristmill.stages.base import ProcessingStage
+from gristmill.stages.compiled_kernel import CompiledKernel
 from gristmill.stages.context import StageContext
 from gristmill.stages.text.filters import DocumentFilter, Filter, Score, ScoreFilter
-from gristmill.stages.text.filters import filter_runner as runner
 from gristmill.stages.text.filters.heuristic import (
+    BulletsFilter,
     LongWordFilter,
     MeanWordLengthFilter,
     NonAlphaNumericFilter,
+    PunctuationFilter,
+    RepeatedLinesFilter,
     RepeatingDuplicateNGramsFilter,
     RepeatingTopNGramsFilter,
     WordCountFilter,
 )
 from gristmill.stages.text.io.reader import JsonlReader
 from gristmill.stages.text.io.writer import JsonlWriter
+from gristmill.stages.text.judging.judge import Judge
+from gristmill.stages.text.judging.sieve import SMALL_BYTES
+from gristmill.stages.text.rules import ApplyRules, C4Quality, DolmaGopher, FineWebQuality, GopherRepetition
 from gristmill.tasks import DocumentBatch
 
 
@@ -52,6 +59,14 @@ STAGES = [
     ScoreFilter(LongWordFilter(3), invert=True),
     ScoreFilter([RepeatingTopNGramsFilter(2, 0.5), RepeatingDuplicateNGramsFilter(3, 0.2)]),
 ]
+STAGES_WITH_RULES = [
+    ScoreFilter(WordCountFilter(2, 5000), score_field="words"),
+    ApplyRules(GopherRepetition(top_n_grams=((2, 0.7),), dup_n_grams=((5, 0.8),))),
+    ApplyRules([C4Quality(min_num_sentences=2), FineWebQuality()]),
+    Score(MeanWordLengthFilter(), "mean"),  # of the text that C4 left
+    ScoreFilter(WordCountFilter(20, 80), score_field="words"),
+    ApplyRules(DolmaGopher(min_words=30, top_n_grams=(), dup_n_grams=())),
+]
 TEXTS = [
     *HARD_TEXTS.values(),
     None,
@@ -59,11 +74,7 @@ TEXTS = [
 ]
 
 
-def contexts():
-    return [StageContext(keep_rejects=True) for _ in STAGES]
-
-
-def one_after_another(batch, contexts, stages=STAGES):
+def one_after_another(batch, contexts, stages):
     for stage, context in zip(stages, contexts, strict=True):
         stage.context = context
         batch = stage.process(batch)
@@ -81,22 +92,95 @@ def reports(contexts):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("small_bytes", [0, runner.SMALL_BYTES])
+@pytest.mark.parametrize("small_bytes", [0, SMALL_BYTES])
 def test_one_pass_keeps_scores_and_reports_what_the_stages_do(small_bytes):
-    batch = DocumentBatch("test", pa.table({"text": pa.array(TEXTS, pa.string()), "n": range(len(TEXTS))}))
-    expected_contexts, found_contexts = contexts(), contexts()
-    expected = one_after_another(batch, expected_contexts)
+    check_one_pass(STAGES, TEXTS, small_bytes)
+
+
+def prose(sentences, seed):
+    """Lines of different words, most of them common ones."""
+    words = [
+        f"{a}{b}" for a in ("mill", "stone", "river", "grain", "wheel") for b in ("s", "ing", "er", "work", "side")
+    ]
+    lines = [
+        f"The {words[(seed + 7 * k) % 25]} have to be with {words[(seed + 11 * k) % 25]}, of {k} {words[k]}."
+        for k in range(sentences)
+    ]
+    return "\n".join(lines)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("small_bytes", [0, SMALL_BYTES])
+def test_one_pass_of_filters_and_rule_sets_does_what_the_stages_do(small_bytes):
+    texts = [
+        "Menu\n" + prose(k % 12, k) + "\nWhat { has a curly bracket." * (k == 13) + "\nRead more" * (k % 3)
+        for k in range(60)
+    ]
+    check_one_pass(STAGES_WITH_RULES, [*texts, None, *HARD_TEXTS.values()], small_bytes)
+
+
+def check_one_pass(stages, texts, small_bytes):
+    batch = DocumentBatch("test", pa.table({"text": pa.array(texts, pa.string()), "n": range(len(texts))}))
+    expected_contexts, found_contexts = ([StageContext(keep_rejects=True) for _ in stages] for _ in range(2))
+    expected = one_after_another(batch, expected_contexts, stages)
     entered = []
 
-    pass_ = runner.FilterRunner([stage.steps() for stage in STAGES], small_bytes=small_bytes)
+    pass_ = Judge([stage.steps() for stage in stages], small_bytes=small_bytes)
     found = pass_.run(batch, found_contexts, lambda number, documents: entered.append((number, documents)))
 
     assert found.to_pyarrow().to_pylist() == expected.to_pyarrow().to_pylist()
-    assert 0 < found.num_items < len(TEXTS)
+    assert 0 < found.num_items < len(texts)
     assert reports(found_contexts) == reports(expected_contexts)
-    assert [number for number, _ in entered] == list(range(len(STAGES)))
+    assert [number for number, _ in entered] == list(range(len(stages)))
     dropped = [sum(context.dropped.values()) for context in found_contexts]
-    assert [documents for _, documents in entered] == [len(TEXTS) - sum(dropped[:k]) for k in range(len(STAGES))]
+    assert [documents for _, documents in entered] == [len(texts) - sum(dropped[:k]) for k in range(len(stages))]
+
+
+@pytest.fixture
+def kernel_calls(monkeypatch):
+    """The kernels that are called, with the numbers they are given."""
+    calls = []
+    call = CompiledKernel.__call__
+
+    def noted(kernel, *arguments):
+        calls.append((kernel.name, *(given for given in arguments if isinstance(given, int))))
+        return call(kernel, *arguments)
+
+    monkeypatch.setattr(CompiledKernel, "__call__", noted)
+    return calls
+
+
+@pytest.mark.slow
+def test_what_a_filter_has_counted_a_rule_set_next_to_it_does_not_count_again(kernel_calls):
+    texts = [f"{k} The mill stands where the river bends, and that is all there is to say.\n" * 9 for k in range(20)]
+    batch = DocumentBatch("test", pa.table({"text": texts}))
+    lenient = FineWebQuality(char_duplicates_ratio=1.0, new_line_ratio=1.0)
+    repetition = GopherRepetition(dup_line_frac=1, dup_line_char_frac=1, top_n_grams=(), dup_n_grams=())
+    stages = [
+        ScoreFilter([NonAlphaNumericFilter(1.0), RepeatedLinesFilter(0.0), BulletsFilter(1.0)]),
+        ApplyRules([lenient, repetition]),
+        ScoreFilter(PunctuationFilter(1.0)),
+    ]
+
+    kept = Judge([stage.steps() for stage in stages], small_bytes=0).run(batch, [StageContext() for _ in stages])
+
+    assert kept.num_items == len(texts)
+    # Characters with their classes, lines with all that is asked of them; characters or distinct lines alone are not
+    # counted, and what two sets ask for is counted for one.
+    pieces = [numbers[1] for name, *numbers in kernel_calls if name == "count_pieces"]
+    assert sorted(pieces) == [PARAGRAPHS, LINES]
+    counting = [name for name, *_ in kernel_calls if name != "count_pieces"]
+    assert sorted(counting) == ["count_classes", "count_filled_lines", "count_lines", "tokenize"]
+
+
+@pytest.mark.slow
+def test_a_rule_set_alone_takes_the_smaller_passes(kernel_calls):
+    batch = DocumentBatch("test", pa.table({"text": ["One line is enough for this."]}))
+
+    ApplyRules(FineWebQuality()).process(batch)
+
+    assert {name for name, *_ in kernel_calls} >= {"count_characters", "count_pieces"}
+    assert {"count_classes", "count_lines"}.isdisjoint(name for name, *_ in kernel_calls)
 
 
 class OwnScoreFilter(ScoreFilter):
@@ -111,6 +195,7 @@ class OwnScoreFilter(ScoreFilter):
         ([ScoreFilter(WordCountFilter()), Score(len, "chars"), Filter(is_even, "chars")], {0: 3}),
         ([ScoreFilter(WordCountFilter()), OwnScoreFilter(WordCountFilter()), Score(len, "n"), Score(len, "m")], {2: 2}),
         ([Score(len, "n"), Score(len, "m").with_(batch_size=2)], {}),
+        ([ScoreFilter(WordCountFilter()), ApplyRules(C4Quality()), Score(len, "n")], {0: 3}),
     ],
 )
 def test_stages_are_joined_unless_they_do_something_of_their_own(stages, lengths):

@@ -3,10 +3,13 @@
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.heuristic_filters import HARD_TEXTS
 
-from gristmill.stages.text.statistics import TextColumn, measure
-from gristmill.stages.text.statistics import statistic as s
-from gristmill.stages.text.statistics.tables import letters, phrase_table
+from gristmill.kernels.text.layout import FILLED_LINES
+from gristmill.stages.text.judging import statistics as s
+from gristmill.stages.text.judging.statistics import measure
+from gristmill.stages.text.judging.tables import letters, phrase_table
+from gristmill.stages.text.text_column import TextColumn
 
 pytestmark = pytest.mark.slow
 
@@ -15,6 +18,20 @@ EVERY_CHARACTER = [chr(code) for code in range(0x110000) if not 0xD800 <= code <
 
 def column(texts):
     return TextColumn.of(pa.chunked_array([texts], pa.string()))
+
+
+def test_a_small_pass_counts_what_the_larger_one_does():
+    texts = column([*HARD_TEXTS.values(), None, *(f"{c}\n a{c}\n\n{c}{c}" for c in EVERY_CHARACTER[:0x3100])])
+    small, larger = (s.NUM_CHARS, *s.pieces(FILLED_LINES)), (s.PLAIN_CHARS, s.BULLET_LINES)
+    alone, together = measure(texts, small), measure(texts, [*small, *larger])
+
+    assert set(alone) == set(small)
+    assert set(together) > {*small, *larger}
+    for found in small:
+        assert alone[found].tolist() == together[found].tolist(), found
+    shapes = measure(texts, [s.short_lines(30), s.HASHES])
+    assert shapes[s.NUM_LINES].tolist() == alone[s.NUM_LINES].tolist()
+    assert shapes[s.NUM_CHARS].tolist() == alone[s.NUM_CHARS].tolist()
 
 
 def test_every_character_separates_words_if_and_only_if_it_is_white_space():

@@ -1,19 +1,29 @@
 """`DocumentFilter`: what a user subclasses to judge documents one at a time.
 
-A filter measures a text (`score_document`) and decides on the measure (`keep_document`), and knows nothing of batches,
+A filter is a measure (`score_document`) and a rule on it (`bounds` or `keep_document`), and knows nothing of batches,
 columns or what becomes of a document it refuses: `ScoreFilter`, `Score` and `Filter` see to that.
+
+`ColumnFilter` can also score all documents of a column at once, from counts made by compiled code. Both forms say the
+same of every text; tests hold them to it. The form for one document is the definition.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Generic, TypeVar, cast
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from gristmill.stages.names import snake_case
+from gristmill.stages.text.judging import rule
+from gristmill.stages.text.judging.statistics import Statistic
 
 S = TypeVar("S")  # what the filter measures: a number, a bool, a label
+N = TypeVar("N", int, float)
 
 Bounds = tuple[float | None, float | None]
+Counts = Mapping[Statistic, NDArray[np.int64]]
+Scores = NDArray[np.int64] | NDArray[np.float64]
 
 
 class DocumentFilter(Generic[S]):
@@ -23,7 +33,7 @@ class DocumentFilter(Generic[S]):
 
     `measure`      what the score is called in rejects: "words" gives the threshold "50 ≤ words ≤ 100000"
     `score_type`   the Arrow type of a score column; found from the scores if None, which an empty batch cannot do. With
-                   a struct, a score is a dict, and each of its parts becomes a column (see `score_columns`)
+                   a struct, a score is a dict, and each of its parts becomes a column (see `score_fields`)
 
     A filter with a model may define `model_check_or_download` (once per machine), `load_model` and `load_tokenizer`
     (once in every worker).
@@ -42,11 +52,10 @@ class DocumentFilter(Generic[S]):
 
     def keep_document(self, score: S) -> bool:
         """Return True to keep a document with this score."""
-        low, high = self.bounds()
-        if low is None and high is None:
+        bounds = rule.Bounds(*self.bounds())
+        if bounds.is_open:
             raise NotImplementedError(f"{type(self).__name__}: a filter must define keep_document or bounds")
-        number = cast("float", score)
-        return (low is None or low <= number) and (high is None or number <= high)
+        return bounds.holds(cast("float", score))
 
     def bounds(self) -> Bounds:
         """Return (least, greatest) score that is kept; None where there is no limit."""
@@ -81,10 +90,31 @@ class DocumentFilter(Generic[S]):
         >>> WordCountFilter(min_words=50).describe_threshold()
         '50 ≤ words ≤ 100000'
         """
-        low, high = self.bounds()
-        if low is None and high is None:
+        bounds = rule.Bounds(*self.bounds())
+        if bounds.is_open:
             return None
-        left = "" if low is None else f"{low:.12g} ≤ "
-        right = "" if high is None else f" ≤ {high:.12g}"
-        condition = f"{left}{self.measure}{right}"
+        condition = bounds.describe(self.measure)
         return f"not ({condition})" if invert else condition
+
+
+class ColumnFilter(DocumentFilter[N]):
+    """A filter on numbers that are found by counting."""
+
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Return what the scores are computed from; nothing if these parameters take a document at a time."""
+        return ()
+
+    def score_counts(self, counts: Counts) -> Scores:
+        """Return one score per document, of the type `score_type` says."""
+        raise NotImplementedError(f"{type(self).__name__}: a column filter must define score_counts")
+
+    def keep_column(self, scores: Scores) -> NDArray[np.bool_]:
+        """Return true for the scores that are kept."""
+        return rule.Bounds(*self.bounds()).hold(scores)
+
+
+def has_column_form(judge: object) -> bool:
+    """Whether a judge can score columns: a filter of ours with such parameters, not somebody's variant of it."""
+    if not isinstance(judge, ColumnFilter) or not type(judge).__module__.startswith("gristmill."):
+        return False
+    return "score_document" not in vars(judge) and "keep_document" not in vars(judge) and bool(judge.statistics())

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gristmill.stages.text.statistics.texts_of_lines import texts_of_lines
+from gristmill.stages.text.text_column import texts_of_lines
 from gristmill.tasks import DocumentBatch
 from gristmill.tasks.json_lines import JsonLines
 
@@ -39,7 +39,7 @@ def taken(lines):
     found = texts_of_lines(lines_of(lines), "text")
     if found is None:
         return None
-    texts = [bytes(found.texts.data[a:b]).decode() for a, b in zip(found.texts.starts, found.texts.stops, strict=True)]
+    texts = [bytes(found.data[a:b]).decode() for a, b in zip(found.starts, found.stops, strict=True)]
     return [None if null else text for text, null in zip(texts, found.is_null, strict=True)]
 
 

@@ -1,0 +1,253 @@
+"""What can be counted in a text, and counting it in many texts at once. All of it is whole numbers.
+
+A `Statistic` names something that is counted. Statistics are counted by *passes*, each of which reads the text once and
+counts several; asking for one of a pass costs what asking for all of them does. `plan_passes` says which pass counts
+what, given everything that will be asked for, so that filters and rule sets next to each other count nothing twice.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gristmill.kernels.text import layout
+from gristmill.stages.compiled_kernel import CompiledKernel
+from gristmill.stages.text.judging import tables
+from gristmill.stages.text.text_column import TextColumn
+
+Longs = NDArray[np.int64]
+
+
+@dataclass(frozen=True, order=True)
+class Statistic:
+    """What is counted: `n` is the number it depends on, if it does, and `text` what is looked for if something is."""
+
+    name: str
+    n: int = 0
+    text: str = ""
+
+
+NUM_CHARS = Statistic("num_chars")
+PLAIN_CHARS = Statistic("plain_chars")  # a–z A–Z 0–9 newline ? ! , .
+DIGIT_CHARS = Statistic("digit_chars")  # 0–9
+SPACE_CHARS = Statistic("space_chars")  # tab, newline, carriage return, backspace, space
+BRACKET_CHARS = Statistic("bracket_chars")  # { } ⟨ ⟩ [ ] ( )
+
+NUM_WORDS = Statistic("num_words")  # between white space, as all words here but tokens
+WORD_CHARS = Statistic("word_chars")
+LONGEST_WORD_CHARS = Statistic("longest_word_chars")
+WORDS_WITH_LETTER = Statistic("words_with_letter")
+SYMBOL_WORDS = Statistic("symbol_words")  # an ellipsis mark, or more than half as many runs of # as characters
+COMMON_ENGLISH_WORDS = Statistic("common_english_words")  # the be to of and that have with
+
+NUM_LINES = Statistic("num_lines")  # between newlines, not blank
+BULLET_LINES = Statistic("bullet_lines")
+LINES_WITHOUT_END_MARK = Statistic("lines_without_end_mark")
+ELLIPSIS_LINES = Statistic("ellipsis_lines")
+DISTINCT_LINES = Statistic("distinct_lines")
+DISTINCT_LINE_CHARS = Statistic("distinct_line_chars")
+LINE_CHARS = Statistic("line_chars")
+LINES_WITH_END_MARK = Statistic("lines_with_end_mark")  # of any script, as their very last character
+NEWLINES = Statistic("newlines")
+
+NUM_PARAGRAPHS = Statistic("num_paragraphs")  # between double newlines, empty ones included
+DISTINCT_PARAGRAPHS = Statistic("distinct_paragraphs")
+DISTINCT_PARAGRAPH_CHARS = Statistic("distinct_paragraph_chars")
+PARAGRAPH_CHARS = Statistic("paragraph_chars")
+
+URL_CHARS = Statistic("url_chars")
+PORN_URLS = Statistic("porn_urls")
+
+LOREM_IPSUM = Statistic("lorem_ipsum")
+POLICY_PARAGRAPHS = Statistic("policy_paragraphs")
+
+HASHES = Statistic("hashes")  # "#"
+ELLIPSES = Statistic("ellipses")  # "..." and "…"
+SPLIT_LINES = Statistic("split_lines")  # as `str.splitlines` cuts, blank ones included
+SPLIT_BULLET_LINES = Statistic("split_bullet_lines")  # with • or - at the start
+SPLIT_ELLIPSIS_LINES = Statistic("split_ellipsis_lines")  # with ... or … at the end
+
+
+def pieces(kind: int) -> tuple[Statistic, Statistic, Statistic, Statistic]:
+    """Pieces of a text, distinct ones, characters in those and in all; `kind` says how it is cut (kernels' layout)."""
+    if kind == layout.DOUBLE_NEWLINES:
+        return NUM_PARAGRAPHS, DISTINCT_PARAGRAPHS, DISTINCT_PARAGRAPH_CHARS, PARAGRAPH_CHARS
+    if kind == layout.FILLED_LINES:
+        return NUM_LINES, DISTINCT_LINES, DISTINCT_LINE_CHARS, LINE_CHARS
+    number, distinct, distinct_chars, chars = (
+        f"{what}pieces" for what in ("", "distinct_", "distinct_chars_", "chars_")
+    )
+    return Statistic(number, kind), Statistic(distinct, kind), Statistic(distinct_chars, kind), Statistic(chars, kind)
+
+
+def short_lines(length: int) -> Statistic:
+    """Lines, not blank, of at most so many characters."""
+    return Statistic("short_lines", length)
+
+
+def top_ngram_chars(n: int) -> Statistic:
+    """Characters that vanish when the most frequent n-gram of words is deleted wherever it stands."""
+    return Statistic("top_ngram_chars", n)
+
+
+def duplicate_ngram_chars(n: int) -> Statistic:
+    """Characters of n-grams of words that occurred before, overlapping ones counted once."""
+    return Statistic("duplicate_ngram_chars", n)
+
+
+def substring_found(substring: str, position: str) -> Statistic:
+    """1 if the text has the substring at its start ("prefix"), at its end ("suffix") or anywhere ("any")."""
+    return Statistic(f"substring_{position}", text=substring)
+
+
+@dataclass(frozen=True)
+class Pass:
+    """What is counted by reading texts once: `run` fills a column for each of the statistics, in their order."""
+
+    statistics: tuple[Statistic, ...]
+    run: Callable[[TextColumn, Longs], None]
+
+
+_FIRST_ROOM = 1 << 14
+_MANY_WORDS = 1 << 18  # beyond that, counting them first takes less than the room for as many as there could be
+_NGRAMS = {"top_ngram_chars": layout.TOP, "duplicate_ngram_chars": layout.DUPLICATE}
+_SUBSTRINGS: dict[str, Callable[[bytes, bytes], bool]] = {
+    "substring_prefix": bytes.startswith,
+    "substring_suffix": bytes.endswith,
+    "substring_any": bytes.__contains__,
+}
+_count_classes = CompiledKernel("text.characters", "count_classes")
+_count_characters = CompiledKernel("text.characters", "count_characters")
+_count_words = CompiledKernel("text.words", "count_words")
+_count_lines = CompiledKernel("text.lines", "count_lines")
+_count_pieces = CompiledKernel("text.pieces", "count_pieces")
+_count_urls = CompiledKernel("text.urls", "count_urls")
+_count_phrases = CompiledKernel("text.phrases", "count_paragraphs_with_phrases")
+_count_ngrams = CompiledKernel("text.ngrams", "count_ngrams")
+_count_line_shapes = CompiledKernel("text.line_shapes", "count_line_shapes")
+_count_filled_lines = CompiledKernel("text.line_shapes", "count_filled_lines")
+
+
+def plan_passes(wanted: Iterable[Statistic]) -> dict[Statistic, Pass]:
+    """Return the pass that counts each statistic, if all of these are wanted sooner or later.
+
+    Some things are counted by a small pass and by one that counts more: the small one is taken where nothing else of
+    the larger one is wanted. N-grams of all sizes are counted together, as are substrings.
+    """
+    wanted = sorted(set(wanted), key=lambda found: (found.n, found.name))
+    passes = dict(_PASS_OF)
+    for larger, small in ((_CHARACTERS, _CHARACTERS_ALONE), (_LINES, _DISTINCT_LINES)):
+        if set(larger.statistics).isdisjoint(set(wanted) - set(small.statistics)):
+            passes |= dict.fromkeys(small.statistics, small)
+    for length in {found.n for found in wanted if found.name == "short_lines"}:
+        shapes = Pass((NUM_LINES, LINES_WITH_END_MARK, short_lines(length), NEWLINES), partial(_run_filled, length))
+        passes |= dict.fromkeys(shapes.statistics[1:], shapes)
+    for names, run in ((_NGRAMS, _run_ngrams), (_SUBSTRINGS, _run_substrings)):
+        several = tuple(found for found in wanted if found.name in names)
+        passes |= dict.fromkeys(several, Pass(several, partial(run, several)))
+    return {found: passes[found] for found in wanted}
+
+
+def measure(texts: TextColumn, wanted: Iterable[Statistic]) -> dict[Statistic, Longs]:
+    """Return int64[D] for each statistic, one value per document, and for those that come with it."""
+    counts: dict[Statistic, Longs] = {}
+    for made in dict.fromkeys(plan_passes(wanted).values()):
+        counts |= run_pass(made, texts)
+    return counts
+
+
+def run_pass(made: Pass, texts: TextColumn) -> dict[Statistic, Longs]:
+    """Run one pass; return a column of counts for each of its statistics."""
+    counts = np.zeros((len(texts), len(made.statistics)), np.int64)
+    if len(texts) and made.statistics:
+        made.run(texts, counts)
+    return {found: counts[:, column] for column, found in enumerate(made.statistics)}
+
+
+def _run(
+    kernel: CompiledKernel, table: Callable[[], NDArray[np.generic]] | None, texts: TextColumn, counts: Longs
+) -> None:
+    looked_up_in = () if table is None else (table(),)
+    kernel(texts.data, texts.starts, texts.stops, len(texts), *looked_up_in, counts)
+
+
+def _run_in_scratch(kernel: CompiledKernel, options: tuple[int, ...], texts: TextColumn, counts: Longs) -> None:
+    scratch = np.empty(_FIRST_ROOM, np.int64)
+    done = 0
+    while True:
+        room = (done, scratch, len(scratch))
+        done = kernel(texts.data, texts.starts, texts.stops, len(texts), *options, *room, counts)
+        if done == len(texts):
+            return
+        scratch = np.empty(int(scratch[0]), np.int64)
+
+
+def _run_filled(short_length: int, texts: TextColumn, counts: Longs) -> None:
+    marks = _end_marks()
+    where = (texts.data, texts.starts, texts.stops, len(texts))
+    _count_filled_lines(*where, short_length, marks, len(marks), counts)
+
+
+def _run_ngrams(asked_for: Sequence[Statistic], texts: TextColumn, counts: Longs) -> None:
+    words = (texts.stops - texts.starts + 1) // 2  # no text has more
+    large = np.flatnonzero(words > _MANY_WORDS)
+    words[large] = run_pass(_WORDS, texts.take(large))[NUM_WORDS]
+    asked = np.array([(_NGRAMS[found.name], found.n) for found in asked_for], np.int64)
+    room, done = _FIRST_ROOM, 0
+    while done < len(texts):
+        scratch = np.empty(layout.NGRAM_SCRATCH * room, np.int64)
+        done = _count_ngrams(
+            *(texts.data, texts.starts, texts.stops, len(texts), done),
+            *(words, asked, len(asked), scratch, room, counts),
+        )
+        room = max(room, int(words[done]) + 8) if done < len(texts) else room
+
+
+def _run_substrings(asked_for: Sequence[Statistic], texts: TextColumn, counts: Longs) -> None:
+    tests = [(_SUBSTRINGS[found.name], found.text.encode("utf-8", "surrogatepass")) for found in asked_for]
+    data = texts.data.data
+    for row, (start, stop) in enumerate(zip(texts.starts.tolist(), texts.stops.tolist(), strict=True)):
+        text = bytes(data[start:stop])
+        counts[row] = [is_found(text, wanted) for is_found, wanted in tests]
+
+
+@cache
+def _end_marks() -> Longs:
+    from gristmill.kernels.tokens.marks import LINE_ENDS
+
+    return np.array(sorted(int.from_bytes(mark.encode(), "big") for mark in LINE_ENDS), np.int64)
+
+
+def _pieces_pass(kind: int) -> Pass:
+    return Pass(pieces(kind), partial(_run_in_scratch, _count_pieces, (kind,)))
+
+
+_CHARACTERS_ALONE = Pass((NUM_CHARS,), partial(_run, _count_characters, None))
+_CHARACTERS = Pass(
+    (NUM_CHARS, PLAIN_CHARS, DIGIT_CHARS, SPACE_CHARS, BRACKET_CHARS),
+    partial(_run, _count_classes, tables.character_classes),
+)
+_WORDS = Pass(
+    (NUM_WORDS, WORD_CHARS, LONGEST_WORD_CHARS, WORDS_WITH_LETTER, SYMBOL_WORDS, COMMON_ENGLISH_WORDS),
+    partial(_run, _count_words, tables.letters),
+)
+_DISTINCT_LINES = _pieces_pass(layout.FILLED_LINES)
+_LINES = Pass(
+    (
+        *(NUM_LINES, BULLET_LINES, LINES_WITHOUT_END_MARK, ELLIPSIS_LINES),
+        *(DISTINCT_LINES, DISTINCT_LINE_CHARS, LINE_CHARS),
+    ),
+    partial(_run_in_scratch, _count_lines, ()),
+)
+_LINE_SHAPES = Pass(
+    (NUM_CHARS, HASHES, ELLIPSES, SPLIT_LINES, SPLIT_BULLET_LINES, SPLIT_ELLIPSIS_LINES),
+    partial(_run, _count_line_shapes, None),
+)
+_URLS = Pass((URL_CHARS, PORN_URLS), partial(_run, _count_urls, tables.url_classes))
+_PHRASES = Pass((LOREM_IPSUM, POLICY_PARAGRAPHS), partial(_run, _count_phrases, tables.boilerplate_phrases))
+_PIECES = tuple(map(_pieces_pass, (layout.DOUBLE_NEWLINES, layout.PARAGRAPHS, layout.LINES)))
+# Where two count the same thing, the later one does: counting the shapes of lines takes longer than the characters.
+_ALL = (_LINE_SHAPES, _CHARACTERS, _WORDS, _LINES, *_PIECES, _URLS, _PHRASES)
+_PASS_OF = {found: made for made in _ALL for found in made.statistics}
