@@ -76,7 +76,7 @@ def test_a_line_whose_traceback_or_document_is_damaged_counts_as_that(tmp_path):
         files[-1].write_bytes(line.replace(b'"here"', b'"\xe7here"'))
     [error] = read_errors(map(str, files))
 
-    assert (error.message, error.count) == ("a line of the quarantine is damaged", 2)
+    assert (error.kind, error.message) == ("damaged_record", "a line of the quarantine is damaged")
 
 
 def test_stages_complete_records_and_what_is_complete_stays_as_it_is():
