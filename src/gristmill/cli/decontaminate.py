@@ -13,7 +13,7 @@ def decontaminate(
     input_path: Annotated[str, typer.Option("--input", "-i", metavar="PATH", help="Documents.")],
     output: Annotated[str, typer.Option("--output", "-o", metavar="DIR", help="Where results go.")],
     benchmarks: Annotated[str, typer.Option(metavar="PATH", help="Benchmark files: .jsonl or .txt.")],
-    filetype: Annotated[str, typer.Option("--type", help="jsonl or parquet.")] = "jsonl",
+    filetype: Annotated[str, typer.Option("--type", help="jsonl, parquet or arrow.")] = "jsonl",
     text_field: Annotated[str, typer.Option(help="The column that is compared.")] = "text",
     ngram_words: Annotated[int, typer.Option(help="How many words in a row.")] = 13,
     min_hits: Annotated[int, typer.Option(help="How many of them.")] = 1,

@@ -17,7 +17,7 @@ app = typer.Typer(no_args_is_help=True, help="Find and remove duplicates: exact,
 
 Input = Annotated[str, typer.Option("--input", "-i", metavar="PATH", help="Files, a directory, a pattern.")]
 OutputDir = Annotated[str, typer.Option("--output", "-o", metavar="DIR", help="Where results go.")]
-FileType = Annotated[str, typer.Option("--type", help="jsonl or parquet.")]
+FileType = Annotated[str, typer.Option("--type", help="jsonl, parquet or arrow.")]
 TextField = Annotated[str, typer.Option(help="The column that is compared.")]
 IdField = Annotated[str | None, typer.Option(help="The column that names a document.")]
 KeepOption = Annotated[str, typer.Option(help="first, longest, newest:COLUMN, highest:COLUMN or source:COLUMN=a,b.")]

@@ -125,6 +125,11 @@ class FileReader(CompositeStage[EmptyTask, B]):
                 )
         self._partitioning()  # what is wrong with the parameters is said here, not when the pipeline runs
 
+    @classmethod
+    def options_for(cls, names: list[str] | None) -> dict[str, object]:
+        """Return parameters to read at least these columns with, as cheaply as the format can; None for all."""
+        return {"fields": names}
+
     @property
     def block_bytes(self) -> int:
         return DEFAULT_BLOCK_BYTES if self.blocksize is None else parse_size(self.blocksize)

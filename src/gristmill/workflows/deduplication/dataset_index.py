@@ -15,6 +15,7 @@ import xxhash
 from gristmill.engine.ledger import is_sealed, sealed
 from gristmill.errors import ConfigError, ResumeRefused
 from gristmill.pipeline import Pipeline
+from gristmill.stages.text.io.formats import WRITERS
 from gristmill.stages.text.io.writer import ArrowWriter
 from gristmill.storage.atomic_write import force_file, force_names, write_file
 from gristmill.storage.file_system import disk_path
@@ -78,7 +79,7 @@ class DatasetIndex:
     def add(self, job: DedupJob, reducing: Callable[[DedupInput], "AnyStage"]) -> None:
         """Take in the documents that stay, reduced by the stage `reducing` returns."""
         filetype = job.source.filetype
-        if self.own is None or not any(Path(job.kept_path).glob(f"*.{filetype}*")):
+        if self.own is None or not any(Path(job.kept_path).glob(f"*.{WRITERS[filetype].file_extension}*")):
             return
         source = DedupInput("index", job.kept_path, filetype)
         stage = reducing(source)

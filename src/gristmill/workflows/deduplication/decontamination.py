@@ -14,9 +14,10 @@ from gristmill.pipeline.watching import Watching
 from gristmill.pipeline.workflow import WorkflowBase, WorkflowRunResult, errors_of
 from gristmill.runs.options import Observer
 from gristmill.stages.text.decontamination import Decontaminate
+from gristmill.stages.text.io.formats import WRITERS
 from gristmill.storage.atomic_write import write_file
 from gristmill.storage.file_system import disk_path
-from gristmill.workflows.deduplication.dedup_input import WRITERS, DedupInput
+from gristmill.workflows.deduplication.dedup_input import DedupInput
 
 EXAMPLES = 20  # documents named for each benchmark
 SHOWN_CHARS = 200

@@ -5,17 +5,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from gristmill.engine.plan import AnyTask
-from gristmill.errors import ConfigError, nearest
+from gristmill.errors import ConfigError
 from gristmill.stages.base import CompositeStage
 from gristmill.stages.deduplication.document_numbers import OF_INDEX, SOURCE_SHIFT, DocumentNumbers
 from gristmill.stages.io.partitioning import DEFAULT_BLOCK_BYTES, FilePartitioningStage
-from gristmill.stages.text.io.reader import JsonlReader, ParquetReader
-from gristmill.stages.text.io.writer import JsonlWriter, ParquetWriter
+from gristmill.stages.text.io.formats import READERS, WRITERS, check_format
 from gristmill.storage.sizes import parse_size
 from gristmill.tasks import DocumentBatch, EmptyTask, FileGroupTask
-
-READERS: dict[str, type[JsonlReader] | type[ParquetReader]] = {"jsonl": JsonlReader, "parquet": ParquetReader}
-WRITERS = {"jsonl": JsonlWriter, "parquet": ParquetWriter}
 
 
 @dataclass(frozen=True)
@@ -30,11 +26,8 @@ class DedupInput:
     read_kwargs: Mapping[str, object] | None = None
 
     def __post_init__(self) -> None:
-        if self.filetype not in READERS:
-            raise ConfigError(
-                f"{self.who}: expected input_filetype to be one of {[*READERS]}; "
-                f"got {self.filetype!r}{nearest(self.filetype, READERS)}"
-            )
+        # What stays is written in the format it came in.
+        check_format(self.filetype, WRITERS, who=self.who, option="input_filetype")
 
     def reader(self, fields: Sequence[str] | None = None) -> CompositeStage[EmptyTask, DocumentBatch]:
         """Return a reader of these documents, of some columns only if `fields` says so."""
@@ -42,10 +35,10 @@ class DedupInput:
         options: dict[str, object] = {"blocksize": size if size is not None and size < DEFAULT_BLOCK_BYTES else None}
         if self.file_extensions:
             options["file_extensions"] = list(self.file_extensions)
-        names = None if fields is None else list(dict.fromkeys(fields))
-        options |= {"find": names or []} if self.filetype == "jsonl" else {"fields": names}
+        reader = READERS[self.filetype]
+        options |= reader.options_for(None if fields is None else list(dict.fromkeys(fields)))
         path = self.path if isinstance(self.path, str) else list(self.path)
-        return READERS[self.filetype](path, read_kwargs=self.read_kwargs, **options)  # type: ignore[arg-type]
+        return reader(path, read_kwargs=self.read_kwargs, **options)  # type: ignore[arg-type]
 
     @cached_property
     def _partitions(self) -> Sequence[FileGroupTask]:

@@ -17,9 +17,10 @@ from gristmill.runs.options import Observer
 from gristmill.runs.result import RunResult
 from gristmill.stages.deduplication.remove_documents import RemoveDocuments, write_removals
 from gristmill.stages.deduplication.take_documents import TakeDocuments
+from gristmill.stages.text.io.formats import WRITERS
 from gristmill.storage.failures import machine_failures
 from gristmill.tasks import DocumentBatch
-from gristmill.workflows.deduplication.dedup_input import WRITERS, DedupInput
+from gristmill.workflows.deduplication.dedup_input import DedupInput
 
 if TYPE_CHECKING:
     from gristmill.engine.plan import AnyStage, AnyTask

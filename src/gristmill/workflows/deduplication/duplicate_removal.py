@@ -17,8 +17,9 @@ from gristmill.runs.options import Observer
 from gristmill.stages.deduplication.id_generator import CURATOR_DEDUP_ID_STR
 from gristmill.stages.deduplication.remove_by_id import RemoveById, read_ids
 from gristmill.stages.deduplication.remove_documents import RemoveDocuments, write_removals
+from gristmill.stages.text.io.formats import WRITERS, check_format
 from gristmill.storage.file_system import disk_path
-from gristmill.workflows.deduplication.dedup_input import WRITERS, DedupInput, given_input
+from gristmill.workflows.deduplication.dedup_input import DedupInput, given_input
 from gristmill.workflows.deduplication.ignored_options import warn_ignored
 
 
@@ -64,11 +65,7 @@ class TextDuplicatesRemovalWorkflow(WorkflowBase):
     run_dir: str | None = None
 
     def __post_init__(self) -> None:
-        if self.output_filetype not in WRITERS:
-            raise ConfigError(
-                f"TextDuplicatesRemovalWorkflow: expected output_filetype to be one of {[*WRITERS]}; "
-                f"got {self.output_filetype!r}"
-            )
+        check_format(self.output_filetype, WRITERS, who=type(self).__name__, option="output_filetype")
         warn_ignored(self)
 
     def run(

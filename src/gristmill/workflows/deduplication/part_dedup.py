@@ -24,9 +24,10 @@ from gristmill.stages.deduplication.exact.hash_parts import (
 )
 from gristmill.stages.deduplication.row_files import read_column
 from gristmill.stages.exchange import Exchange
+from gristmill.stages.text.io.formats import WRITERS
 from gristmill.stages.text.io.writer import ArrowWriter
 from gristmill.storage.file_system import disk_path
-from gristmill.workflows.deduplication.dedup_input import WRITERS, DedupInput
+from gristmill.workflows.deduplication.dedup_input import DedupInput
 from gristmill.workflows.deduplication.dedup_job import DedupJob, open_job
 
 PARTITION_BYTES = 64 * 1024**2

@@ -61,6 +61,11 @@ class JsonlReader(_DocumentReader):
     name: str = "jsonl_reader"
     find: list[str] | None = field(default=None, kw_only=True)
 
+    @classmethod
+    def options_for(cls, names: list[str] | None) -> dict[str, object]:
+        """Lines are kept as they are, whichever fields are asked for; those are found while lines are checked."""
+        return {"find": names or []}
+
     def reading_stage(self) -> ReadingStage[DocumentBatch]:
         given = self.fields, self.read_kwargs
         return JsonlReaderStage(*given, block_bytes=self.block_bytes, find=self.find, name=self.name)
