@@ -8,7 +8,7 @@ does not fit the plan: it is of another run. A partition committed twice (its fi
 counts once: the later line holds. Reading and writing the file is the executor's.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import msgspec
@@ -87,27 +87,36 @@ def decode(line: str) -> CommitRecord:
     return CommitRecord(found.root, found.name, found.files, found.side_files, counts, facts)
 
 
+def decode_if_whole(line: str) -> CommitRecord | None:
+    """Return the record of a line, or None if it is torn or damaged."""
+    try:
+        return decode(line) if line.endswith("\n") else None
+    except ValueError:
+        return None
+
+
 def replay(lines: Iterable[str], plan: Plan | None = None) -> Replayed:
     """Read the lines of a ledger; with `plan`, those that are not of it count as damaged."""
     records: dict[int, CommitRecord] = {}
     damaged = 0
-    stages = set() if plan is None else set(plan.stage_names)
+    is_of_plan = fits(plan)
     for line in lines:
-        if not line.endswith("\n"):
-            continue  # torn by a crash, which is nothing to speak of
-        try:
-            record = decode(line)
-        except ValueError:
-            damaged += 1
-            continue
-        if plan is None or _fits(record, plan, stages):
+        record = decode_if_whole(line)
+        if record is not None and is_of_plan(record):
             records[record.root] = record
         else:
-            damaged += 1
+            damaged += line.endswith("\n")  # else torn by a crash, which is nothing to speak of
     return Replayed(dict(sorted(records.items())), damaged)
 
 
-def _fits(record: CommitRecord, plan: Plan, stages: set[str]) -> bool:
-    """Whether the plan has such a partition and such stages."""
-    is_there = 0 <= record.root < len(plan.source_names) and record.name == plan.source_names[record.root]
-    return is_there and all(name in stages for name, _ in record.counts)
+def fits(plan: Plan | None) -> Callable[[CommitRecord], bool]:
+    """Return what tells whether a plan has such a partition and such stages; without a plan, any record will do."""
+    if plan is None:
+        return lambda record: True
+    stages, names = set(plan.stage_names), plan.source_names
+
+    def is_of_plan(record: CommitRecord) -> bool:
+        is_there = 0 <= record.root < len(names) and record.name == names[record.root]
+        return is_there and all(name in stages for name, _ in record.counts)
+
+    return is_of_plan

@@ -1,23 +1,88 @@
 """The books of a run: what is committed, here or in an earlier session, and the result made of it."""
 
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from gristmill.engine.ledger import CommitRecord
 from gristmill.engine.plan import AnyTask, Plan
 from gristmill.metrics.stage_counts import StageCounts
 from gristmill.runs.result import LazyTasks, RunResult
-from gristmill.tasks import FileGroupTask
+from gristmill.storage.file_list import Made, Packed, PathList
+from gristmill.tasks import FileGroupTask, StagedFile
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
+
+_PackedFile = tuple[int, str, int, str, int, int, str]  # numbers of two directories, names in them; the rest as it is
+_PackedRecord = tuple[list[_PackedFile], list[_PackedFile], list[tuple[str, bytes]]]
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(_PackedRecord).decode
+
+
+class CommittedRecords(Mapping[int, CommitRecord]):
+    """Committed partitions by number, in order, without their counts. About 150 bytes each: there may be millions."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = names  # of all partitions
+        self._places = array("q", bytes(8 * len(names)))  # where each is in `_packed`, counted from 1; 0: not committed
+        self._number = 0
+        self.has_side_files = False  # any of them
+        self._packed = Packed()
+        self._directories: list[str] = []
+        self._directory_numbers: dict[str, int] = {}
+
+    def add(self, record: CommitRecord) -> None:
+        """Enter a record, in place of an earlier one of its partition."""
+        files, side_files = ([self._pack(file) for file in some] for some in (record.files, record.side_files))
+        self._packed.append(_encode((files, side_files, record.facts)))
+        self._number += not self._places[record.root]
+        self.has_side_files = self.has_side_files or bool(side_files)
+        self._places[record.root] = len(self._packed)
+
+    def __contains__(self, root: object) -> bool:
+        return isinstance(root, int) and 0 <= root < len(self._places) and self._places[root] > 0
+
+    def __len__(self) -> int:
+        return self._number
+
+    def __iter__(self) -> Iterator[int]:
+        return (root for root, place in enumerate(self._places) if place)
+
+    def __getitem__(self, root: int) -> CommitRecord:
+        if root not in self:
+            raise KeyError(root)
+        packed = _decode(self._packed[self._places[root] - 1])
+        files, side_files = (tuple(map(self._unpack, some)) for some in packed[:2])
+        return CommitRecord(root, self._names[root], files, side_files, (), tuple(packed[2]))
+
+    def _pack(self, file: StagedFile) -> _PackedFile:
+        temporary, final = self._cut(file.temporary), self._cut(file.final)
+        return (*temporary, *final, file.num_bytes, file.num_documents, file.checksum)
+
+    def _unpack(self, packed: _PackedFile) -> StagedFile:
+        place, name, final_place, final_name, num_bytes, num_documents, checksum = packed
+        temporary, final = self._directories[place] + name, self._directories[final_place] + final_name
+        return StagedFile(temporary, final, num_bytes, num_documents, checksum)
+
+    def _cut(self, path: str) -> tuple[int, str]:
+        """A path as the number of its directory and the name in it: directories are few."""
+        cut = path.rfind("/") + 1
+        number = self._directory_numbers.setdefault(path[:cut], len(self._directories))
+        if number == len(self._directories):
+            self._directories.append(path[:cut])
+        return number, path[cut:]
 
 
 class Books:
     """Committed partitions by number."""
 
-    def __init__(self, plan: Plan, records: dict[int, CommitRecord]) -> None:
+    def __init__(self, plan: Plan, records: Mapping[int, CommitRecord]) -> None:
         self.plan = plan
-        self.records: dict[int, CommitRecord] = {}  # without their counts, which are in `totals`
+        self.records = CommittedRecords(plan.source_names)  # without their counts, which are in `totals`
         self.totals = {name: StageCounts() for name in plan.stage_names}  # of every stage over everything committed
         self.input_bytes_done = 0
         self._hinted: set[str] = set()  # stages
@@ -39,28 +104,36 @@ class Books:
         return hints
 
     def add(self, record: CommitRecord) -> None:
-        """Enter a committed partition. What is kept of it is small: there may be millions."""
+        """Enter a committed partition."""
         for name, counts in record.counts:
             self.totals[name].add(counts)
         self.input_bytes_done += self.plan.sources[record.root].nbytes
-        self.records[record.root] = record._replace(counts=())
+        self.records.add(record)
 
-    def side_files(self, rejects_path: str | None) -> tuple[list[str], list[str]]:
+    def side_files(self, rejects_path: str | None) -> tuple[PathList, PathList]:
         """Return the files of rejected and of quarantined documents, in the order of the source partitions."""
-        with_some = sorted(root for root, record in self.records.items() if record.side_files)
-        side = [file.final for root in with_some for file in self.records[root].side_files if not file.is_payload]
         # Directly in their directory: the quarantine may be below the same one.
         directory = (rejects_path or "").rstrip("/")
-        rejects = {path for path in side if directory and path.rpartition("/")[0] == directory}
-        return [path for path in side if path in rejects], [path for path in side if path not in rejects]
+        rejects, quarantine = PathList(), PathList()
+        records = self.records.values() if self.records.has_side_files else ()
+        for file in chain.from_iterable(record.side_files for record in records):
+            if file.is_payload:
+                continue
+            is_rejects = directory and file.final.rpartition("/")[0] == directory
+            (rejects if is_rejects else quarantine).append(file.final)
+        return rejects, quarantine
 
     def result(self, *, run_dir: str | None, rejects_path: str | None) -> RunResult:
         """Return the result, tasks and files in the order of the source partitions."""
-        ordered = [self.records[root] for root in sorted(self.records)]
-        files = [file.final for record in ordered for file in record.files]
+        files, roots = PathList(), array("q")
+        for root, record in self.records.items():
+            for file in record.files:
+                files.append(file.final)
+            if record.files:
+                roots.append(root)
         rejects, quarantine = self.side_files(rejects_path)
         if self.plan.ends_in_writer:
-            tasks: Sequence[AnyTask] = [_written(record) for record in ordered if record.files]
+            tasks: Sequence[AnyTask] = _WrittenTasks(self.records, roots)
         else:
             tasks = LazyTasks([unpack for root in sorted(self.tasks) for unpack in self.tasks[root]])
         return RunResult(
@@ -74,7 +147,18 @@ class Books:
         )
 
 
-def _written(record: CommitRecord) -> AnyTask:
-    task = FileGroupTask(record.name, [file.final for file in record.files], partition_name=record.name)
-    task.task_id = record.name
-    return task  # type: ignore[return-value]  # Task is invariant; a FileGroupTask is as good a Task as any
+class _WrittenTasks(Made[AnyTask]):
+    """A task for each partition of which files were written, made when it is asked for."""
+
+    def __init__(self, records: CommittedRecords, roots: "array[int]") -> None:
+        self._records = records
+        self._roots = roots
+
+    def __len__(self) -> int:
+        return len(self._roots)
+
+    def _make(self, index: int) -> AnyTask:
+        record = self._records[self._roots[index]]
+        task = FileGroupTask(record.name, [file.final for file in record.files], partition_name=record.name)
+        task.task_id = record.name
+        return task  # type: ignore[return-value]  # Task is invariant; a FileGroupTask is as good a Task as any

@@ -25,20 +25,35 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Iterable
+from array import array
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from pathlib import Path
 
 from gristmill.engine import ledger
-from gristmill.engine.ledger import CommitRecord, Replayed
+from gristmill.engine.ledger import CommitRecord
 from gristmill.engine.plan import Plan
 from gristmill.errors import ConfigError, ResumeRefused, RunFailed
 from gristmill.metrics.snapshot import RunSnapshot
-from gristmill.runs.header import HOW_TO_GO_ON, Header, as_text, differs_in_code_only, header_of, parse, refusal
+from gristmill.runs.header import (
+    HOW_TO_GO_ON,
+    Header,
+    as_texts,
+    differs_in_code_only,
+    header_of,
+    in_full,
+    parse,
+    refusal,
+    with_long_list,
+)
+from gristmill.runs.ledger_file import LedgerRecords, read_ledger, whole_lines_end
 from gristmill.runs.lock_file import Held, LockFile, machine_start
 from gristmill.runs.measured import MeasuredRun
 from gristmill.runs.publication import (
+    FilesOf,
     OptionsOf,
+    all_files,
     are_free,
     environment_only,
     publish_all,
@@ -46,6 +61,7 @@ from gristmill.runs.publication import (
     verify,
 )
 from gristmill.runs.quarantine_errors import completed_text, completers_of
+from gristmill.runs.result import RunResult
 from gristmill.runs.sinks import HIDDEN, DiskSinks, StoreSinks
 from gristmill.stages.context import STAGING_DIR, Completer
 from gristmill.storage.atomic_write import (
@@ -63,6 +79,7 @@ from gristmill.tasks import StagedFile
 
 ON_DISK = "on disk"  # instead of a start: every file was forced
 COMMIT_S = 0.05  # lines of this long are forced to disk together
+VERIFIED_AT_A_TIME = 512  # partitions: a record is a kilobyte, and there may be millions
 LEFT_BY_A_RUN = (
     "ledger.jsonl",
     "start",
@@ -73,16 +90,6 @@ LEFT_BY_A_RUN = (
     "events.log",
     "measured.json",
 )
-
-
-def read_ledger(path: Path, plan: Plan | None = None) -> Replayed:
-    """Return what a ledger says, the last word on each partition; nothing if it is not there."""
-    with (
-        contextlib.suppress(FileNotFoundError),
-        path.open(encoding="utf-8", errors="replace", newline="\n") as file,
-    ):
-        return ledger.replay(file, plan)
-    return Replayed({}, 0)
 
 
 class RunDirectory:
@@ -167,13 +174,14 @@ class RunDirectory:
             force_names(str(self.path))
         return published
 
-    def resume(self, plan: Plan, *, rejects_path: str | None, mended: bool = False) -> dict[int, CommitRecord]:
+    def resume(self, plan: Plan, *, rejects_path: str | None, mended: bool = False) -> Mapping[int, CommitRecord]:
         """Return what an earlier run of the same plan has committed; refuse another plan's directory.
 
         `mended`: the code of stages may have changed since, to do what it could not do then.
         """
         header = header_of(plan, rejects_path)
-        before = self._header_before()
+        is_same = _has_text(self.path / "header.json", as_texts(header))
+        before = header if is_same else self._header_before()
         records, damaged = read_ledger(self.path / "ledger.jsonl", plan)
         is_empty = not records and not damaged
         if before is None and not is_empty:
@@ -181,16 +189,17 @@ class RunDirectory:
                 f"{self.shown}: expected header.json to say what was run here; it is missing or damaged. "
                 f"Remove the directory with what it has written, {HOW_TO_GO_ON}"
             )
-        if before != header:
-            if before is not None and not is_empty:
-                if not mended or not differs_in_code_only(before, header):
-                    raise ResumeRefused(refusal(self.shown, before, header))
+        if not is_same:
+            now = in_full(header)
+            if before is not None and before != now and not is_empty:
+                if not mended or not differs_in_code_only(before, now):
+                    raise ResumeRefused(refusal(self.shown, before, now))
                 self.messages.append(
                     f"{self.shown}: the code of a stage has changed; what was done with the earlier code is kept, but "
                     "for source partitions with quarantined documents"
                 )
             # If nothing is committed, nothing can be mixed; else it must not be lost with the machine.
-            self._write("header.json", as_text(header), forced=not is_empty)
+            self._write("header.json", as_texts(header), forced=not is_empty)
         if damaged and len(records) < len(plan.sources):
             what = "1 line is damaged; its partition is" if damaged == 1 else None
             what = what or f"{damaged} lines are damaged; their partitions are"
@@ -206,9 +215,9 @@ class RunDirectory:
         return parse(self.shown, self._read("header.json"))
 
     def _cut_torn_line(self) -> None:
-        text = (self.path / "ledger.jsonl").read_bytes()
-        if text and not text.endswith(b"\n"):
-            os.ftruncate(self._ledger_fd, text.rfind(b"\n") + 1)
+        end = whole_lines_end(self.path / "ledger.jsonl")
+        if end != os.fstat(self._ledger_fd).st_size:
+            os.ftruncate(self._ledger_fd, end)
 
     # Files
 
@@ -223,7 +232,9 @@ class RunDirectory:
         self.disks.make_staging()
         self.sinks.make_staging()
 
-    def finish_publication(self, records: dict[int, CommitRecord]) -> dict[int, CommitRecord]:
+    def finish_publication(
+        self, records: Mapping[int, CommitRecord], files_of: FilesOf = all_files
+    ) -> Mapping[int, CommitRecord]:
         """Do the renames a crash has prevented. Return the records whose files are there, as they were written.
 
         Of outputs and rejects the size is compared, and after a restart the content too. What lies in the run directory
@@ -231,31 +242,29 @@ class RunDirectory:
         """
         if not records:
             return {}
-        published = publish_committed(records, self.options_of)
         restarted = self._noted_start() not in (machine_start(), ON_DISK)
-        files = [
-            (root, file)
-            for root, record in published.items()
-            for file in (*record.files, *record.side_files)
-            if restarted or self._is_memory(file.final)
-        ]
-        damaged = {root for (root, _), sound in zip(files, verify(file for _, file in files), strict=True) if not sound}
-        sound = {root: record for root, record in published.items() if root not in damaged}
+        num_published, roots = 0, array("q")
+        published = publish_committed(records.values(), self.options_of, files_of)
+        while some := list(islice(published, VERIFIED_AT_A_TIME)):
+            num_published += len(some)
+            damaged = self._damaged(some, files_of, everything=restarted)
+            roots.extend(record.root for record in some if record.root not in damaged)
+        sound = _only(records, sorted(roots))
         again = len(records) - len(sound)
-        undone = [record for root, record in records.items() if root not in sound]
-        self._replaceable = {file.final for record in undone for file in (*record.files, *record.side_files)}
+        undone = (record for root, record in records.items() if root not in sound) if again else ()
+        self._replaceable = {file.final for record in undone for file in files_of(record)}
         if restarted:
             self._note_start(machine_start())
             self.messages.append(
                 f"{self.shown}: the machine was restarted, or is another, since files were written; "
-                f"looked at those of {len(published)} source partitions; {again} are done again"
+                f"looked at those of {num_published} source partitions; {again} are done again"
             )
         elif again:
             what = "1 source partition is" if again == 1 else f"{again} source partitions are"
             self.messages.append(f"{self.shown}: {what} done again: their files are gone or not as they were written")
         return sound
 
-    def forget_quarantined(self, records: dict[int, CommitRecord]) -> dict[int, CommitRecord]:
+    def forget_quarantined(self, records: Mapping[int, CommitRecord]) -> Mapping[int, CommitRecord]:
         """Return the records of which nothing is in quarantine; the others are done again, whatever happens now.
 
         Their quarantine files go: a partition whose files are not all there counts as not done, so that no crash from
@@ -284,7 +293,7 @@ class RunDirectory:
             )
             inside = f"quarantined document{'s' * (documents != 1)}"
             self.messages.append(f"{self.shown}: {parts} {inside} {'is' if one else 'are'} done again")
-        return {root: record for root, record in records.items() if root not in failed}
+        return _only(records, (root for root in records if root not in failed)) if failed else records
 
     def remove_superseded(self, records: Iterable[CommitRecord]) -> None:
         """Remove what partitions gave before and do not give any more, as they are about to be committed anew.
@@ -296,10 +305,19 @@ class RunDirectory:
             for path in sorted(self._superseded.pop(record.root, set()) - finals):
                 remove(path, storage_options=self.options_of(path))
 
-    def verify_side_files(self, records: dict[int, CommitRecord]) -> dict[int, CommitRecord]:
+    def _damaged(self, records: Iterable[CommitRecord], files_of: FilesOf, *, everything: bool) -> set[int]:
+        """Read what was committed, or what of it is the run's memory; return whose files are not as written."""
+        files = [
+            (record.root, file)
+            for record in records
+            for file in files_of(record)
+            if everything or self._is_memory(file.final)
+        ]
+        return {root for (root, _), sound in zip(files, verify(file for _, file in files), strict=True) if not sound}
+
+    def verify_side_files(self, records: Mapping[int, CommitRecord]) -> Mapping[int, CommitRecord]:
         """Return the records whose rejected and quarantined documents are there. Outputs may be gone, as planned."""
-        beside = {root: record._replace(files=()) for root, record in records.items()}
-        return {root: records[root] for root in self.finish_publication(beside)}
+        return self.finish_publication(records, lambda record: record.side_files)
 
     def check_not_in_the_way(self, records: Iterable[CommitRecord]) -> None:
         """Raise RunFailed if publishing these would replace a file that is not of this run.
@@ -327,7 +345,7 @@ class RunDirectory:
         """Whether only runs read a file: the run's own, or what a step of a workflow has left for the next one."""
         return self._is_own(path) or f"/{HIDDEN}/" in path
 
-    def complete_records(self, plan: Plan, committed: dict[int, CommitRecord]) -> None:
+    def complete_records(self, plan: Plan, committed: Mapping[int, CommitRecord]) -> None:
         """Let stages complete what is in quarantine from the facts of all partitions, now that all are done.
 
         What is changed is committed as anything else is: a line of the ledger with the new size and checksum, then a
@@ -372,7 +390,7 @@ class RunDirectory:
 
     def _note_start(self, start: str) -> None:
         """From now on, all the ledger names was written, or found to be whole, since this start."""
-        self._write("start", start, forced=True)
+        self._write("start", [start], forced=True)
 
     def _begin(self) -> None:
         """What a later run has to know about the lines of this one goes to disk before them, names included.
@@ -381,9 +399,9 @@ class RunDirectory:
         machine, so a later run looks at the files.
         """
         if not self._forces:
-            self._write("start", machine_start())
+            self._write("start", [machine_start()])
         elif not self._noted_start():
-            self._write("start", ON_DISK)
+            self._write("start", [ON_DISK])
         with ThreadPoolExecutor(3) as forcing:
             under_way = [forcing.submit(force_file, str(self.path / name)) for name in ("header.json", "start")]
             under_way.append(forcing.submit(force_names, str(self.path), above=True))
@@ -411,7 +429,7 @@ class RunDirectory:
                 raise
 
     def write_status(self, snapshot: RunSnapshot) -> None:
-        self._write("status.json", json.dumps({"pid": os.getpid(), **dataclasses.asdict(snapshot)}))
+        self._write("status.json", [json.dumps({"pid": os.getpid(), **dataclasses.asdict(snapshot)})])
 
     def log_metrics(self, snapshot: RunSnapshot) -> None:
         """Append a snapshot to the history of the run."""
@@ -419,11 +437,11 @@ class RunDirectory:
         with explained(path), self.private_file("metrics.jsonl").open("a") as file:
             file.write(json.dumps({"time": time.time(), **dataclasses.asdict(snapshot)}) + "\n")
 
-    def write_report(self, report: dict[str, object]) -> None:
-        self._write("report.json", json.dumps(report, indent=1))
+    def write_report(self, result: RunResult) -> None:
+        self._write("report.json", with_long_list(result.books(), "output_files", map(json.dumps, result.output_files)))
 
     def write_measured(self, measured: MeasuredRun) -> None:
-        self._write("measured.json", json.dumps(dataclasses.asdict(measured), indent=1))
+        self._write("measured.json", [json.dumps(dataclasses.asdict(measured), indent=1)])
 
     def has_report(self) -> bool:
         """Whether the run in this directory has come to its end, its books closed."""
@@ -454,10 +472,12 @@ class RunDirectory:
             return (self.path / name).read_text(encoding="utf-8", errors="replace")
         return ""
 
-    def _write(self, name: str, text: str, *, forced: bool = False) -> None:
+    def _write(self, name: str, texts: Iterable[str], *, forced: bool = False) -> None:
+        """Write a file, its text in pieces: a report names every output."""
         with whole_file(self.path / name, forced=forced) as temporary:
             temporary.touch(mode=self.disks.file_mode)
-            temporary.write_text(text)
+            with temporary.open("w", encoding="utf-8") as file:
+                file.writelines(texts)
 
     def close(self) -> None:
         """Remove what is temporary and let the directory go."""
@@ -472,3 +492,18 @@ class RunDirectory:
         if self._ledger_fd >= 0:
             os.close(self._ledger_fd)
         self._ledger_fd = -1
+
+
+def _has_text(path: Path, texts: Iterable[str]) -> bool:
+    """Whether a file has this text, given in pieces."""
+    try:
+        with path.open("rb") as file:
+            is_same = all(file.read(len(text)) == text for text in (text.encode() for text in texts))
+            return is_same and not file.read(1)
+    except FileNotFoundError:
+        return False
+
+
+def _only(records: Mapping[int, CommitRecord], roots: Iterable[int]) -> Mapping[int, CommitRecord]:
+    """Return the records of some partitions, given in order."""
+    return records.only(roots) if isinstance(records, LedgerRecords) else {root: records[root] for root in roots}

@@ -5,7 +5,10 @@ Sealed like a line of the ledger: a header that was damaged says nothing, and mu
 
 import contextlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import cast
+
+import xxhash
 
 from gristmill import __version__
 from gristmill.engine import ledger
@@ -23,23 +26,55 @@ Header = dict[str, object]
 
 
 def header_of(plan: Plan, rejects_path: str | None) -> Header:
-    """Return what a later run has to equal."""
+    """Return what a later run has to equal. Its inputs are the plan's: `as_texts` and `in_full` write them out."""
     return {
         "format": FORMAT,
         "version": __version__.rpartition(".")[0],
         "pipeline": plan.name,
         "fingerprint": plan.fingerprint,
         "stages": [list(stage) for stage in plan.stage_configs],
-        "inputs": [[without_url_secrets(path), size, version] for path, size, version in plan.inputs],
+        "inputs": plan.inputs,
         "partitions": len(plan.sources),
         "initial_tasks": plan.held,
         "rejects_path": rejects_path,
     }
 
 
-def as_text(header: Header) -> str:
-    """Return it as the file has it."""
-    return ledger.sealed(json.dumps(header, indent=1))
+def as_texts(header: Header) -> Iterator[str]:
+    """Return it as the file has it, in pieces: there may be a million inputs."""
+    digest = xxhash.xxh3_64()
+    inputs = (
+        f"[\n   {json.dumps(without_url_secrets(path))},\n   {size},\n   {json.dumps(version)}\n  ]"
+        for path, size, version in _inputs(header)
+    )
+    for text in with_long_list(header, "inputs", inputs, end=""):
+        digest.update(text.encode())
+        yield text
+    yield f'{ledger.CHECKSUM}{digest.hexdigest()}"}}\n'
+
+
+def in_full(header: Header) -> Header:
+    """Return it as `parse` would, with everything in memory."""
+    return header | {"inputs": [[without_url_secrets(path), size, version] for path, size, version in _inputs(header)]}
+
+
+def _inputs(header: Header) -> Sequence[tuple[str, int, str]]:
+    return cast("Sequence[tuple[str, int, str]]", header["inputs"])
+
+
+def with_long_list(document: dict[str, object], key: str, elements: Iterable[str], *, end: str = "}") -> Iterator[str]:
+    """Return an object as JSON in pieces, of which one list is long and has its elements as JSON already.
+
+    All together it is what `json.dumps(document, indent=1)` gives.
+    """
+    short = json.dumps(document | {key: []}, indent=1).removesuffix("}")
+    before, _, behind = short.partition(f'\n "{key}": []')  # nowhere else: a line break in a string is escaped
+    yield f'{before}\n "{key}": ['
+    number = 0
+    for number, element in enumerate(elements, 1):
+        yield f"{',' * (number > 1)}\n  {element}"
+    close = "\n ]" if number else "]"
+    yield f"{close}{behind}{end}"
 
 
 def parse(path: object, text: str) -> Header | None:

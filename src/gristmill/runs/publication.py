@@ -6,7 +6,7 @@ takes a tenth of a second for each, however small it is, so there many are publi
 
 import contextlib
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
 
@@ -143,16 +143,33 @@ def _at_once(fs: "RemoteFileSystem", files: Sequence[StagedFile]) -> None:
 # What an earlier run has committed, looked at again.
 
 
-def publish_committed(records: Mapping[int, CommitRecord], options_of: OptionsOf) -> dict[int, CommitRecord]:
+FilesOf = Callable[[CommitRecord], tuple[StagedFile, ...]]
+
+
+def all_files(record: CommitRecord) -> tuple[StagedFile, ...]:
+    """Return outputs, rejects and quarantine."""
+    return (*record.files, *record.side_files)
+
+
+def publish_committed(
+    records: Iterable[CommitRecord], options_of: OptionsOf, files_of: FilesOf = all_files
+) -> Iterator[CommitRecord]:
     """Do the renames a crash has prevented; return the records whose files are all there, in their sizes."""
-    files = [file for record in records.values() for file in (*record.files, *record.side_files)]
-    sizes: dict[str, int | None] = {file.final: _publish_late(file) for file in files if not is_url(file.final)}
-    sizes.update(publish_late([file for file in files if is_url(file.final)], options_of))
-    return {
-        root: record
-        for root, record in records.items()
-        if all(sizes.get(file.final) == file.num_bytes for file in (*record.files, *record.side_files))
-    }
+    remote = []
+    for record in records:
+        if any(is_url(file.final) for file in files_of(record)):
+            remote.append(record)  # a store is asked for all at once
+        elif _are_there(files_of(record), {}):
+            yield record
+    on_stores = [file for record in remote for file in files_of(record) if is_url(file.final)]
+    sizes = publish_late(on_stores, options_of)
+    yield from (record for record in remote if _are_there(files_of(record), sizes))
+
+
+def _are_there(files: Sequence[StagedFile], sizes: Mapping[str, int]) -> bool:
+    """Rename what is still to be renamed on disks. Whether all is there; `sizes` are those of what is on stores."""
+    found = [sizes.get(file.final) if is_url(file.final) else _publish_late(file) for file in files]
+    return found == [file.num_bytes for file in files]
 
 
 def _publish_late(file: StagedFile) -> int | None:

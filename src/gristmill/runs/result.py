@@ -44,9 +44,9 @@ class RunResult(Sequence[AnyTask]):
 
     tasks: Sequence[AnyTask]
     counts: dict[str, StageCounts]
-    output_files: list[str] = field(default_factory=list)
-    rejects_files: list[str] = field(default_factory=list)
-    quarantine_files: list[str] = field(default_factory=list)
+    output_files: Sequence[str] = ()
+    rejects_files: Sequence[str] = ()
+    quarantine_files: Sequence[str] = ()
     run_dir: str | None = None
     wall_s: float = 0.0
     resumed: bool = False
@@ -141,6 +141,10 @@ class RunResult(Sequence[AnyTask]):
 
     def to_json(self) -> dict[str, object]:
         """The books as one JSON object."""
+        return self.books() | {"output_files": list(self.output_files)}
+
+    def books(self) -> dict[str, object]:
+        """The same, but for the names of the output files, of which there may be millions."""
         return {
             "read": self.read,
             "created": self.created,
@@ -150,7 +154,7 @@ class RunResult(Sequence[AnyTask]):
             "lost_parts": self.lost_parts,
             "lost_bytes": self.lost_bytes,
             "errors": [error.to_json() for error in self.errors],
-            "output_files": self.output_files,
+            "output_files": [],
             "run_dir": self.run_dir,
             "wall_s": round(self.wall_s, 3),
             "resumed": self.resumed,

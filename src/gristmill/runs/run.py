@@ -144,7 +144,7 @@ class Run:
         result = self._joined(results)
         if not result.balanced:
             raise EngineBug(f"{self.segments[0].name}: the books do not balance: {result.to_json()}")
-        self.directory.write_report(result.to_json())
+        self.directory.write_report(result)
         self._remove_exchanges()
         return result
 

@@ -7,8 +7,9 @@ books, `max_quarantined`. No worker, process or actor is known here.
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from gristmill.engine.account import Efficiency
 from gristmill.engine.commands import Finish
@@ -36,6 +37,9 @@ from gristmill.runs.summary import too_many_quarantined
 from gristmill.storage.file_system import StorageOptions, file_system, is_hidden
 from gristmill.worker.failing import account_of
 from gristmill.worker.group_runner import RunSettings
+
+if TYPE_CHECKING:
+    from gristmill.engine.ledger import CommitRecord
 
 # What a run raises, by how it ended; the other endings have books to close.
 FAILURES: dict[str, type[RunFailed]] = {"failed": RunFailed, "broken": StageBroken, "machine": MachineFailed}
@@ -151,7 +155,7 @@ class Segment:
             self._kept_errors = self._errors(quarantine, finish)
             self._kept_evidence = self._evidence(finish)
 
-    def _errors(self, quarantine_files: list[str], finish: Finish) -> list[ErrorCount]:
+    def _errors(self, quarantine_files: Sequence[str], finish: Finish) -> list[ErrorCount]:
         if self._kept_errors is not None:
             return self._kept_errors
         if finish.outcome == "finished":
@@ -165,7 +169,8 @@ class Segment:
 
     def execute(self, drive: Callable[["Segment"], Ending]) -> RunResult:
         """Do what is left of it. Its directory is held already."""
-        found, mended = {}, self.options.retry_quarantined
+        found: Mapping[int, CommitRecord] = {}
+        mended = self.options.retry_quarantined
         if not self.options.fresh:  # another pipeline's directory is refused, even where nothing could be continued
             found = self.directory.resume(self.plan, rejects_path=self.options.rejects_path, mended=mended)
         committed = self.directory.finish_publication(found) if self.resumable else {}
@@ -194,7 +199,7 @@ class Segment:
         else:  # it was killed after its last commit
             self.directory.complete_records(self.plan, self.books.records)
             result.errors = read_errors(result.quarantine_files, self._quarantine_options())
-            self.directory.write_report(result.to_json())
+            self.directory.write_report(result)
             result.messages.append(f"{self.directory.shown}: everything was committed already; closed the books")
         self._check_quarantine_limit(result)
         return result
@@ -237,7 +242,7 @@ class Segment:
             changed.result = result
             raise changed
         if self.keeps_directory:
-            self.directory.write_report(result.to_json())
+            self.directory.write_report(result)
             if ending.measured is not None:
                 self.directory.write_measured(ending.measured)
         self._check_quarantine_limit(result, stopped=finish.outcome == "quarantine_limit", reason=finish.error)

@@ -151,7 +151,9 @@ class StoreDirectory(RunDirectory):
         super().remove_report()
         patiently(lambda: self._store.remove(f"{self._url}/report.json"))
 
-    def _write(self, name: str, text: str, *, forced: bool = False) -> None:
+    def _write(self, name: str, texts: Iterable[str], *, forced: bool = False) -> None:
+        text = "".join(texts)
+
         def write() -> None:
             self._store.write(f"{self._url}/{name}", text.encode())
 
@@ -159,7 +161,7 @@ class StoreDirectory(RunDirectory):
             write()
         else:
             patiently(write)
-        super()._write(name, text, forced=False)
+        super()._write(name, [text], forced=False)
 
     def close(self) -> None:
         """Put the histories on the store, let the directory go and remove the scratch copy."""

@@ -10,7 +10,7 @@ import re
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 
 from gristmill.errors import ConfigError, NoInputError, nearest
 from gristmill.secrets import without_secrets
@@ -85,8 +85,8 @@ class _Found:
         paths = self._paths
         order = sorted(range(len(paths)), key=paths.__getitem__)
         # Of two with one path the later counts: it was looked at last.
-        following = [*order[1:], -1]
-        last = [at for at, then in zip(order, following, strict=True) if then < 0 or paths[at] != paths[then]]
+        following = zip_longest(order, order[1:], fillvalue=-1)
+        last = [at for at, then in following if then < 0 or paths[at] != paths[then]]
         for at in last:
             self._check_readable(at, who)
         doubled = self._doubled(last)

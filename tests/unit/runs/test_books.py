@@ -1,11 +1,16 @@
 """The books add up partitions, in their order."""
 
+import tracemalloc
+
 import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.engine.test_ledger import records
 
 from gristmill.engine.ledger import CommitRecord
 from gristmill.metrics.stage_counts import StageCounts
 from gristmill.pipeline.segments import compile_chain
-from gristmill.runs.books import Books
+from gristmill.runs.books import Books, CommittedRecords
 from gristmill.stages.text.filters import Score
 from gristmill.tasks import DocumentBatch, StagedFile
 
@@ -29,3 +34,31 @@ def test_a_result_is_in_the_order_of_the_partitions_whatever_the_order_of_commit
     assert result.output_files == ["a", "b"]
     assert result.read == 5
     assert books.input_bytes_done == 2 * batch.nbytes > 0
+
+
+@given(st.lists(records.map(lambda made: made._replace(root=made.root % 7)), max_size=12))
+def test_committed_records_are_those_that_were_entered(entered):
+    """The last word on each partition, in the order of partitions, without counts and under the plan's name."""
+    made = CommittedRecords([f"p{root}" for root in range(7)])
+    for one in entered:
+        made.add(one)
+    last = {one.root: one._replace(name=f"p{one.root}", counts=()) for one in entered}
+
+    assert list(made.items()) == sorted(last.items())
+    assert len(made) == len(last)
+    assert [root in made for root in (*range(-1, 8), "a")] == [root in last for root in range(-1, 9)]
+
+
+def test_a_committed_partition_takes_little_memory():
+    names = [f"0001__{root:07d}" for root in range(5_000)]
+    made = CommittedRecords(names)
+    tracemalloc.start()
+    for root, name in enumerate(names):
+        temporary, final = f"/some/out/.gristmill/tmp/5a1b/{name}.jsonl.0", f"/some/out/{name}.jsonl"
+        side = StagedFile(f"/some/rejects/.tmp/5a1b/{name}", f"/some/rejects/{name}", 10, 1, f"xxh3:{root:032x}")
+        done = StagedFile(temporary, final, 100, 2, f"xxh3:{root:032x}")
+        made.add(CommitRecord(root, name, (done,), (side,), (), ()))
+    size = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+
+    assert size / len(names) < 250  # two names of each file and its checksum, twice: 1.7 kB as objects

@@ -23,6 +23,7 @@ from gristmill.pipeline import Pipeline
 from gristmill.pipeline.segments import compile_chain
 from gristmill.runs.directory import ON_DISK, RunDirectory
 from gristmill.runs.lock_file import machine_start
+from gristmill.runs.result import RunResult
 from gristmill.stages.text.filters import ScoreFilter
 from gristmill.stages.text.filters.heuristic import WordCountFilter
 from gristmill.stages.text.io.reader import JsonlReader
@@ -323,7 +324,7 @@ def test_a_run_that_has_committed_nothing_can_do_without_the_header_it_lost(open
 
 def test_a_report_that_was_lost_is_none(opened, tmp_path):
     directory, _ = opened()
-    directory.write_report({"read": 1})
+    directory.write_report(RunResult([], {}))
     assert directory.has_report()
 
     (tmp_path / "run" / "report.json").write_text("")
@@ -434,7 +435,7 @@ def test_an_event_log_of_another_form_is_refused():
 def test_a_byte_that_is_not_utf8_is_not_a_raw_error(opened, tmp_path, name):
     directory, _ = opened()
     directory.append([record(0)])
-    directory.write_report({"read": 1})
+    directory.write_report(RunResult([], {}))
     path = tmp_path / "run" / name
     path.write_bytes(b"\xff" + path.read_bytes()[1:])
     refused = pytest.raises(ResumeRefused) if name == "header.json" else contextlib.nullcontext()

@@ -21,6 +21,7 @@ from gristmill.pipeline.segments import compile_chain
 from gristmill.runs import publication, store_lease
 from gristmill.runs.lock_file import LockFile
 from gristmill.runs.publication import environment_only, publish_all, publish_late, store_options
+from gristmill.runs.result import RunResult
 from gristmill.runs.store_directory import StoreDirectory
 from gristmill.runs.store_lease import Lease, NoConditionalWrites, last_holder
 from gristmill.stages.exchange import Shuffle
@@ -207,7 +208,7 @@ def test_starting_over_makes_earlier_lines_count_no_more(opened, store):
     first, _ = opened()
     first.append([record(0)])
     store.write(f"{URL}/quarantine/a.jsonl", b"{}\n")
-    first.write_report({"read": 1})
+    first.write_report(RunResult([], {}))
     first.clear()
     assert first.resume(plan(), rejects_path=None) == {}
     first.append([record(2)])

@@ -59,7 +59,8 @@ class Driver:
         self.finish: c.Finish | None = None
         self.messages: list[str] = []
         self._events: list[e.Event] = []
-        self._source = iter([i for i in range(len(plan.sources)) if i not in books.records])
+        # One after the other: none is committed before it was listed, so those of this session are never left out.
+        self._source = (index for index in range(len(plan.sources)) if index not in books.records)
         self._commits = Commits(books, directory, store_options(plan))
         self._telling = Telling(directory, observer, logging_interval)
         self._do: dict[type, Callable[..., None]] = {

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from gristmill.runs.directory import read_ledger
+from gristmill.runs.ledger_file import read_ledger
 from gristmill.stages.deduplication.document_numbers import OF_INDEX, SOURCE_SHIFT, source_of
 from gristmill.workflows.deduplication.dedup_input import DedupInput
 from gristmill.workflows.deduplication.dedup_job import DedupJob
