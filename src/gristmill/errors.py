@@ -10,6 +10,7 @@
     │   └── InputChanged                        it is not the file that was planned: shorter, newer, gone
     ├── MachineError (OSError)              a disk or a store does not do what any pipeline needs of it
     ├── StageError (RuntimeError)           a stage broke its contract (returned the wrong type, ...)
+    │   └── DeadlineExceeded                    a call was ended because it took longer than `deadline_s`
     ├── RunFailed (RuntimeError)            the run could not finish
     │   ├── TooManyQuarantined                  it stopped at the limit, good documents are committed
     │   ├── StageBroken                         no document passes a stage; nothing of it is committed
@@ -76,6 +77,10 @@ class MachineError(GristmillError, OSError):
 
 class StageError(GristmillError, RuntimeError):
     """A stage broke its contract with the engine."""
+
+
+class DeadlineExceeded(StageError):
+    """A call of a stage took longer than the stage's `deadline_s`, and was cancelled."""
 
 
 class RunFailed(GristmillError, RuntimeError):

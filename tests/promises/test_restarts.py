@@ -22,7 +22,8 @@ from gristmill.stages.text.filters.heuristic import WordCountFilter
 from gristmill.stages.text.io.reader import JsonlReader
 from gristmill.stages.text.io.writer import JsonlWriter
 from gristmill.tasks import DocumentBatch
-from gristmill.worker.group_runner import GroupRunner, Job
+from gristmill.worker.group_runner import GroupRunner
+from gristmill.worker.job import Job
 
 
 def copy_documents(work):

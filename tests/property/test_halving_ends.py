@@ -11,7 +11,8 @@ from gristmill.engine.commands import Care
 from gristmill.pipeline.segments import compile_chain
 from gristmill.stages.base import ProcessingStage
 from gristmill.tasks import DocumentBatch
-from gristmill.worker.group_runner import GroupRunner, Job
+from gristmill.worker.group_runner import GroupRunner
+from gristmill.worker.job import Job
 
 
 def batch(size):

@@ -29,7 +29,7 @@ from gristmill.tasks import Task
 
 TARGET = "_target_"
 WITH = "with_"
-WITH_KEYS = ("name", "resources", "batch_size", "num_workers")
+WITH_KEYS = ("name", "resources", "batch_size", "lanes", "num_workers")
 
 Stage = ProcessingStage[Task[object], Task[object]]
 

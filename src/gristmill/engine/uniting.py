@@ -20,6 +20,8 @@ def belong_together(before: AnyStage, after: AnyStage, first: AnyStage) -> bool:
         and before.runtime_env == after.runtime_env
         and before.num_workers() == after.num_workers()
         and (after.batch_size or 1) in (1, first.batch_size or 1)
+        # Calls of a group with lanes overlap, and those of a stage that said nothing of it must not.
+        and before.lanes == after.lanes == 1
     )
 
 

@@ -1,5 +1,6 @@
 """Pipeline to plan: decompose, list the inputs, check, fuse, fingerprint. Whatever can be wrong is said here."""
 
+import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -143,6 +144,13 @@ def check_stages(name: str, stages: Sequence[AnyStage]) -> None:
         remember_those_of(stage)
         if (stage.batch_size or 1) < 1:
             raise ConfigError(f"{stage.stage_name()}: expected batch_size ≥ 1; got {stage.batch_size!r}")
+        if stage.lanes < 1:
+            raise ConfigError(f"{stage.stage_name()}: expected lanes ≥ 1; got {stage.lanes!r}")
+        if inspect.isasyncgenfunction(type(stage).process):
+            raise ConfigError(
+                f"{stage.stage_name()}: expected `async def process` to return a task, a list of them or None; "
+                "got a generator. Collect what it yields in a list"
+            )
         workers = stage.num_workers()
         if workers is not None and workers < 1:
             raise ConfigError(f"{stage.stage_name()}: expected num_workers ≥ 1 or None; got {workers!r}")

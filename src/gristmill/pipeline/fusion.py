@@ -43,4 +43,6 @@ def _group(number: int, stages: Sequence[AnyStage], names: Sequence[str], first:
         expected_s=sum(expected) if len(expected) == len(members) else None,
         # A file is written once, whatever a writer says.
         may_run_twice=all(stage.may_run_twice and stage.output_directory() is None for stage in members),
+        lanes=members[0].lanes,
+        cancels=bool(deadlines) and all(stage.is_async for stage in members if stage.deadline_s is not None),
     )

@@ -36,7 +36,7 @@ from gristmill.runs.stop_signals import StopSignals
 from gristmill.runs.summary import too_many_quarantined
 from gristmill.storage.file_system import StorageOptions, file_system, is_hidden
 from gristmill.worker.failing import account_of
-from gristmill.worker.group_runner import RunSettings
+from gristmill.worker.job import RunSettings
 
 if TYPE_CHECKING:
     from gristmill.engine.ledger import CommitRecord

@@ -10,8 +10,8 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import ClassVar, Generic, Protocol, TypeVar, cast
 
-from gristmill.errors import ConfigError, nearest
-from gristmill.stages.context import StageContext
+from gristmill.errors import ConfigError, StageError, nearest
+from gristmill.stages.context import CURRENT, StageContext
 from gristmill.stages.registry import get_stage_class, register
 from gristmill.stages.resources import Resources
 from gristmill.stages.worker_info import NodeInfo, WorkerMetadata
@@ -45,6 +45,8 @@ class ProcessingStage(Generic[X, Y]):
     `name`           unique in a pipeline; the class name if not given
     `resources`      what one worker occupies
     `batch_size`     how many tasks `process_batch` gets at most
+    `lanes`          calls a worker has under way at once: for a stage whose time is spent waiting, for a server most
+                     often. They share `self`. `process` may be `async def`; else they run in threads
     `rows_are_independent`   False if a document's result depends on the others in its batch: such a batch is never
                      split to isolate a bad document
     `adds_only_declared_columns`   True if `outputs()` lists every column the stage may add, so that a misspelt column
@@ -52,7 +54,8 @@ class ProcessingStage(Generic[X, Y]):
     `makes_new_documents`    True if what comes out are other documents than those that went in (rows about them, for
                      instance), so that nobody looks for what they have in common
     `fusible`        False to keep the stage in worker processes of its own
-    `deadline_s`     a call that takes longer is ended, and the document that caused it is quarantined
+    `deadline_s`     a call that takes longer is ended, and the document that caused it is quarantined. An `async`
+                     call is cancelled; any other is ended with its process
     `expected_s`     seconds a task is expected to take one worker: a guess to share out workers by until it is measured
     `may_run_twice`  True if a task that takes suspiciously long may be given to a second worker as well, when one is
                      idle at the end of a run; the first result counts and the other worker is stopped
@@ -62,6 +65,7 @@ class ProcessingStage(Generic[X, Y]):
     name: str = ""
     resources: Resources = Resources(cpus=1.0)
     batch_size: int | None = 1
+    lanes: int = 1
     runtime_env: ClassVar[Mapping[str, object] | None] = None
 
     rows_are_independent: ClassVar[bool] = True
@@ -76,7 +80,7 @@ class ProcessingStage(Generic[X, Y]):
 
     def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
-        for key in ("name", "resources", "batch_size"):
+        for key in ("name", "resources", "batch_size", "lanes"):
             given = cls.__dict__.get(key)
             if isinstance(given, property) and given.fget is not None:
                 setattr(cls, key, _DefaultFrom(given.fget))
@@ -201,8 +205,22 @@ class ProcessingStage(Generic[X, Y]):
         return str(given.compute(self)) if isinstance(given, _DefaultFrom) else str(given)
 
     @property
+    def is_async(self) -> bool:
+        """Whether its calls run on the worker's event loop."""
+        methods = (type(self).process, type(self).process_batch)
+        return any(inspect.iscoroutinefunction(method) for method in methods)
+
+    @property
     def context(self) -> StageContext:
         """Where the current call reports dropped and quarantined documents."""
+        current = CURRENT.get()
+        if current is not None:
+            return current
+        if self.__dict__.get("_overlaps"):
+            raise StageError(
+                f"{self.stage_name()}: expected its context to be asked for in the call; got a thread of its own, "
+                "where nobody knows whose call it is. Start it with contextvars.copy_context().run"
+            )
         context = self.__dict__.get("_context")
         if context is None:
             context = self.__dict__["_context"] = StageContext()
@@ -221,6 +239,7 @@ class ProcessingStage(Generic[X, Y]):
         ray_stage_spec: Mapping[str, object] | None = None,
         xenna_stage_spec: Mapping[str, object] | None = None,
         num_workers: object = _UNSET,
+        lanes: int | None = None,
     ) -> "ProcessingStage[X, Y]":
         """Return a copy with some properties replaced; the original is unchanged."""
         changed = copy.copy(self)
@@ -229,6 +248,7 @@ class ProcessingStage(Generic[X, Y]):
             "name": name,
             "resources": resources,
             "batch_size": batch_size,
+            "lanes": lanes,
             "runtime_env": runtime_env,
             "_ray_stage_spec": ray_stage_spec,
             "_xenna_stage_spec": xenna_stage_spec,

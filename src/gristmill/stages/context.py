@@ -6,6 +6,7 @@ once.
 """
 
 from collections.abc import Callable, Iterable
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
@@ -170,3 +171,8 @@ class StageContext:
         if not self.session:
             return None
         return f"{directory.rstrip('/')}/{STAGING_DIR}/{self.session}/{PurePosixPath(name).name}.{self.attempt}"
+
+
+# The context of the call this thread, or this coroutine, is in; none outside a run. Calls of one stage may overlap, so
+# it cannot be kept with the stage.
+CURRENT: ContextVar[StageContext | None] = ContextVar("gristmill_stage_context", default=None)

@@ -1,4 +1,8 @@
-"""Crumbs: where a worker is, written where it can be read when the worker is gone."""
+"""Crumbs: where a worker is, written where it can be read when the worker is gone.
+
+A block has room for one crumb a lane. With several calls under way nobody can tell which of them a death is about, so
+their crumbs say how many there were; the one that matters is that of a call that runs alone (`engine/dispatch.py`).
+"""
 
 import struct
 
@@ -9,24 +13,42 @@ CRUMB = struct.Struct("=iiii")  # method, stage, first row, end row
 METHODS = ("process", "setup", "teardown")
 NO_CRUMB = CRUMB.pack(0, -1, 0, 0)
 
+Left = tuple[int, int, int, int]
+
+
+def empty_block(lanes: int = 1) -> bytes:
+    """The block of a worker that has left no crumb."""
+    return NO_CRUMB * lanes
+
 
 def method_crumb(method: str, stage: int) -> bytes:
     """What a worker leaves that enters a method which sees no documents."""
     return CRUMB.pack(METHODS.index(method), stage, 0, 0)
 
 
+def _left(block: bytes | memoryview) -> list[Left]:
+    whole = len(block) - len(block) % CRUMB.size  # a file may have been cut with its machine
+    return [crumb for crumb in CRUMB.iter_unpack(block[:whole]) if crumb[1] >= 0]
+
+
 def read_crumb(block: bytes | memoryview) -> Crumb | None:
-    """Return which documents the worker was at; None if it was at none."""
-    method, stage, first, end = CRUMB.unpack_from(block, 0)
-    return Crumb(stage, first, end) if stage >= 0 and METHODS[method] == "process" else None
+    """Return which documents the worker was at; None if it was at none, or at several things at once."""
+    left = _left(block)
+    if len(left) != 1:
+        return None
+    method, stage, first, end = left[0]
+    return Crumb(stage, first, end) if METHODS[method] == "process" else None
 
 
 def place_of(block: bytes | memoryview, group: Group) -> str:
     """In which stage and document a worker is, or was, for a message: "" if it was in none."""
-    method, stage, first, end = CRUMB.unpack_from(block, 0)
-    if stage < 0:
+    left = _left(block)
+    if not left:
         return ""
+    method, stage, first, end = left[0]
     if METHODS[method] != "process":
         return f"in {METHODS[method]} of stage {group.names[stage]}"
+    if len(left) > 1:
+        return f"in stage {group.names[stage]}, {len(left)} calls under way"
     document = f"document {first}" if end - first == 1 else f"one of {end - first} documents"
     return f"in stage {group.names[stage]}, {document}"

@@ -6,17 +6,18 @@ How far a failure is followed up is said by `Care`: reported, or taken apart as 
 
 import contextlib
 import copy
+import inspect
 import os
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from contextvars import Token
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from gristmill.engine.commands import Care
-from gristmill.engine.events import Fact
-from gristmill.engine.faults import Fault
 from gristmill.engine.joining import join_neighbours
 from gristmill.engine.plan import AnyStage, AnyTask, Group
 from gristmill.errors import MachineError, StageError
@@ -24,39 +25,19 @@ from gristmill.metrics.error_counts import error_kind
 from gristmill.metrics.stage_counts import StageCounts
 from gristmill.secrets import remember_those_of, without_secrets
 from gristmill.stages.base import JoinedStages, ProcessingStage
-from gristmill.stages.context import StageContext
+from gristmill.stages.context import CURRENT, StageContext
 from gristmill.stages.worker_info import WorkerMetadata
-from gristmill.storage.file_system import StorageOptions
-from gristmill.tasks import FileGroupTask, StagedFile, StagePerfStats, Task
-from gristmill.worker.isolation import Isolation, Job, LeaveCrumb, Result, StageRaised, record_of
+from gristmill.tasks import FileGroupTask, StagePerfStats, Task
+from gristmill.worker.isolation import Isolation, LeaveCrumb, Result, StageRaised, record_of
+from gristmill.worker.job import Job, JobFailure, JobResult, RunSettings
 from gristmill.worker.side_outputs import SideFiles
 from gristmill.worker.stage_pickle import say_nothing, unpickled
 
-
-class JobResult(msgspec.Struct, eq=False):
-    """What became of a task."""
-
-    counts: tuple[StageCounts, ...]
-    outputs: list[tuple[str, AnyTask]] = []  # each result gets its own
-    files: list[StagedFile] = []  # written by stages, to be published with the commit
-    side_files: list[StagedFile] = []
-    facts: list[Fact] = []
-    notes: dict[tuple[int, str], int] = {}  # side files so far, by stage and item
-    useful_s: float = 0.0
-    attempt: str = ""
+if TYPE_CHECKING:  # loads asyncio
+    from gristmill.worker.event_loop import EventLoop
 
 
-@dataclass(slots=True)
-class JobFailure:
-    """A stage raised on a task."""
-
-    stage: str
-    error: str
-    fault: Fault
-    divisible: bool = False  # it holds documents, and will be taken apart
-
-
-class _Item(msgspec.Struct, eq=False):
+class Item(msgspec.Struct, eq=False):
     """A task on its way through the group, and the job it belongs to."""
 
     job: int
@@ -66,20 +47,6 @@ class _Item(msgspec.Struct, eq=False):
     num_bytes: int
     seen: int = 0  # documents of it that came out, were dropped or quarantined
     wrote: bool = False
-
-
-@dataclass(frozen=True)
-class RunSettings:
-    """What every worker of a run knows."""
-
-    session: str = ""
-    rejects_path: str | None = None
-    quarantine_path: str | None = None
-    forces: bool = False  # files to disk before they are reported
-    memory_limit: int = 0  # bytes for all processes together; 0 where nobody said
-    most_bad: int | None = None  # documents that may fail in the whole run, if that is a number
-    # How to reach rejects and quarantine, where they are on a store.
-    side_options: tuple[StorageOptions | None, StorageOptions | None] = field(default=(None, None), repr=False)
 
 
 def _no_crumb(stage: int, first_row: int, end_row: int) -> None:
@@ -141,9 +108,16 @@ class GroupRunner:
         )
         for stage in self.stages:
             remember_those_of(stage)  # their errors may repeat what they were given
+            if group.lanes > 1:
+                stage.__dict__["_overlaps"] = True
+        self._is_async = [stage.is_async for stage in self.stages]
+        self._event_loop: EventLoop | None = None
         self._joined = join_neighbours(self.stages)
-        self._careful = Isolation(
-            self.stages, self.settings.session, self._process, leave_crumb, most_bad=self.settings.most_bad
+        self._careful = self._isolation()
+
+    def _isolation(self) -> Isolation:
+        return Isolation(
+            self.stages, self.settings.session, self._process, self.leave_crumb, most_bad=self.settings.most_bad
         )
 
     def setup(self, metadata: WorkerMetadata) -> str:
@@ -159,12 +133,25 @@ class GroupRunner:
         """Run `teardown` of all stages, in order."""
         for index in range(len(self.stages)):
             self._call_method(index, "teardown")
+        if self._event_loop is not None:
+            self._event_loop.close()
+
+    @property
+    def event_loop(self) -> "EventLoop":
+        """The loop of this worker, which starts when it is first needed: most workers never load asyncio."""
+        if self._event_loop is None:
+            from gristmill.worker.event_loop import EventLoop
+
+            self._event_loop = EventLoop()
+        return self._event_loop
 
     def _call_method(self, index: int, method: str, *arguments: object) -> None:
         stage = self.stages[index]
         self.enter_method(method, index)
         try:
-            getattr(stage, method)(*arguments)
+            made = getattr(stage, method)(*arguments)
+            if inspect.iscoroutine(made):
+                self.event_loop.run(made)
         finally:
             self._end_if_forked(method, stage)
 
@@ -227,12 +214,7 @@ class GroupRunner:
         results = [JobResult(tuple([StageCounts() for _ in self.stages]), attempt=str(job.attempt)) for job in jobs]
         items = []
         for number, job in enumerate(jobs):
-            # A stage may set attributes of its input, and the job may have to be done again with what it was given.
-            task = copy.copy(job.task) if self.keeps_inputs or len(jobs) > 1 else job.task
-            task.task_id = job.item_id
-            if self.group.index == 0 and task.counts_documents:
-                results[number].counts[0].read += task.num_items  # given as initial tasks: this is where they are met
-            items.append(_item(number, job.item_id, task))
+            items.append(self._first_item(number, job, results[number], shared=len(jobs) > 1))
         for item, streamed in self._wave(0, items, jobs, results):
             if self.last and item.task.counts_documents:
                 results[item.job].counts[-1].written += item.task.num_items
@@ -245,9 +227,17 @@ class GroupRunner:
             result.useful_s = elapsed / len(results)
         return results
 
+    def _first_item(self, number: int, job: Job, result: JobResult, *, shared: bool) -> Item:
+        # A stage may set attributes of its input, and the job may have to be done again with what it was given.
+        task = copy.copy(job.task) if self.keeps_inputs or shared else job.task
+        task.task_id = job.item_id
+        if self.group.index == 0 and task.counts_documents:
+            result.counts[0].read += task.num_items  # given as initial tasks: this is where they are met
+        return _item(number, job.item_id, task)
+
     def _wave(
-        self, first: int, items: list[_Item], jobs: Sequence[Job], results: list[JobResult]
-    ) -> Iterator[tuple[_Item, bool]]:
+        self, first: int, items: list[Item], jobs: Sequence[Job], results: list[JobResult]
+    ) -> Iterator[tuple[Item, bool]]:
         """Take items through the stages from `first` on, all through one before any through the next.
 
         A stage that streams is followed one of its tasks at a time: only that one is in memory.
@@ -270,18 +260,18 @@ class GroupRunner:
             yield item, False
 
     def _follow(
-        self, index: int, item: _Item, made: Iterator[AnyTask], jobs: Sequence[Job], results: list[JobResult]
-    ) -> Iterator[tuple[_Item, bool]]:
+        self, index: int, item: Item, made: Iterator[AnyTask], jobs: Sequence[Job], results: list[JobResult]
+    ) -> Iterator[tuple[Item, bool]]:
         for number, task in enumerate(self._stream(index, item, made, jobs, results)):
             for out, _ in self._wave(index + 1, [self._child(index, item, task, number)], jobs, results):
                 yield out, True
 
-    def _children(self, index: int, item: _Item, made: Result) -> list[_Item]:
+    def _children(self, index: int, item: Item, made: Result) -> list[Item]:
         if isinstance(made, list):
             return [self._child(index, item, task, number) for number, task in enumerate(made)]
         return [] if not isinstance(made, Task) else [self._child(index, item, made, None)]
 
-    def _child(self, index: int, parent: _Item, task: AnyTask, number: int | None) -> _Item:
+    def _child(self, index: int, parent: Item, task: AnyTask, number: int | None) -> Item:
         before = parent.task
         if task is not before:
             task = task.descended_from(before, new_items=self.stages[index].makes_new_documents)
@@ -292,8 +282,8 @@ class GroupRunner:
     # One stage
 
     def _call(
-        self, index: int, items: list[_Item], jobs: Sequence[Job], results: list[JobResult]
-    ) -> Iterator[tuple[_Item, Result]]:
+        self, index: int, items: list[Item], jobs: Sequence[Job], results: list[JobResult]
+    ) -> Iterator[tuple[Item, Result]]:
         size = self.stages[index].batch_size or 1
         alone = size == 1 or len(items) == 1 or not self._own_batch[index] or self._one_at_a_time[index]
         if alone or any(jobs[item.job].care is not Care.NORMAL for item in items):
@@ -304,16 +294,27 @@ class GroupRunner:
             some = items[start : start + size]
             yield from self._call_many(index, some, jobs, results)
 
-    def _call_one(self, index: int, item: _Item, job: Job, result: JobResult) -> Result:
-        stage = self.stages[index]
+    def _call_one(self, index: int, item: Item, job: Job, result: JobResult) -> Result:
         context = self._context(job)
         started = time.perf_counter()
         if job.care is Care.NORMAL:
             self.leave_crumb(index, 0, item.task.num_items)
-            made = self._process(stage, item.task, context)
+            made = self._process(index, item.task, context)
         else:
             made = self._careful.process(index, item.task, job, context)
-        seconds = time.perf_counter() - started
+        self._enter_call(index, item, job, made, context, result, time.perf_counter() - started)
+        return made
+
+    def _enter_call(
+        self,
+        index: int,
+        item: Item,
+        job: Job,
+        made: Result,
+        context: StageContext,
+        result: JobResult,
+        seconds: float,
+    ) -> None:
         if made is None and job.care is Care.NORMAL and context.is_clean and item.task.counts_documents:
             result.counts[index].returned_none += item.documents
         if not isinstance(made, Iterator):
@@ -321,17 +322,16 @@ class GroupRunner:
             self._account(index, item, outputs, context, result, seconds)
         else:
             self._account(index, item, [], context, result, seconds, more_to_come=True)
-        return made
 
     def _call_joined(
         self,
         index: int,
         length: int,
         joined: JoinedStages,
-        item: _Item,
+        item: Item,
         jobs: Sequence[Job],
         results: list[JobResult],
-    ) -> _Item:
+    ) -> Item:
         """Take an item through neighbours in one pass; should one raise, through one after another, to see which."""
         job, result = jobs[item.job], results[item.job]
         contexts = [self._spare.another(str(job.attempt)) for _ in range(length)]
@@ -350,11 +350,11 @@ class GroupRunner:
         entered.append((time.perf_counter(), made.num_items))
         for number, context in enumerate(contexts):
             (started, documents), (ended, left) = entered[number : number + 2]
-            part = _Item(item.job, item.item_id, item.task, documents, item.num_bytes)
+            part = Item(item.job, item.item_id, item.task, documents, item.num_bytes)
             self._account(index + number, part, [made], context, result, ended - started, num_made=left)
         return self._child(index, item, made, None)
 
-    def _call_apart(self, index: int, length: int, item: _Item, job: Job, result: JobResult) -> _Item:
+    def _call_apart(self, index: int, length: int, item: Item, job: Job, result: JobResult) -> Item:
         for number in range(index, index + length):
             made = self._call_one(number, item, job, result)
             if not isinstance(made, Task):
@@ -363,19 +363,20 @@ class GroupRunner:
         return item
 
     def _call_many(
-        self, index: int, items: list[_Item], jobs: Sequence[Job], results: list[JobResult]
-    ) -> Iterator[tuple[_Item, Result]]:
+        self, index: int, items: list[Item], jobs: Sequence[Job], results: list[JobResult]
+    ) -> Iterator[tuple[Item, Result]]:
         stage = self.stages[index]
         context = self._context(jobs[items[0].job])
         self.leave_crumb(index, 0, sum(item.task.num_items for item in items))
         started = time.perf_counter()
-        stage.context = context
+        token = self._enter(stage, context)
         try:
-            given = stage.process_batch([item.task for item in items])
+            given = self._given(index, [item.task for item in items])
             made = [list(output) if isinstance(output, Iterator) else output for output in given]
         except Exception as error:
             raise StageRaised(stage, error) from error
         finally:
+            CURRENT.reset(token)
             self._end_if_forked("process_batch", stage)
         if len(made) != len(items):
             # Which output belongs to which input cannot be told; one at a time there is no question.
@@ -402,18 +403,41 @@ class GroupRunner:
             self._spare = self._spare.another(attempt)
         return self._spare
 
-    def _process(self, stage: AnyStage, task: AnyTask, context: StageContext) -> Result:
-        stage.context = context
+    def _enter(self, stage: AnyStage, context: StageContext) -> Token[StageContext | None]:
+        """Give a call its context. Where calls do not overlap, threads the stage starts itself find it too."""
+        if self.group.lanes == 1:
+            stage.context = context
+        return CURRENT.set(context)
+
+    def _given(self, index: int, tasks: list[AnyTask]) -> Sequence[Result]:
+        stage = self.stages[index]
+        if self._is_async[index]:
+            from gristmill.worker.event_loop import call_stage
+
+            made: Sequence[Result] = self.event_loop.run(call_stage(stage, tasks))
+            return made
+        return stage.process_batch(tasks)
+
+    def _process(self, index: int, task: AnyTask, context: StageContext) -> Result:
+        stage = self.stages[index]
+        token = self._enter(stage, context)
         try:
-            made = stage.process_batch([task])
-            if isinstance(made, list | tuple) and len(made) == 1:
-                result: Result = made[0]
-            else:
-                result = list(made)  # type: ignore[arg-type]  # several outputs of one input, given flat
+            return self._one_of(stage, self._given(index, [task]))
+        except StageRaised:
+            raise
         except Exception as error:
             raise StageRaised(stage, error) from error
         finally:
+            CURRENT.reset(token)
             self._end_if_forked("process", stage)
+
+    @staticmethod
+    def _one_of(stage: AnyStage, made: Sequence[Result]) -> Result:
+        """What a stage made of one task, checked."""
+        if isinstance(made, list | tuple) and len(made) == 1:
+            result: Result = made[0]
+        else:
+            result = list(made)  # type: ignore[arg-type]  # several outputs of one input, given flat
         if isinstance(result, Iterator):
             return _drawn(stage, result)
         if result is not None:
@@ -422,13 +446,13 @@ class GroupRunner:
         return result
 
     def _stream(
-        self, index: int, item: _Item, made: Iterator[AnyTask], jobs: Sequence[Job], results: list[JobResult]
+        self, index: int, item: Item, made: Iterator[AnyTask], jobs: Sequence[Job], results: list[JobResult]
     ) -> Iterator[AnyTask]:
         """Draw from a stage that streams, accounting for each of its tasks as it comes."""
         stage, job, result = self.stages[index], jobs[item.job], results[item.job]
         while True:
             context = self._context(job)
-            stage.context = context
+            token = self._enter(stage, context)
             started = time.perf_counter()
             try:
                 task = next(made, None)
@@ -442,6 +466,7 @@ class GroupRunner:
                     context.quarantine(replace(record, num_documents=max(0, left)))
                 task = None
             finally:
+                CURRENT.reset(token)
                 self._end_if_forked("process", stage)
             seconds = time.perf_counter() - started
             outputs = [] if task is None else [task]
@@ -452,7 +477,7 @@ class GroupRunner:
 
     # The books
 
-    def _note(self, index: int, item: _Item, context: StageContext, result: JobResult) -> None:
+    def _note(self, index: int, item: Item, context: StageContext, result: JobResult) -> None:
         """Take over what a call reported on the side."""
         counts = result.counts[index]
         for record in context.quarantined:
@@ -475,7 +500,7 @@ class GroupRunner:
     def _account(
         self,
         index: int,
-        item: _Item,
+        item: Item,
         outputs: Sequence[AnyTask],
         context: StageContext,
         result: JobResult,
@@ -510,7 +535,7 @@ class GroupRunner:
         self._add_history(item, outputs, StagePerfStats(name, seconds, 0.0, item.num_bytes / 1e6, item.documents))
 
     @staticmethod
-    def _close_item(item: _Item, counts: StageCounts, context: StageContext, name: str) -> None:
+    def _close_item(item: Item, counts: StageCounts, context: StageContext, name: str) -> None:
         """A stage is done with a task: what it was given and nobody has seen since was written, left out or is new."""
         counts.bytes_in += item.num_bytes
         if not item.task.counts_documents:
@@ -525,7 +550,7 @@ class GroupRunner:
             counts.created -= unseen
 
     @staticmethod
-    def _add_history(item: _Item, outputs: Sequence[AnyTask], perf: StagePerfStats) -> None:
+    def _add_history(item: Item, outputs: Sequence[AnyTask], perf: StagePerfStats) -> None:
         before = item.task._stage_perf
         for task in outputs:
             # A new list: a stage may hand its input's list to several outputs.
@@ -546,8 +571,8 @@ def _check_is_task(stage: AnyStage, given: object) -> None:
         raise StageRaised(stage, StageError(f"{stage.stage_name()}: {expected}; got {given!r:.200}"))
 
 
-def _item(job: int, item_id: str, task: AnyTask) -> _Item:
-    return _Item(job, item_id, task, task.num_items, task.nbytes)
+def _item(job: int, item_id: str, task: AnyTask) -> Item:
+    return Item(job, item_id, task, task.num_items, task.nbytes)
 
 
 def load_stages(pickled: bytes, note: Callable[[str], None] = say_nothing) -> tuple[tuple[Group, ...] | None, str]:

@@ -9,10 +9,8 @@ the good documents, so the output is the same as if the bad ones had never been 
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 from gristmill.engine.commands import Care
-from gristmill.engine.events import Crumb
 from gristmill.engine.faults import FAILED_DOCUMENTS, Fault, fault_of
 from gristmill.engine.plan import AnyStage, AnyTask
 from gristmill.secrets import without_secrets
@@ -21,32 +19,17 @@ from gristmill.storage.failures import explain, machine_error
 from gristmill.tasks import Batch, FileGroupTask
 from gristmill.tasks.batch import divided
 from gristmill.worker.failing import account_of, count_errors
+from gristmill.worker.job import Job
 from gristmill.worker.side_outputs import SideFiles, shown_item
 
 LeaveCrumb = Callable[[int, int, int], None]  # stage, first row, end row
 Result = AnyTask | list[AnyTask] | Iterator[AnyTask] | None
-Process = Callable[[AnyStage, AnyTask, StageContext], Result]
+Process = Callable[[int, AnyTask, StageContext], Result]  # the first: which stage
 Bad = dict[int, Quarantined]  # by row
 
 BEYOND_LIMIT = 10  # bad documents of a batch beyond what the run may have: few more are cheap, and the batch counts
 MAX_ERROR_CHARS = 2_000  # of an error: some put the whole document into it
 MAX_TRACE_CHARS = 20_000
-
-
-class Job(NamedTuple):
-    """One task to run. `item_id` names what is made of it."""
-
-    item_id: str
-    task: AnyTask
-    care: Care = Care.NORMAL
-    attempt: int = 0
-    condemned: tuple[Crumb, ...] = ()
-    cause: str = ""
-    out_of_patience: bool = False
-
-    def blames_documents(self, fault: Fault) -> bool:
-        """Whether a failure is followed up to single documents; any other ends the attempt."""
-        return fault is Fault.DOCUMENT or (fault is Fault.TRANSIENT and self.out_of_patience)
 
 
 class StageRaised(Exception):  # carries a user's exception and which stage it was; never leaves a worker
@@ -129,7 +112,7 @@ class Isolation:
             trial = context.another(context.attempt)
             try:
                 good = _without(self._stages[index], task, bad)
-                made = self._process(self._stages[index], good, trial)
+                made = self._process(index, good, trial)
             except StageRaised as raised:
                 if not job.blames_documents(raised.fault):
                     raise
@@ -182,7 +165,7 @@ class Isolation:
         piece = task
         try:
             piece = _rows(stage, task, rows)
-            made = self._process(stage, piece, context)
+            made = self._process(index, piece, context)
             for output in made if isinstance(made, list | Iterator) else [made]:
                 if isinstance(output, FileGroupTask):
                     self._discard(index, output)

@@ -23,8 +23,8 @@ from gristmill.stages.worker_info import WorkerMetadata
 from gristmill.worker import shared_memory
 from gristmill.worker.channel import MAX_FDS, Channel, ChannelClosed, Message
 from gristmill.worker.crumbs import CRUMB, NO_CRUMB, method_crumb
-from gristmill.worker.group_runner import GroupRunner, JobFailure, JobResult, RunSettings
-from gristmill.worker.isolation import Job
+from gristmill.worker.group_runner import GroupRunner
+from gristmill.worker.job import Job, JobFailure, JobResult, RunSettings
 from gristmill.worker.wire import BlockLost, Blocks, Parcel, counts_to_wire, pack, unpack
 
 HOLD_S = 0.002
@@ -48,9 +48,10 @@ def work(
         os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(gpus)
     group = groups[group_index]
     limit_threads(group)
-    crumbs = mmap.mmap(crumb_fd, CRUMB.size)
+    crumbs = mmap.mmap(crumb_fd, CRUMB.size * group.lanes)
     os.close(crumb_fd)
-    process = WorkerProcess(Channel(sock), group, settings, crumbs, last=group_index + 1 == len(groups))
+    last = group_index + 1 == len(groups)
+    process = make_loop(Channel(sock), group, settings, crumbs, last=last)
     process.own_fd = sock.fileno()
     metadata = WorkerMetadata(worker_id=f"{group.name}-{worker}", gpu_ids=gpus)
     try:
@@ -58,6 +59,23 @@ def work(
             process.run()
     except ChannelClosed:
         return
+
+
+def make_loop(
+    channel: "Line",
+    group: Group,
+    settings: RunSettings,
+    crumbs: mmap.mmap,
+    *,
+    last: bool,
+    blocks: Blocks = shared_memory,
+) -> "WorkerProcess":
+    """The loop a worker of a group runs: one call after another, or as many at once as it has lanes."""
+    if group.lanes == 1:
+        return WorkerProcess(channel, group, settings, crumbs, last=last, blocks=blocks)
+    from gristmill.worker.lane_loop import LaneLoop
+
+    return LaneLoop(channel, group, settings, crumbs, last=last, blocks=blocks)
 
 
 def limit_threads(group: Group) -> None:
@@ -82,6 +100,8 @@ class Line(Protocol):
 class WorkerProcess:
     """The state of the loop."""
 
+    runner_type = GroupRunner
+
     def __init__(
         self,
         channel: Line,
@@ -95,7 +115,7 @@ class WorkerProcess:
         self.channel = channel
         self.blocks = blocks
         self.crumbs = crumbs
-        self.runner = GroupRunner(
+        self.runner = self.runner_type(
             group,
             last=last,
             settings=settings,
@@ -120,7 +140,7 @@ class WorkerProcess:
     def set_up(self, metadata: WorkerMetadata) -> bool:
         started = time.perf_counter()
         error = self.runner.setup(metadata)
-        self.crumbs[:] = NO_CRUMB
+        self.crumbs[: CRUMB.size] = NO_CRUMB
         if error:
             self.channel.send([("setup_failed", error)])
             return False
@@ -173,7 +193,7 @@ class WorkerProcess:
         self.calls = calls
 
     def _enter_method(self, method: str, stage: int) -> None:
-        self.crumbs[:] = method_crumb(method, stage)
+        self.crumbs[: CRUMB.size] = method_crumb(method, stage)
 
     def _leave_crumb(self, stage: int, first_row: int, end_row: int) -> None:
         if self._taking_apart and self.own_fd >= 0:
@@ -201,7 +221,7 @@ class WorkerProcess:
 
         outcomes = self.runner.run(jobs, emit)
         for (wire, _), outcome, index in zip(call, outcomes, emitted, strict=True):
-            self._results.append(self._outcome(wire, outcome, index))
+            self._tell(wire, outcome, index)
         self.running = -1
 
     def _unpacked(self, call: list[tuple[Message, Parcel]]) -> tuple[list[tuple[Message, Parcel]], list[Job]]:
@@ -222,6 +242,11 @@ class WorkerProcess:
         care, attempt, condemned, cause, out_of_patience, _ = how
         crumbs = tuple(Crumb(*crumb) for crumb in condemned)
         return Job(item_id, unpack(parcel, self.blocks), Care(care), attempt, crumbs, cause, out_of_patience)
+
+    def _tell(self, wire: Message, outcome: JobResult | JobFailure, first_index: int) -> None:
+        # Not in one line: the outcome of a call that made much sends what is ready, and then another list begins.
+        said = self._outcome(wire, outcome, first_index)
+        self._results.append(said)
 
     def _outcome(self, wire: Message, outcome: JobResult | JobFailure, first_index: int) -> tuple[object, ...]:
         task = wire[0]
@@ -263,11 +288,14 @@ class WorkerProcess:
         credits = self.credits.setdefault(number, EMIT_CREDITS)
         while credits == 0:
             self._flush()
-            self._take(self.channel.receive())
+            self._take(self._receive())
             credits = self.credits[number]
         self.credits[number] = credits - 1
         self._results.append(("emitted", number, self._output(index, item_id, task)))
         self._flush()
+
+    def _receive(self) -> list[tuple[Message, list[int]]]:
+        return self.channel.receive()
 
     def _flush(self) -> None:
         self._sent_at = time.perf_counter()

@@ -11,7 +11,8 @@ from gristmill.pipeline.segments import compile_chain
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.text.filters import Filter
 from gristmill.tasks import DocumentBatch
-from gristmill.worker.group_runner import GroupRunner, Job, JobFailure
+from gristmill.worker.group_runner import GroupRunner
+from gristmill.worker.job import Job, JobFailure
 
 
 def batch(*values):

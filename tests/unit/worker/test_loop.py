@@ -10,7 +10,7 @@ from gristmill.stages.base import ProcessingStage
 from gristmill.stages.resources import Resources
 from gristmill.tasks import FileGroupTask
 from gristmill.worker.channel import BufferedChannel, Channel
-from gristmill.worker.group_runner import RunSettings
+from gristmill.worker.job import RunSettings
 from gristmill.worker.loop import CRUMB, HOLD_S, WorkerProcess
 from gristmill.worker.wire import pack, to_wire
 

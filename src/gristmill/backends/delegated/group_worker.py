@@ -19,8 +19,8 @@ from gristmill.engine.plan import AnyTask, Group
 from gristmill.errors import RunFailed
 from gristmill.runs.hang_watch import watched
 from gristmill.stages.worker_info import NodeInfo, WorkerMetadata
-from gristmill.worker.group_runner import GroupRunner, JobFailure, JobResult, RunSettings, load_stages
-from gristmill.worker.isolation import Job
+from gristmill.worker.group_runner import GroupRunner, load_stages
+from gristmill.worker.job import Job, JobFailure, JobResult, RunSettings
 from gristmill.worker.side_outputs import SideFiles
 
 WAIT_S = 0.2  # between two looks whether another worker has set up the node

@@ -22,10 +22,10 @@ from gristmill.engine.plan import AnyTask, Group
 from gristmill.errors import ConfigError
 from gristmill.worker import shared_memory
 from gristmill.worker.channel import MAX_FDS, BufferedChannel, ChannelClosed
-from gristmill.worker.crumbs import CRUMB, NO_CRUMB, place_of, read_crumb
+from gristmill.worker.crumbs import empty_block, place_of, read_crumb
 from gristmill.worker.fork_server import ServerPlan
-from gristmill.worker.group_runner import RunSettings
 from gristmill.worker.hearing import Hearing
+from gristmill.worker.job import RunSettings
 from gristmill.worker.memory import oom_kills, resident_bytes
 from gristmill.worker.parcel_shelf import ParcelShelf
 from gristmill.worker.posting import Posting
@@ -118,8 +118,9 @@ class ProcessPool(Posting):
     def start(self, number: int, group: int, node: int, gpus: tuple[int, ...]) -> None:
         del node  # there is only this one
         ours, theirs = socket.socketpair()
-        crumb_fd = shared_memory.create(CRUMB.size, lambda view: view.__setitem__(slice(None), NO_CRUMB))
-        mapped = memoryview(shared_memory.map_block(os.dup(crumb_fd), CRUMB.size))
+        empty = empty_block(self.groups[group].lanes)
+        crumb_fd = shared_memory.create(len(empty), lambda view: view.__setitem__(slice(None), empty))
+        mapped = memoryview(shared_memory.map_block(os.dup(crumb_fd), len(empty)))
         self._workers[number] = _Worker(self.groups[group], BufferedChannel(ours), mapped, Hearing(number, self._shelf))
         self._selector.register(ours, selectors.EVENT_READ, number)
         self._line.start(number, group, tuple(self.gpu_names[gpu] for gpu in gpus), [theirs.detach(), crumb_fd])

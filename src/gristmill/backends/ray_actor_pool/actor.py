@@ -28,9 +28,10 @@ from typing import TYPE_CHECKING, Any
 from gristmill.backends.ray_actor_pool.object_blocks import ObjectBlocks
 from gristmill.stages.worker_info import WorkerMetadata
 from gristmill.worker.channel import Message
-from gristmill.worker.crumbs import CRUMB, NO_CRUMB
-from gristmill.worker.group_runner import RunSettings, load_stages
-from gristmill.worker.loop import WorkerProcess, limit_threads
+from gristmill.worker.crumbs import empty_block
+from gristmill.worker.group_runner import load_stages
+from gristmill.worker.job import RunSettings
+from gristmill.worker.loop import limit_threads, make_loop
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -49,6 +50,7 @@ class Duty:
     group: int
     path: tuple[str, ...]  # of the driver's modules
     settings: RunSettings
+    lanes: int = 1
 
 
 class Line:
@@ -91,9 +93,9 @@ class WorkerActor:
 
     def begin(self, duty: Duty, stages: bytes, crumbs: str) -> None:
         """Set up and start to work, leaving crumbs in this file."""
-        Path(crumbs).write_bytes(NO_CRUMB)
+        Path(crumbs).write_bytes(empty_block(duty.lanes))
         with Path(crumbs).open("r+b") as file:
-            mapped = mmap(file.fileno(), CRUMB.size)
+            mapped = mmap(file.fileno(), 0)
         self._line.incoming = queue.SimpleQueue()  # what came too late for earlier work is none of the new one's
         arguments = (duty, stages, mapped)
         threading.Thread(target=self._work, args=arguments, name="gristmill-worker", daemon=True).start()
@@ -117,7 +119,7 @@ class WorkerActor:
             return
         group = groups[duty.group]
         limit_threads(group)
-        process = WorkerProcess(
+        process = make_loop(
             self._line, group, duty.settings, crumbs, last=duty.group + 1 == len(groups), blocks=self._line.blocks
         )
         if process.set_up(WorkerMetadata(worker_id=f"{group.name}-{duty.number}", gpu_ids=_gpu_ids())):

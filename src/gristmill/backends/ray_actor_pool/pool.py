@@ -28,9 +28,9 @@ from gristmill.engine.policies.rooms import UNITS, share_of_gpu
 from gristmill.errors import RunFailed
 from gristmill.runs.hang_watch import waiting_for
 from gristmill.worker.channel import Message
-from gristmill.worker.crumbs import CRUMB, NO_CRUMB, place_of, read_crumb
-from gristmill.worker.group_runner import RunSettings
+from gristmill.worker.crumbs import place_of, read_crumb
 from gristmill.worker.hearing import Hearing
+from gristmill.worker.job import RunSettings
 from gristmill.worker.memory import resident_bytes
 from gristmill.worker.parcel_shelf import ParcelShelf
 from gristmill.worker.posting import Posting
@@ -166,7 +166,7 @@ class RayPool(Posting):
         worker.pid = pid
         worker.has_begun = True
         worker.waited_for_s = math.inf
-        duty = Duty(number, worker.group.index, tuple(sys.path), self.settings)
+        duty = Duty(number, worker.group.index, tuple(sys.path), self.settings, worker.group.lanes)
         begin = worker.actor.begin.options(concurrency_group=POSTING, num_returns=0)
         begin.remote(duty, self._stages, worker.crumbs)
         self._listen(number)
@@ -297,8 +297,7 @@ class RayPool(Posting):
             return []
         if future.exception() is not None:
             return self._lose(worker.machine)
-        left = future.result()
-        crumb = left if len(left) == CRUMB.size else NO_CRUMB
+        crumb = future.result()
         cause, place = worker.kill_reason or _cause(error), place_of(crumb, worker.group)
         self._messages.append(f"a worker of {worker.group.name} ended: {cause}" + (f" ({place})" if place else ""))
         self._remove(number)
@@ -365,7 +364,7 @@ class RayPool(Posting):
             left = self._ray.get(worker.machine.keeper.look_at_crumb.remote(worker.crumbs), timeout=CRUMB_S)
         except self._ray.exceptions.RayError:
             return "its machine does not answer"
-        return place_of(left, worker.group) if len(left) == CRUMB.size else ""
+        return place_of(left, worker.group)
 
     def take_messages(self) -> list[str]:
         messages, self._messages = self._messages, []

@@ -14,7 +14,7 @@ from gristmill.backends.delegated.registrar_actor import RemoteRegistrar
 from gristmill.backends.ray_data.config import RayDataConfig
 from gristmill.backends.ray_data.operators import ActorOperator, Shape, run_stateless, to_rows
 from gristmill.engine.plan import Plan
-from gristmill.worker.group_runner import RunSettings
+from gristmill.worker.job import RunSettings
 
 MOST_BLOCKS = 10_000  # of sources: each costs the driver a few kilobytes and a millisecond
 

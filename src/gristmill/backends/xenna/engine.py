@@ -21,7 +21,7 @@ from gristmill.backends.xenna.config import XennaConfig, enough_workers
 from gristmill.backends.xenna.leftovers import end_with_parent, ended
 from gristmill.engine.plan import Group, Plan
 from gristmill.errors import ConfigError, MissingDependency
-from gristmill.worker.group_runner import RunSettings
+from gristmill.worker.job import RunSettings
 
 # Xenna asks the dashboard for 40,000 actors, which one that was not told so refuses: every Ray answers for this many.
 API_LIMIT = 10_000

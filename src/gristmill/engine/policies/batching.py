@@ -2,6 +2,8 @@
 
 PREFETCH_S = 0.005  # a round trip to a busy driver on a busy machine; measured 0.3–4 ms with both cores taken
 MAX_PREFETCH = 256
+# With lanes: calls that began together end together, and until the driver has heard of all of them nothing new comes.
+BURST_S = 0.1
 FLUSH_S = 0.05  # how long an incomplete batch waits for company while upstream still runs
 
 
@@ -14,7 +16,8 @@ def slots(mean_service_s: float | None, *, batch_size: int, lanes: int = 1, shar
     at_once = lanes * batch_size
     if mean_service_s is None:
         return at_once
-    ahead = MAX_PREFETCH if mean_service_s <= 0 else min(MAX_PREFETCH, int(PREFETCH_S / mean_service_s) + 1)
+    bridged_s = PREFETCH_S if lanes == 1 else BURST_S
+    ahead = MAX_PREFETCH if mean_service_s <= 0 else min(MAX_PREFETCH, int(bridged_s / mean_service_s) + 1)
     full = batch_size * (lanes + -(-ahead // batch_size))
     return full if share is None else min(full, max(at_once, share))
 

@@ -15,7 +15,7 @@ from gristmill.pipeline import Pipeline
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.context import STAGING_DIR
 from gristmill.tasks import DocumentBatch
-from gristmill.worker.group_runner import RunSettings
+from gristmill.worker.job import RunSettings
 
 
 class _FailsOnThree(ProcessingStage):

@@ -12,7 +12,7 @@ from gristmill.pipeline import Pipeline
 from gristmill.stages.base import ProcessingStage
 from gristmill.tasks import DocumentBatch
 from gristmill.worker.crumbs import CRUMB, read_crumb
-from gristmill.worker.group_runner import RunSettings
+from gristmill.worker.job import RunSettings
 from gristmill.worker.stage_pickle import pickled
 from gristmill.worker.wire import Parcel, pack, to_wire, unpack
 

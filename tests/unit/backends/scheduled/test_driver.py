@@ -10,7 +10,7 @@ from gristmill.pipeline import Pipeline
 from gristmill.runs.books import Books
 from gristmill.stages.base import ProcessingStage
 from gristmill.tasks import EmptyTask
-from gristmill.worker.group_runner import RunSettings
+from gristmill.worker.job import RunSettings
 from gristmill.worker.wire import BlockLost
 
 PARTITIONS = 3

@@ -1,0 +1,67 @@
+"""What a worker is given to do, and what became of it."""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import msgspec
+
+from gristmill.engine.commands import Care
+from gristmill.engine.events import Crumb, Fact
+from gristmill.engine.faults import Fault
+from gristmill.engine.plan import AnyTask
+from gristmill.metrics.stage_counts import StageCounts
+from gristmill.storage.file_system import StorageOptions
+from gristmill.tasks import StagedFile
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """What every worker of a run knows."""
+
+    session: str = ""
+    rejects_path: str | None = None
+    quarantine_path: str | None = None
+    forces: bool = False  # files to disk before they are reported
+    memory_limit: int = 0  # bytes for all processes together; 0 where nobody said
+    most_bad: int | None = None  # documents that may fail in the whole run, if that is a number
+    # How to reach rejects and quarantine, where they are on a store.
+    side_options: tuple[StorageOptions | None, StorageOptions | None] = field(default=(None, None), repr=False)
+
+
+class Job(NamedTuple):
+    """One task to run. `item_id` names what is made of it."""
+
+    item_id: str
+    task: AnyTask
+    care: Care = Care.NORMAL
+    attempt: int = 0
+    condemned: tuple[Crumb, ...] = ()
+    cause: str = ""
+    out_of_patience: bool = False
+
+    def blames_documents(self, fault: Fault) -> bool:
+        """Whether a failure is followed up to single documents; any other ends the attempt."""
+        return fault is Fault.DOCUMENT or (fault is Fault.TRANSIENT and self.out_of_patience)
+
+
+class JobResult(msgspec.Struct, eq=False):
+    """What became of a task."""
+
+    counts: tuple[StageCounts, ...]
+    outputs: list[tuple[str, AnyTask]] = []  # each result gets its own
+    files: list[StagedFile] = []  # written by stages, to be published with the commit
+    side_files: list[StagedFile] = []
+    facts: list[Fact] = []
+    notes: dict[tuple[int, str], int] = {}  # side files so far, by stage and item
+    useful_s: float = 0.0
+    attempt: str = ""
+
+
+@dataclass(slots=True)
+class JobFailure:
+    """A stage raised on a task."""
+
+    stage: str
+    error: str
+    fault: Fault
+    divisible: bool = False  # it holds documents, and will be taken apart

@@ -1,0 +1,238 @@
+"""`Lanes`: several calls of one group under way at once in one worker.
+
+    owner's thread                         lanes
+    begin(key, jobs)      ────────▶        a coroutine on the worker's event loop, or a thread of its own
+    news.get()            ◀────────        Streamed (and waits until it is taken), Stepped, Ended
+
+A group with lanes is one stage (`engine/uniting.py`), so what is in a lane is one call of it. An `async` call is a
+coroutine from beginning to end: with hundreds of requests a thread for each would cost more than they do. A call that
+is handled with care, or takes several tasks, runs in a thread, which waits for the loop where the stage is async.
+
+Only the stage's own code runs in lanes. What it made is entered into the books, packed and sent by the owner, so
+nothing of that needs a lock. Threads are daemons: a call that hangs must not keep a process alive that should end.
+"""
+
+import copy
+import queue
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from gristmill.engine.commands import Care
+from gristmill.engine.plan import AnyTask
+from gristmill.metrics.stage_counts import StageCounts
+from gristmill.stages.context import CURRENT, StageContext
+from gristmill.worker.event_loop import call_stage
+from gristmill.worker.group_runner import GroupRunner, Item
+from gristmill.worker.isolation import LeaveCrumb, Result, StageRaised
+from gristmill.worker.job import Job, JobFailure, JobResult
+
+Outcome = JobResult | JobFailure
+
+
+@dataclass(slots=True, eq=False)
+class Call:
+    """A call of an async stage, from `LaneRunner.begin` to `LaneRunner.end`."""
+
+    job: Job
+    result: JobResult
+    item: Item
+    context: StageContext
+    made: Result = None
+    raised: StageRaised | None = None
+    seconds: float = 0.0
+
+
+class LaneRunner(GroupRunner):
+    """A group runner of which several work at a time, on the same stages."""
+
+    def in_lane(self, leave_crumb: LeaveCrumb) -> "LaneRunner":
+        """The same stages for one lane: what a call leaves behind in a runner is its own."""
+        own = copy.copy(self)
+        own.leave_crumb = leave_crumb
+        own._spare = self._spare.another("none")
+        own._careful = own._isolation()
+        return own
+
+    def begin(self, job: Job) -> Call:
+        """Begin a call of the stage; `end` is to be asked when `await_call` is over."""
+        result = JobResult((StageCounts(),), attempt=str(job.attempt))
+        item = self._first_item(0, job, result, shared=False)
+        self.leave_crumb(0, 0, item.task.num_items)
+        return Call(job, result, item, self._spare.another(str(job.attempt)))
+
+    async def await_call(self, call: Call) -> None:
+        """Have the stage process the task of a call, on the event loop. It raises nothing: `end` reports it."""
+        CURRENT.set(call.context)  # for this coroutine and whatever it starts
+        stage = self.stages[0]
+        started = time.perf_counter()
+        try:
+            call.made = self._one_of(stage, await call_stage(stage, [call.item.task]))
+        except StageRaised as raised:
+            call.raised = raised
+        except Exception as error:
+            call.raised = StageRaised(stage, error)
+        finally:
+            self._end_if_forked("process", stage)
+        call.seconds = time.perf_counter() - started
+
+    def end(self, call: Call) -> Outcome:
+        """Enter what a call gave into the books."""
+        result = call.result
+        try:
+            if call.raised is not None:
+                raise call.raised
+            self._enter_call(0, call.item, call.job, call.made, call.context, result, call.seconds)
+        except StageRaised as raised:
+            return self._failure(raised, call.job)
+        for item in self._children(0, call.item, call.made):
+            if self.last and item.task.counts_documents:
+                result.counts[-1].written += item.task.num_items
+            result.outputs.append((item.item_id, item.task))
+        result.useful_s = call.seconds
+        return result
+
+
+class Streamed(NamedTuple):
+    """A call has made one more task of its job `number`, and waits until that is `taken`."""
+
+    key: Any
+    number: int
+    item_id: str
+    task: AnyTask
+    taken: threading.Event
+
+
+class Stepped(NamedTuple):
+    """A call that takes its tasks apart has come a step further."""
+
+    key: Any
+
+
+class Broken(NamedTuple):
+    """A thread has ended with what no stage should raise: the worker goes with it, or nobody would notice."""
+
+    error: BaseException
+
+
+class Ended(NamedTuple):
+    """A call is over. `Lanes.outcomes` tells what became of it, and frees its lane."""
+
+    key: Any
+    lane: int
+    made: "Call | list[Outcome]"
+
+
+News = Streamed | Stepped | Ended | Broken
+
+
+@dataclass(eq=False)
+class Lanes:
+    """The lanes of one worker. `news` may be shared with others who put into it; keys are the owner's."""
+
+    runner: LaneRunner
+    count: int
+    news: "queue.SimpleQueue[Any]"
+    leave_crumb: Callable[[int, int, int, int], None] = lambda *_: None  # lane, stage, first row, end row
+    clear_crumb: Callable[[int], None] = lambda _: None
+    step_s: float = 0.02  # between two words about a call that takes tasks apart
+    _free: list[int] = field(init=False)
+    _runners: dict[int, LaneRunner] = field(default_factory=dict)
+    _threads: dict[int, "queue.SimpleQueue[tuple[Any, Sequence[Job]]]"] = field(default_factory=dict)
+    _careful: dict[int, Any] = field(default_factory=dict)  # by lane: the call that is taking its tasks apart
+
+    def __post_init__(self) -> None:
+        self._free = list(range(self.count - 1, -1, -1))
+        self._is_async = self.runner.stages[0].is_async
+
+    @property
+    def has_free(self) -> bool:
+        """Whether another call may begin."""
+        return bool(self._free)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether any call is under way."""
+        return len(self._free) < self.count
+
+    def begin(self, key: Any, jobs: Sequence[Job]) -> None:
+        """Begin a call; the caller has seen that a lane is free."""
+        lane = self._free.pop()
+        runner = self._runner(lane)
+        if self._is_async and len(jobs) == 1 and jobs[0].care is Care.NORMAL:
+            call = runner.begin(jobs[0])
+            self.runner.event_loop.soon(self._start, key, lane, call)
+        else:
+            self._thread(lane).put((key, jobs))
+
+    def outcomes(self, ended: Ended) -> list[Outcome]:
+        """What became of the jobs of a call; its lane is free again."""
+        made = ended.made
+        outcomes = [self._runner(ended.lane).end(made)] if isinstance(made, Call) else made
+        self.clear_crumb(ended.lane)
+        self._free.append(ended.lane)
+        return outcomes
+
+    # On the event loop
+
+    def _start(self, key: Any, lane: int, call: Call) -> None:
+        import asyncio
+
+        task = asyncio.ensure_future(self._runner(lane).await_call(call))
+        # The loop keeps no hold of its own on what it runs; the callback does.
+        task.add_done_callback(lambda done: None if done.cancelled() else self.news.put(Ended(key, lane, call)))
+
+    # In threads
+
+    def _thread(self, lane: int) -> "queue.SimpleQueue[tuple[Any, Sequence[Job]]]":
+        if lane not in self._threads:
+            self._threads[lane] = queue.SimpleQueue()
+            name = f"gristmill-lane-{lane}"
+            threading.Thread(target=self._work, args=(lane, self._threads[lane]), name=name, daemon=True).start()
+        return self._threads[lane]
+
+    def _work(self, lane: int, calls: "queue.SimpleQueue[tuple[Any, Sequence[Job]]]") -> None:
+        """Run one call after another."""
+        runner = self._runner(lane)
+        try:
+            while True:
+                key, jobs = calls.get()
+                self._careful[lane] = key if any(job.care is not Care.NORMAL for job in jobs) else None
+                outcomes = runner.run(jobs, self._emitter(key))
+                self.news.put(Ended(key, lane, outcomes))
+        finally:
+            error = sys.exc_info()[1]
+            if error is not None:
+                self.news.put(Broken(error))
+
+    def _emitter(self, key: Any) -> Callable[[int, str, AnyTask], None]:
+        def emit(number: int, item_id: str, task: AnyTask) -> None:
+            taken = threading.Event()
+            self.news.put(Streamed(key, number, item_id, task, taken))
+            taken.wait()
+
+        return emit
+
+    # Crumbs
+
+    def _runner(self, lane: int) -> LaneRunner:
+        if lane not in self._runners:
+            self._runners[lane] = self.runner.in_lane(self._leaver(lane))
+        return self._runners[lane]
+
+    def _leaver(self, lane: int) -> LeaveCrumb:
+        stepped_at = 0.0
+
+        def leave(stage: int, first_row: int, end_row: int) -> None:
+            nonlocal stepped_at
+            self.leave_crumb(lane, stage, first_row, end_row)
+            key = self._careful.get(lane)
+            # A deadline is for one call; a task that is taken apart makes many, and says so.
+            if key is not None and time.perf_counter() - stepped_at > self.step_s:
+                stepped_at = time.perf_counter()
+                self.news.put(Stepped(key))
+
+        return leave
