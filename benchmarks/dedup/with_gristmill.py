@@ -35,8 +35,8 @@ def _hashing(source: str) -> dict[str, object]:
     """Sketching alone, texts in memory, one core, both bandings; after a first call that compiles."""
     import numpy as np
 
+    from gristmill.deduplication.sketches import Shingling
     from gristmill.kernels.dedup.banding import Banding
-    from gristmill.stages.deduplication.fuzzy.shingling import Shingling
     from gristmill.stages.text.text_column import TextColumn
 
     encoded = [json.loads(line)["text"].encode() for f in sorted(Path(source).glob("*.jsonl")) for line in f.open()]

@@ -17,7 +17,7 @@ FILES = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py"))
 ROWS = (
     {"cli", "dashboard"},
     {"config"},
-    {"workflows"},
+    {"workflows", "deduplication"},
     {"pipeline"},
     {"backends", "core"},
     {"runs"},

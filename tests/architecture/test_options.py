@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2] / "src" / "gristmill"
 # Folders whose classes users configure.
-FOLDERS = ("workflows", "backends", "runs", "worker", "stages")
+FOLDERS = ("workflows", "deduplication", "backends", "runs", "worker", "stages")
 CLASS_VARIABLES = ("ClassVar", "KW_ONLY")
 READ_BY_USERS = {"SimulationResult", "WorkerMetadata"}  # what we tell, not what we are told
 
@@ -73,7 +73,7 @@ def own_reads(node):
 @pytest.mark.parametrize(("path", "node", "fields"), list(classes()), ids=lambda value: getattr(value, "name", None))
 def test_every_option_is_read_somewhere_or_listed_as_ignored(path, node, fields):
     listed = ignored_by(node)
-    if path.is_relative_to(ROOT / "workflows") and node.name.endswith("Workflow"):
+    if path.parts[len(ROOT.parts)] in {"workflows", "deduplication"} and node.name.endswith("Workflow"):
         unread = set(fields) - set(own_reads(node)) - {"_"}  # users set them, so its own methods have to look
     else:
         unread = set(fields) - READ_SOMEWHERE - {"_"}
@@ -82,15 +82,15 @@ def test_every_option_is_read_somewhere_or_listed_as_ignored(path, node, fields)
 
 
 WORKFLOWS = {
-    "exact_dedup.ExactDeduplicationWorkflow": {"output_path": "o"},
-    "fuzzy_dedup.FuzzyDeduplicationWorkflow": {"cache_path": None, "output_path": "o"},
-    "semantic_dedup.SemanticDeduplicationWorkflow": {
+    "exact.ExactDeduplicationWorkflow": {"output_path": "o"},
+    "fuzzy.FuzzyDeduplicationWorkflow": {"cache_path": None, "output_path": "o"},
+    "semantic.SemanticDeduplicationWorkflow": {
         "input_path": "i",
         "output_path": "o",
         "n_clusters": 2,
         "eps": 0.1,
     },
-    "duplicate_removal.TextDuplicatesRemovalWorkflow": {
+    "removal.TextDuplicatesRemovalWorkflow": {
         "input_path": "i",
         "ids_to_remove_path": "d",
         "output_path": "o",
@@ -101,7 +101,7 @@ WORKFLOWS = {
 @pytest.mark.parametrize("path", WORKFLOWS)
 def test_an_ignored_option_warns_and_the_defaults_do_not(path):
     module, _, name = path.rpartition(".")
-    workflow = getattr(importlib.import_module(f"gristmill.workflows.deduplication.{module}"), name)
+    workflow = getattr(importlib.import_module(f"gristmill.deduplication.{module}"), name)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         workflow(**WORKFLOWS[path])

@@ -60,7 +60,7 @@ DOORS = (
     "gristmill.stages.deduplication.id_generator",
     "gristmill.stages.deduplication.semantic",
     "gristmill.stages.text.deduplication.removal_workflow",
-    "gristmill.workflows.deduplication.part_dedup",
+    "gristmill.deduplication.part_dedup",
     "gristmill.workflows.thresholds",
     "gristmill.backends.base",
     "gristmill.backends.local",

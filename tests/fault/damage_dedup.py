@@ -8,10 +8,10 @@ import numpy as np
 from tests.fault.damage import Scene
 
 from gristmill.backends.local import LocalExecutor
+from gristmill.deduplication.part_dedup import PartDeduplicationWorkflow
 from gristmill.stages.deduplication.exact.workflow import ExactDeduplicationWorkflow
 from gristmill.stages.deduplication.fuzzy.workflow import FuzzyDeduplicationWorkflow
 from gristmill.stages.deduplication.semantic import SemanticDeduplicationWorkflow
-from gristmill.workflows.deduplication.part_dedup import PartDeduplicationWorkflow
 
 RUN_DIRS = {"exact": "exact", "fuzzy": "fuzzy", "parts": "lines", "semantic": "semantic"}
 

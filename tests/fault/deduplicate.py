@@ -4,10 +4,10 @@ import json
 import sys
 
 from gristmill.backends.local import LocalExecutor
+from gristmill.deduplication.part_dedup import PartDeduplicationWorkflow
 from gristmill.stages.deduplication.exact.workflow import ExactDeduplicationWorkflow
 from gristmill.stages.deduplication.fuzzy.workflow import FuzzyDeduplicationWorkflow
 from gristmill.stages.deduplication.semantic import SemanticDeduplicationWorkflow
-from gristmill.workflows.deduplication.part_dedup import PartDeduplicationWorkflow
 
 KINDS = ("exact", "fuzzy", "semantic", "parts")
 

@@ -6,11 +6,11 @@ import pytest
 from tests.jsonl_files import read_documents, write_documents
 
 from gristmill.backends.local import LocalExecutor
+from gristmill.deduplication.decontamination import DecontaminationWorkflow
 from gristmill.errors import ConfigError, NoInputError
 from gristmill.pipeline import Pipeline
 from gristmill.stages.text.decontamination import Decontaminate
 from gristmill.stages.text.io import JsonlReader
-from gristmill.workflows.deduplication.decontamination import DecontaminationWorkflow
 
 pytestmark = pytest.mark.slow  # the kernels are compiled first
 HERE = LocalExecutor(num_workers=0)

@@ -4,8 +4,8 @@ import pytest
 from tests.jsonl_files import read_documents, write_documents
 
 from gristmill.backends.local import LocalExecutor
+from gristmill.deduplication.part_dedup import PartDeduplicationWorkflow
 from gristmill.errors import ConfigError
-from gristmill.workflows.deduplication.part_dedup import PartDeduplicationWorkflow
 
 HERE = LocalExecutor(num_workers=0)
 

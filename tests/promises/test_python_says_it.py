@@ -19,7 +19,7 @@ from gristmill.errors import TooManyQuarantined
 from gristmill.pipeline import Pipeline
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.text.io import JsonlReader, JsonlWriter
-from gristmill.workflows.deduplication.exact_dedup import ExactDeduplicationWorkflow
+from gristmill.deduplication.exact import ExactDeduplicationWorkflow
 
 class NoThrees(ProcessingStage):
     name = "no_threes"

@@ -27,8 +27,8 @@ def decontaminate(
 ) -> None:
     """Remove documents that share words in a row with a benchmark."""
     from gristmill.cli.choose_executor import choose_executor
+    from gristmill.deduplication.decontamination import DecontaminationWorkflow
     from gristmill.metrics.progress import Progress
-    from gristmill.workflows.deduplication.decontamination import DecontaminationWorkflow
 
     workflow = DecontaminationWorkflow(
         output, input_path, benchmarks, filetype, text_field, ngram_words=ngram_words, min_hits=min_hits, fresh=fresh

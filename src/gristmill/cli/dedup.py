@@ -50,7 +50,7 @@ def exact(
 ) -> None:
     """Remove documents whose text, or any other column, is the same."""
     from gristmill.cli.choose_executor import choose_executor
-    from gristmill.workflows.deduplication.exact_dedup import ExactDeduplicationWorkflow
+    from gristmill.deduplication.exact import ExactDeduplicationWorkflow
 
     own, consulted = _indexes(index, dry_run=dry_run)
     workflow = ExactDeduplicationWorkflow(
@@ -98,7 +98,7 @@ def fuzzy(
 ) -> None:
     """Remove documents that are nearly the same; every removal is verified."""
     from gristmill.cli.choose_executor import choose_executor
-    from gristmill.workflows.deduplication.fuzzy_dedup import FuzzyDeduplicationWorkflow
+    from gristmill.deduplication.fuzzy import FuzzyDeduplicationWorkflow
 
     own, consulted = _indexes(index, dry_run=dry_run)
     workflow = FuzzyDeduplicationWorkflow(
@@ -150,7 +150,7 @@ def semantic(
 ) -> None:
     """Remove documents whose embeddings are nearly the same."""
     from gristmill.cli.choose_executor import choose_executor
-    from gristmill.workflows.deduplication.semantic_dedup import SemanticDeduplicationWorkflow
+    from gristmill.deduplication.semantic import SemanticDeduplicationWorkflow
 
     workflow = SemanticDeduplicationWorkflow(
         input_path,
@@ -190,8 +190,8 @@ def parts(
 ) -> None:
     """Take out lines or paragraphs that occurred before."""
     from gristmill.cli.choose_executor import choose_executor
+    from gristmill.deduplication.part_dedup import PartDeduplicationWorkflow
     from gristmill.metrics.progress import Progress
-    from gristmill.workflows.deduplication.part_dedup import PartDeduplicationWorkflow
 
     workflow = PartDeduplicationWorkflow(
         output,

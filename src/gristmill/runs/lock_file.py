@@ -111,7 +111,8 @@ def _is_still(path: Path, descriptor: int) -> bool:
 
 def _holder(descriptor: int) -> Holder:
     words = os.pread(descriptor, 300, 0).decode(errors="replace").split(maxsplit=2)
-    return Holder(*(*words, "", "", "")[:3]) if words else Holder("?", "", "")
+    pid, host, start = (*words, "", "", "")[:3] if words else ("?", "", "")
+    return Holder(pid, host, start)
 
 
 def holder_of(path: Path) -> tuple[Holder, bool] | None:

@@ -4,10 +4,10 @@ import pytest
 
 from gristmill.cli.replay import find_log
 from gristmill.config.shard_books import add_up
+from gristmill.deduplication.exact import ExactDeduplicationWorkflow
+from gristmill.deduplication.fuzzy import FuzzyDeduplicationWorkflow
 from gristmill.errors import ConfigError
 from gristmill.storage.file_system import disk_path
-from gristmill.workflows.deduplication.exact_dedup import ExactDeduplicationWorkflow
-from gristmill.workflows.deduplication.fuzzy_dedup import FuzzyDeduplicationWorkflow
 
 
 def test_a_path_is_taken_as_it_is(tmp_path):

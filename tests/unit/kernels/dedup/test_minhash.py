@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from tests.unit.kernels.dedup.test_tokens import sets, text_column
 
+from gristmill.deduplication.sketches import Shingling
 from gristmill.kernels.dedup.banding import Banding, choose_bands
 from gristmill.kernels.dedup.permutations import draw_permutations
-from gristmill.stages.deduplication.fuzzy.shingling import Shingling
 
 pytestmark = pytest.mark.slow  # the kernels are compiled first
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gristmill.stages.deduplication.fuzzy.shingling import Shingling
-from gristmill.stages.deduplication.token_hash import hash_tokens
+from gristmill.deduplication.exact_stages import hash_tokens
+from gristmill.deduplication.sketches import Shingling
 from gristmill.stages.text.text_column import TextColumn
 from gristmill.tasks.text_columns import from_texts
 

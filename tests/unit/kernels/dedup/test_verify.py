@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gristmill.stages.deduplication.fuzzy.verification import verify
+from gristmill.deduplication.candidates import verify
 
 pytestmark = pytest.mark.slow  # the kernel is compiled first
 

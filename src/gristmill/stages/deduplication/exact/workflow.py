@@ -1,5 +1,5 @@
 """`ExactDeduplicationWorkflow` under the path users know."""
 
-from gristmill.workflows.deduplication.exact_dedup import ExactDeduplicationWorkflow
+from gristmill.deduplication.exact import ExactDeduplicationWorkflow
 
 __all__ = ["ExactDeduplicationWorkflow"]

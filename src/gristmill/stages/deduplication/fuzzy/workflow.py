@@ -1,5 +1,5 @@
 """`FuzzyDeduplicationWorkflow` under the path users know."""
 
-from gristmill.workflows.deduplication.fuzzy_dedup import FuzzyDeduplicationWorkflow
+from gristmill.deduplication.fuzzy import FuzzyDeduplicationWorkflow
 
 __all__ = ["FuzzyDeduplicationWorkflow"]

@@ -1,6 +1,6 @@
 """`SemanticDeduplicationWorkflow` and `RankingStrategy` under the path users know."""
 
-from gristmill.stages.deduplication.embeddings.ranking_strategy import RankingStrategy
-from gristmill.workflows.deduplication.semantic_dedup import SemanticDeduplicationWorkflow
+from gristmill.deduplication.embeddings import RankingStrategy
+from gristmill.deduplication.semantic import SemanticDeduplicationWorkflow
 
 __all__ = ["RankingStrategy", "SemanticDeduplicationWorkflow"]

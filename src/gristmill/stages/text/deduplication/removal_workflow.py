@@ -1,5 +1,5 @@
 """`TextDuplicatesRemovalWorkflow` under the path users know."""
 
-from gristmill.workflows.deduplication.duplicate_removal import TextDuplicatesRemovalWorkflow
+from gristmill.deduplication.removal import TextDuplicatesRemovalWorkflow
 
 __all__ = ["TextDuplicatesRemovalWorkflow"]

@@ -1,0 +1,113 @@
+"""`DatasetIndex`: the documents of earlier datasets, so that a new one is deduplicated against them.
+
+<index>/header.json            how documents were compared; another setting is refused
+<index>/<dataset>/rows/*.arrow of each document that stayed: id and what it is compared by
+"""
+
+import json
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import xxhash
+
+from gristmill.deduplication.job import DedupJob
+from gristmill.deduplication.job_input import DedupInput
+from gristmill.engine.ledger import is_sealed, sealed
+from gristmill.errors import ConfigError, ResumeRefused
+from gristmill.pipeline import Pipeline
+from gristmill.stages.text.io.formats import WRITERS
+from gristmill.stages.text.io.writer import ArrowWriter
+from gristmill.storage.atomic_write import force_file, force_names, write_file
+from gristmill.storage.file_system import disk_path
+
+if TYPE_CHECKING:
+    from gristmill.engine.plan import AnyStage
+
+FORMAT = 1
+
+
+class DatasetIndex:
+    """An index to consult and add to, and others to consult only. `settings` must be those they were made with."""
+
+    def __init__(
+        self, settings: Mapping[str, object], own: str | None, others: Sequence[str], dataset: str | Path
+    ) -> None:
+        self.header = {"format": FORMAT, **settings}
+        self.own = None if own is None else disk_path(own, who="index")
+        self.paths = [*([self.own] if self.own else []), *(disk_path(str(other), who="index") for other in others)]
+        # The same call again must not find its own documents.
+        self.dataset = xxhash.xxh3_64_hexdigest(str(Path(dataset).resolve()).encode())
+        for path in self.paths:
+            self._check(path, must_exist=path != self.own)
+
+    def _check(self, path: Path, *, must_exist: bool) -> None:
+        try:
+            header = json.loads((path / "header.json").read_text())
+        except FileNotFoundError:
+            if must_exist:
+                raise ConfigError(f"index {path}: expected an index (with header.json in it); there is none") from None
+            return
+        expected = self.header
+        different = [key for key in expected if header.get(key) != expected[key]]
+        if different:
+            then = ", ".join(f"{key} {header.get(key)!r}" for key in different)
+            now = ", ".join(f"{key} {expected[key]!r}" for key in different)
+            raise ConfigError(f"index {path}: expected the settings it was made with, {then}; got {now}")
+
+    def files(self, run_dir: Path) -> list[str]:
+        """The files to consult: those there were when this run began, also when it is continued.
+
+        A run that begins forgets what an earlier one of this dataset has added: its documents may be others now.
+        """
+        noted = run_dir / "consulted.json"
+        if any(run_dir.glob("[!.]*")):
+            return _noted(noted)
+        if self.own is not None:
+            shutil.rmtree(self.own / self.dataset, ignore_errors=True)
+        found = [
+            str(file)
+            for path in self.paths
+            for file in sorted(path.glob("*/rows/*.arrow"))
+            if file.parent.parent.name != self.dataset
+        ]
+        write_file(str(noted), [sealed(json.dumps({"files": found})).encode()])
+        force_names(str(run_dir), above=True)
+        return found
+
+    def add(self, job: DedupJob, reducing: Callable[[DedupInput], "AnyStage"]) -> None:
+        """Take in the documents that stay, reduced by the stage `reducing` returns."""
+        filetype = job.source.filetype
+        if self.own is None or not any(Path(job.kept_path).glob(f"*.{WRITERS[filetype].file_extension}*")):
+            return
+        source = DedupInput("index", job.kept_path, filetype)
+        stage = reducing(source)
+        part = self.own / self.dataset
+        stages = [source.reader(stage.inputs()[1]), stage, ArrowWriter(str(part / "rows"))]
+        line: list[AnyStage] = list(stages)  # type: ignore[arg-type]  # stages are invariant in their tasks
+        pipeline = Pipeline("add_to_index", stages=line)
+        try:
+            done = pipeline.run(job.executor, checkpoint_path=part / "run", quiet=True)
+        except ResumeRefused:  # the documents have been written again since, after the machine had stopped
+            done = pipeline.run(job.executor, checkpoint_path=part / "run", fresh=True, quiet=True)
+        for file in done.output_files:
+            force_file(file)  # who consults an index does not continue the run that made it
+        force_names(str(part / "rows"), above=True)
+        header = self.own / "header.json"
+        if not header.exists():
+            write_file(str(header), [json.dumps(self.header, indent=1).encode()])
+
+
+def _noted(path: Path) -> list[str]:
+    """What `DatasetIndex.files` wrote down. Which files there were then is known from nowhere else."""
+    try:
+        text = path.read_text()
+    except (FileNotFoundError, UnicodeDecodeError):
+        text = ""
+    if not is_sealed(text):
+        raise ResumeRefused(
+            f"{path}: expected the files of indexes that this run consults; it is missing or damaged. "
+            "Start over with fresh=True (--fresh)"
+        )
+    return [str(file) for file in json.loads(text)["files"]]

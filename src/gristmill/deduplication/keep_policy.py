@@ -1,0 +1,82 @@
+"""`worth_of`: what each document is worth to a `KeepPolicy`."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from gristmill.errors import ConfigError, nearest
+from gristmill.kernels.arrow_arrays import is_null
+from gristmill.tasks import DocumentBatch
+
+# `KeepPolicy`: which of several duplicates stays.
+#
+#     first                     the one that comes first in the input
+#     longest                   the one with the longest text
+#     newest:COLUMN             the one with the latest date or largest number in a column
+#     highest:COLUMN            the one with the highest score
+#     source:COLUMN=a,b,c       the one whose source is named first
+#
+# Ties go to the lower content hash, then to the lower hash of the id if there is one, then to the earlier in the input.
+# So except for `first`, the survivor does not depend on how the input is cut or ordered, if ids tell equal texts apart.
+# What a document is worth by a policy is in `document_worth.py`: a workflow is made, and refused, without Arrow.
+
+KINDS = ("first", "longest", "newest", "highest", "source")
+
+
+@dataclass(frozen=True)
+class KeepPolicy:
+    """A policy taken apart: see the module."""
+
+    kind: str = "first"
+    column: str | None = None
+    order: tuple[str, ...] = ()
+
+    @classmethod
+    def parse(cls, text: str, *, who: str) -> "KeepPolicy":
+        """Return the policy a text stands for."""
+        kind, _, rest = text.partition(":")
+        if kind not in KINDS:
+            raise ConfigError(f"{who}: expected keep to be one of {KINDS}; got {text!r}{nearest(kind, KINDS)}")
+        column, _, order = rest.partition("=")
+        if (kind in ("first", "longest")) == bool(column) or (kind == "source") != bool(order):
+            form = {"source": "source:COLUMN=first,second"}.get(kind, f"{kind}:COLUMN")
+            expected = kind if kind in ("first", "longest") else form
+            raise ConfigError(f"{who}: expected keep to read {expected!r}; got {text!r}")
+        return cls(kind, column or None, tuple(order.split(",")) if order else ())
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns it looks at beside the text."""
+        return [] if self.column is None else [self.column]
+
+
+_WORST = -np.inf
+
+
+def worth_of(batch: DocumentBatch, lengths: NDArray[np.int64], keep: KeepPolicy) -> NDArray[np.float64]:
+    """Return float64[N], greater for documents to keep. All the same for `first`: order decides."""
+    if keep.kind == "first" or keep.column is None:
+        return np.zeros(len(lengths)) if keep.kind == "first" else lengths.astype(np.float64)
+    column = batch.column(keep.column)
+    if keep.kind == "source":
+        places = {name: -float(place) for place, name in enumerate(keep.order)}
+        return np.array([places.get(str(value), -float(len(places))) for value in column.to_pylist()], np.float64)
+    worth = _as_doubles(column, newest=keep.kind == "newest", who=f"keep {keep.kind}:{keep.column}")
+    worth[is_null(column) | np.isnan(worth)] = _WORST
+    return worth
+
+
+def _as_doubles(column: pa.ChunkedArray, *, newest: bool, who: str) -> NDArray[np.float64]:
+    if pa.types.is_null(column.type):
+        return np.full(len(column), _WORST)
+    try:
+        if newest and pa.types.is_string(column.type):
+            column = column.cast(pa.timestamp("us"))
+        if pa.types.is_temporal(column.type):
+            column = column.cast(pa.timestamp("us")).cast(pa.int64())
+        doubles = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise ConfigError(f"{who}: expected numbers{' or dates' * newest}; got {error}") from error
+    return np.array(doubles, np.float64)

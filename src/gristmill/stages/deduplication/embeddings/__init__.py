@@ -1,1 +1,0 @@
-"""Duplicates by meaning: embeddings, clusters, and who is too close to whom."""
