@@ -23,7 +23,8 @@ _SECRET_NAME = re.compile(
 # Inside `storage_options` and in the query of a URL fewer names are innocent.
 _SECRET_OPTION = re.compile(r"key|secret|token|passw|pwd|credential|auth|signature|cookie|connection|^sas|^sig$", re.I)
 _SIGNED = re.compile(r"[?&](?:x-amz-|x-goog-)?(?:sig|signature)=", re.IGNORECASE)
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://[^\s'\"<>]+")
+# Schemes are short. Without a limit each letter of a long word is looked at as the first of one: 100 KB took a minute.
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{1,40}://[^\s'\"<>]+")
 # Up to the last @ of the host; or, as keys of S3 may contain a slash, up to the first behind "name:", if no port is.
 _USER = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]+://)([^/?#]*|[^/?#:@]+:(?!\d{1,5}/)[^?#]*?)@")
 _QUERY_VALUE = re.compile(r"([?&;])([^=&;#]+)=([^&;#]*)")

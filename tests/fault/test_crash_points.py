@@ -58,7 +58,7 @@ BUDGETS = (
     }
 )
 
-TWICE = 8 if NIGHTLY else 1  # of so many states one is followed by the command twice, to find everything done
+TWICE = 8  # of so many states one is followed by the command twice, to find everything done
 
 pytestmark = [pytest.mark.fault, pytest.mark.slow, pytest.mark.timeout(14400 if NIGHTLY else 900)]
 

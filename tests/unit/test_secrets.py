@@ -122,3 +122,11 @@ def test_a_holder_that_holds_itself_is_searched_and_left():
 @pytest.mark.parametrize("kind", [ConfigError, NoInputError, ReadError])
 def test_no_error_of_ours_repeats_a_password(kind):
     assert str(kind("in: expected a file at 'https://me:pw@host/a'")) == "in: expected a file at 'https://***@host/a'"
+
+
+@pytest.mark.timeout(60)
+def test_a_long_word_beside_a_url_takes_no_longer_than_other_text():
+    """It took a time that grew with the square of the word: hours for an error that quotes a picture."""
+    word = "x" * 1_000_000
+
+    assert without_secrets(f"{word} https://me:pw@host/a {word}") == f"{word} https://***@host/a {word}"

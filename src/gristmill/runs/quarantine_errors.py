@@ -5,8 +5,10 @@ are read once, line by line, and counted by error: so the errors of a run in a t
 those of earlier sessions count like the latest one's. Only the documents shown as examples are ever decoded.
 """
 
+import io
 import json
 from collections.abc import Iterable, Sequence
+from typing import BinaryIO, cast
 
 import msgspec
 
@@ -14,7 +16,7 @@ from gristmill.engine.ledger import CommitRecord
 from gristmill.engine.plan import Plan
 from gristmill.metrics.error_counts import ErrorCount, ErrorCounts, ErrorExample, of_record
 from gristmill.stages.context import Completer, CompletesRecords
-from gristmill.storage.file_system import StorageOptions, file_system
+from gristmill.storage.file_system import StorageOptions, file_system, is_url
 
 
 class _Record(msgspec.Struct):
@@ -49,12 +51,18 @@ def read_errors(quarantine_files: Iterable[str], options: StorageOptions | None 
     counts = ErrorCounts()
     for path in quarantine_files:
         try:
-            with file_system(path, options).open_read(path) as lines:
+            file = file_system(path, options).open_read(path)
+            with file if is_url(path) else _in_large_pieces(file) as lines:
                 for line in lines:
                     _count(counts, path, line)
         except FileNotFoundError:
             counts.add(_damaged(path, "a file of the quarantine is gone"))
     return counts.all()
+
+
+def _in_large_pieces(file: BinaryIO) -> BinaryIO:
+    """A file of this machine is not buffered, and would be read byte by byte to find the ends of lines."""
+    return io.BufferedReader(cast("io.RawIOBase", file))
 
 
 def _damaged(path: str, message: str) -> ErrorCount:

@@ -1,6 +1,10 @@
 """The quarantine of a run is counted by error from its files, whatever state they are in."""
 
 import json
+import re
+from pathlib import Path
+
+import pytest
 
 from gristmill.runs.quarantine_errors import completed_text, read_errors
 from gristmill.stages.io.line_numbers import numbers_from
@@ -77,6 +81,23 @@ def test_a_line_whose_traceback_or_document_is_damaged_counts_as_that(tmp_path):
     [error] = read_errors(map(str, files))
 
     assert (error.kind, error.message) == ("damaged_record", "a line of the quarantine is damaged")
+
+
+def test_a_file_is_read_in_large_pieces(tmp_path):
+    """Read byte by byte, a quarantine of some megabytes would take longer than the run."""
+    path = write(tmp_path / "a.jsonl", *(record(number) for number in range(200)))
+    calls = Path("/proc/self/io")
+    if not calls.exists():
+        pytest.skip("this system does not count reads")
+
+    def num_reads():
+        return int(re.search(r"syscr: (\d+)", calls.read_text())[1])
+
+    before = num_reads()
+    [error] = read_errors([path])
+
+    assert error.count == 200
+    assert num_reads() - before < 50
 
 
 def test_stages_complete_records_and_what_is_complete_stays_as_it_is():

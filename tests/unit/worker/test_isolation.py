@@ -1,0 +1,27 @@
+"""What a stage raises is told in few words, however many it used."""
+
+from gristmill.worker.isolation import MAX_ERROR_CHARS, describe
+
+
+def test_an_error_of_ten_megabytes_is_told_by_its_ends():
+    told = describe(ValueError("beginning " + "x" * 10_000_000 + " end"))
+
+    assert told.startswith("ValueError: beginning xxx")
+    assert told.endswith("xxx end")
+    assert "[9,998,0" in told  # so many characters were left out
+    assert len(told) < MAX_ERROR_CHARS + 100
+
+
+def test_secrets_are_left_out_at_both_ends_of_a_long_error():
+    url = "s3://me:secret-word@bucket/a"
+    told = describe(ValueError(f"{url} {'x' * 500_000} {url}"))
+
+    assert told.count("s3://***@bucket/a") == 2
+    assert "secret-word" not in told
+
+
+def test_half_a_secret_is_not_left_where_the_middle_is_cut_out():
+    """A URL at each place the text may be cut at before it is searched for secrets."""
+    many = " ".join(["https://me:secret-word@host/a"] * 40_000)
+
+    assert "secret" not in describe(ValueError(many))
