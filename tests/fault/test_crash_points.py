@@ -45,6 +45,7 @@ BUDGETS = (
         "fuzzy": Budget(50, 0, 300, 10),
         "exact": Budget(45, 0, 300, 10),
         "overwrite": Budget(1, 9, 1000, 60),
+        "payloads": Budget(1, 4, 1000, 40),
     }
     if NIGHTLY
     else {
@@ -52,6 +53,7 @@ BUDGETS = (
         "durable": Budget(60, 0, 10, 0),
         "fresh": Budget(60, 0, 10, 0),
         "overwrite": Budget(60, 0, 10, 0),
+        "payloads": Budget(60, 0, 10, 2),
         "regroup": Budget(300, 0, 10, 6),
         "exact": Budget(5003, 0, 10, 0),
         "fuzzy": Budget(3001, 0, 10, 0),

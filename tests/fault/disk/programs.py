@@ -5,6 +5,9 @@ import os
 import shutil
 from pathlib import Path
 
+from tests.byte_batch import make_payloads
+from tests.byte_batch import stages as byte_stages
+
 from gristmill.backends.local import LocalExecutor
 from gristmill.pipeline import Pipeline
 from gristmill.runs import lock_file
@@ -174,6 +177,19 @@ class Regroup(Curate):
         return [Refuse(), Exchange("text", 3), ScoreFilter(WordCountFilter(min_words=min_words))]
 
 
+class Payloads(Curate):
+    """Items that are bytes: what is rejected and quarantined of them are files of their own beside the records."""
+
+    def __init__(self, place):
+        super().__init__(place)
+        shutil.rmtree(self.input)
+        make_payloads(self.input, files=3, items=4)
+
+    def _stages(self, min_words):
+        del min_words
+        return byte_stages(self.input, self.work)
+
+
 class Exact(Program):
     """Exact deduplication, with an index."""
 
@@ -200,6 +216,7 @@ def _metadata(result):
 
 
 PROGRAMS = {"curate": Curate, "durable": Durable, "fresh": Fresh, "overwrite": Overwrite, "regroup": Regroup}
+PROGRAMS |= {"payloads": Payloads}
 PROGRAMS |= {"exact": Exact, "fuzzy": Fuzzy}
 
 

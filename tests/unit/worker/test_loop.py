@@ -3,12 +3,14 @@
 import mmap
 import socket
 import time
+from types import SimpleNamespace
 
 from gristmill.engine.commands import Assignment, Care
 from gristmill.engine.plan import Group
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.resources import Resources
-from gristmill.tasks import FileGroupTask
+from gristmill.tasks import FileGroupTask, Task
+from gristmill.worker import shared_memory
 from gristmill.worker.channel import BufferedChannel, Channel
 from gristmill.worker.job import RunSettings
 from gristmill.worker.loop import CRUMB, HOLD_S, WorkerProcess
@@ -74,3 +76,20 @@ def test_a_recall_that_comes_too_late_is_of_no_consequence():
 
 def test_a_task_that_was_taken_back_during_a_long_call_is_not_begun():
     assert results(call(1), call(2), call(3), stage=LongWhileRecalled()) == [1, 3]
+
+
+class Mute(Task[bytes]):
+    """A task that does not say how much it holds."""
+
+    num_items = 1
+
+
+def test_no_task_is_free_of_charge():
+    """The bound on memory counts what a task takes to send, where the task says nothing of its size."""
+    worker = SimpleNamespace(blocks=shared_memory, _fds=[])
+    for payload in (b"x" * 10_000, b"x" * 1_000_000):
+        *_, num_bytes, _, _, size = WorkerProcess._output(worker, 0, "item-0", Mute("d", payload))
+        assert len(payload) < num_bytes == size < len(payload) + 2_000
+    for fd in worker._fds:
+        shared_memory.let_go(fd)
+    assert len(worker._fds) == 1
