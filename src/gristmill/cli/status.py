@@ -88,7 +88,7 @@ def _show(run: RunFiles) -> None:
     from rich.console import Console
 
     from gristmill.metrics.rates import Rates
-    from gristmill.metrics.snapshot_view import full_view, where_time_went
+    from gristmill.metrics.snapshot_view import full_view, own_metrics, where_time_went
     from gristmill.runs.quarantine_errors import read_errors
     from gristmill.runs.summary import error_lines
 
@@ -102,7 +102,8 @@ def _show(run: RunFiles) -> None:
             snapshot = replace(snapshot, state="killed", eta_s=None)
         rates.add(snapshot)
         console.print(full_view(snapshot, rates))
-        for line in (where_time_went(snapshot), *error_lines(read_errors(run.quarantine_files())), *snapshot.messages):
+        errors = error_lines(read_errors(run.quarantine_files()))
+        for line in (*own_metrics(snapshot), where_time_went(snapshot), *errors, *snapshot.messages):
             if line:
                 console.print(line, markup=False)
         ended = snapshot.state in ENDED

@@ -96,10 +96,10 @@ class Terminal:
             return
         from rich.live import Live
 
-        from gristmill.metrics.snapshot_view import full_view
+        from gristmill.metrics.snapshot_view import live_view
 
         console = self._made_console()
-        view = full_view(snapshot, rates)
+        view = live_view(snapshot, rates)
         with _heard_or_not(console.file):
             if self._live is None:
                 # Snapshots come a few times a second already, so no thread of rich's own is needed.
@@ -195,10 +195,10 @@ def _heard_or_not(stream: IO[str] | None) -> Iterator[None]:
 def _drawn(snapshot: RunSnapshot, rates: Rates) -> str:
     from rich.console import Console
 
-    from gristmill.metrics.snapshot_view import full_view
+    from gristmill.metrics.snapshot_view import live_view
 
     page = io.StringIO()
     # Left to itself, rich in a notebook would display what is only to be drawn.
     console = Console(file=page, width=NOTEBOOK_COLUMNS, color_system=None, highlight=False, force_jupyter=False)
-    console.print(full_view(snapshot, rates))
+    console.print(live_view(snapshot, rates))
     return page.getvalue()

@@ -3,6 +3,12 @@
 from dataclasses import dataclass, field, replace
 
 from gristmill.metrics.stage_counts import StageCounts
+from gristmill.metrics.tally import Distribution
+
+# Fields of StageCounts that have a place of their own here. Any other appears among the metrics, if it is not zero.
+SHOWN = frozenset(
+    ("documents_in", "documents_out", "read", "created", "written", "quarantined", "bytes_in", "process_s")
+)
 
 
 @dataclass(frozen=True)
@@ -23,6 +29,8 @@ class StageSnapshot:
     queue_s: float = 0.0  # how long the present workers need for what is queued
     memory_bytes: int = 0
     error: str = ""  # what most of those in quarantine failed by
+    metrics: dict[str, float] = field(default_factory=dict)  # what else is counted, by gristmill or the stage's author
+    observed: dict[str, dict[str, float]] = field(default_factory=dict)  # name -> figures of a `Distribution`
 
     def with_counts(self, counts: StageCounts) -> "StageSnapshot":
         """Return it with what is in the books; a stage that only reads or only writes shows that."""
@@ -35,6 +43,8 @@ class StageSnapshot:
             bytes_in=counts.bytes_in,
             process_s=counts.process_s,
             error=counts.commonest_error,
+            metrics=counts.numbers(but=SHOWN) | counts.counted,
+            observed={name: Distribution(slots).to_json() for name, slots in counts.observed.items()},
         )
 
 

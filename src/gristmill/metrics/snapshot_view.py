@@ -9,14 +9,30 @@ from rich.text import Text
 from gristmill.metrics.amounts import count, duration, share, size
 from gristmill.metrics.rates import Rates
 from gristmill.metrics.snapshot import RunSnapshot, StageSnapshot
+from gristmill.metrics.tally import metric_lines
 
 BAR_WIDTH = 16
+MOST_METRICS = 8  # lines below a table that is drawn again and again
 NAME_WIDTH = 22  # what the eight numbers leave of 80 columns
 
 
 def full_view(snapshot: RunSnapshot, rates: Rates) -> RenderableType:
     """The state of a run for a terminal: totals, then a row for each stage."""
     return Group(_headline(snapshot, rates), _totals(snapshot), _table(snapshot, rates))
+
+
+def live_view(snapshot: RunSnapshot, rates: Rates) -> RenderableType:
+    """The same while it changes, with the first few of what stages count besides."""
+    lines = own_metrics(snapshot)
+    if left := len(lines) - MOST_METRICS:
+        lines = lines if left < 0 else [*lines[:MOST_METRICS], f"and {left} more, which `gristmill status` shows"]
+    texts = [Text(line, no_wrap=True, overflow="ellipsis", style="dim") for line in lines]
+    return Group(full_view(snapshot, rates), *texts)
+
+
+def own_metrics(snapshot: RunSnapshot) -> list[str]:
+    """What stages count and observe besides documents, a line for each."""
+    return [line for stage in snapshot.stages for line in metric_lines(stage.name, stage.metrics, stage.observed)]
 
 
 def where_time_went(snapshot: RunSnapshot) -> str:

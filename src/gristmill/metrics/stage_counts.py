@@ -1,10 +1,14 @@
 """`StageCounts`: what a stage did, as numbers that add up over tasks, workers and resumed runs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
+from typing import Any
 
 import msgspec
 
 from gristmill.metrics.error_counts import MAX_KINDS, OTHERS
+from gristmill.metrics.tally import Slots
+
+MAX_METRICS = 100  # names of each kind that a stage may give; what it counts under further names is "other"
 
 
 class StageCounts(msgspec.Struct, array_like=True):
@@ -27,6 +31,8 @@ class StageCounts(msgspec.Struct, array_like=True):
     dropped: dict[str, int] = msgspec.field(default_factory=dict)  # reason -> documents
     returned_none: int = 0  # documents in tasks for which the stage gave back None and no reason: they count as dropped
     errors: dict[str, int] = msgspec.field(default_factory=dict)  # what failed, by `error_kind` -> documents or parts
+    counted: dict[str, int] = msgspec.field(default_factory=dict)  # what the stage's author counts, by name
+    observed: dict[str, Slots] = msgspec.field(default_factory=dict)  # values the author has the stage note (tally.py)
 
     def add(self, other: "StageCounts") -> None:
         _add(self, other)
@@ -38,6 +44,11 @@ class StageCounts(msgspec.Struct, array_like=True):
     def note_error(self, kind: str, number: int) -> None:
         """Count what failed by a short name of its kind, for whoever watches; quarantine has all about each."""
         _add_each(self.errors, {kind: number}, _BOUNDS["errors"])
+
+    def measure(self, counted: dict[str, int] | None, observed: dict[str, Slots] | None) -> None:
+        """Add what a stage has counted and observed in one call."""
+        _add_each(self.counted, counted or {}, _BOUNDS["counted"])
+        _add_each(self.observed, observed or {}, _BOUNDS["observed"])
 
     @property
     def commonest_error(self) -> str:
@@ -64,6 +75,11 @@ class StageCounts(msgspec.Struct, array_like=True):
     def dropped_total(self) -> int:
         return sum(self.dropped.values())
 
+    def numbers(self, *, but: Container[str] = ()) -> dict[str, float]:
+        """Every field that is a number and not zero, by its name."""
+        found = {name: getattr(self, name) for name in self.__struct_fields__ if name not in but}
+        return {name: value for name, value in found.items() if value and not isinstance(value, dict)}
+
     def to_json(self) -> dict[str, object]:
         """Only what is not zero, so that a ledger line stays short."""
         fields = {name: getattr(self, name) for name in self.__struct_fields__}
@@ -82,20 +98,31 @@ class NamedCounts(StageCounts, array_like=False, omit_defaults=True, forbid_unkn
         return StageCounts(*(getattr(self, name) for name in self.__struct_fields__))
 
 
-def _add_each(mine: dict[str, int], theirs: dict[str, int], most: int | None) -> None:
+Bound = tuple[int, str]  # how many names are kept, and what the others together are called
+# Messages of errors may be different for every document, and so may what somebody makes names of metrics from.
+_BOUNDS = {"errors": (MAX_KINDS, OTHERS), "counted": (MAX_METRICS, "other"), "observed": (MAX_METRICS, "other")}
+
+
+def _add_each(mine: dict[Any, Any], theirs: dict[Any, Any], bound: Bound | None = None) -> None:
+    """Add numbers by name, or tallies by name, which are numbers by slot."""
     for name, count in theirs.items():
-        known = name if most is None or name in mine or len(mine) < most else OTHERS
-        mine[known] = mine.get(known, 0) + count
+        known = name if bound is None or name in mine or len(mine) < bound[0] else bound[1]
+        if type(count) is dict:
+            _add_each(mine.setdefault(known, {}), count)
+        else:
+            mine[known] = mine.get(known, 0) + count
 
 
-def _subtract_each(mine: dict[str, int], theirs: dict[str, int], most: int | None) -> None:
-    del most  # nothing is kept that was not there
+def _subtract_each(mine: dict[Any, Any], theirs: dict[Any, Any], bound: Bound | None = None) -> None:
+    """Take back what was added; what nothing is left of is no longer there."""
     for name, count in theirs.items():
-        mine[name if name in mine else OTHERS] -= count
-
-
-# Messages of errors may be different for every document: of these so many kinds are kept, and the rest is one.
-_BOUNDS = {"errors": MAX_KINDS}
+        known = name if bound is None or name in mine else bound[1]
+        if type(count) is dict:
+            _subtract_each(mine[known], count)
+        else:
+            mine[known] -= count
+        if not mine[known]:
+            del mine[known]
 
 
 def _arithmetic(sign: str, each: str) -> Callable[[StageCounts, StageCounts], None]:

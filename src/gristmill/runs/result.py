@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, overload
 
 from gristmill.engine.plan import AnyTask
 from gristmill.metrics.stage_counts import StageCounts, balance
+from gristmill.metrics.tally import Distribution
 
 if TYPE_CHECKING:  # with it comes the scheduler: 60 ms that a run can spend while its workers start
     from gristmill.engine.account import Efficiency
@@ -126,17 +127,20 @@ class RunResult(Sequence[AnyTask]):
 
     @property
     def stage_metrics(self) -> dict[str, dict[str, float]]:
-        """Documents, bytes and seconds of each stage."""
+        """Documents, bytes and seconds of each stage, and what else is counted there, by its author too."""
+        always = ("documents_in", "documents_out", "quarantined", "bytes_in", "process_s")
         return {
-            name: {
-                "documents_in": c.documents_in,
-                "documents_out": c.documents_out,
-                "dropped": c.dropped_total,
-                "quarantined": c.quarantined,
-                "bytes_in": c.bytes_in,
-                "process_s": round(c.process_s, 6),
-            }
+            name: dict.fromkeys(always, 0) | c.numbers() | {"dropped": c.dropped_total} | c.counted
             for name, c in self.counts.items()
+        }
+
+    @property
+    def observed(self) -> dict[str, dict[str, Distribution]]:
+        """Values that stages have noted with `context.observe`: stage -> name -> how they are distributed."""
+        return {
+            stage: {name: Distribution(slots) for name, slots in sorted(c.observed.items())}
+            for stage, c in self.counts.items()
+            if c.observed
         }
 
     def to_json(self) -> dict[str, object]:
@@ -160,5 +164,9 @@ class RunResult(Sequence[AnyTask]):
             "resumed": self.resumed,
             "already_finished": self.already_finished,
             "balanced": self.balanced,
+            "metrics": {stage: dict(sorted(c.counted.items())) for stage, c in self.counts.items() if c.counted},
+            "observed": {
+                stage: {name: values.to_json() for name, values in own.items()} for stage, own in self.observed.items()
+            },
             "efficiency": None if self.efficiency is None else self.efficiency.to_json(),
         }

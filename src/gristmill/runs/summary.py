@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from gristmill.metrics.amounts import duration, share, size
 from gristmill.metrics.error_counts import ErrorCount
+from gristmill.metrics.tally import metric_lines
 
 if TYPE_CHECKING:
     from gristmill.engine.policies.quarantine_limit import QuarantineLimit
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 NULL_TEXT = "null_text"  # what the filters of gristmill.stages.text call a document without text
 MOST_ERRORS = 5  # lines about errors; the report has all of them
 MOST_CHARS = 200
+MOST_METRICS = 20  # lines about what stages count
 
 
 def summarise(result: "RunResult", *, rejects: str | None = None, command_line: bool = False) -> str:
@@ -36,6 +38,7 @@ def summarise(result: "RunResult", *, rejects: str | None = None, command_line: 
     if result.lost_parts:
         lines.append(f"{result.lost_parts:>{width},}  {_lost(result)}")
     lines += error_lines(result.errors, indent=width + 2)
+    lines += _metric_lines(result, indent=width + 2)
     if not result.balanced:
         lines.append("The books do not balance: some documents are unaccounted for. Please report this as a bug.")
     return "\n".join([*lines, *_hints(result, total, command_line=command_line), *_places(result, rejects)])
@@ -98,6 +101,18 @@ def _lost(result: "RunResult") -> str:
 
 def _resumed(result: "RunResult") -> str:
     return ", counting what earlier attempts had done" if result.resumed else ""
+
+
+def _metric_lines(result: "RunResult", indent: int) -> list[str]:
+    """What the authors of stages count and observe."""
+    observed = {stage: {name: each.to_json() for name, each in own.items()} for stage, own in result.observed.items()}
+    lines = [
+        line
+        for stage, counts in result.counts.items()
+        for line in metric_lines(stage, counts.counted, observed.get(stage, {}), indent=" " * indent)
+    ]
+    left = len(lines) - MOST_METRICS
+    return lines if left <= 0 else [*lines[:MOST_METRICS], f"{'':{indent}}and {left} more in the report"]
 
 
 def _dropped_lines(result: "RunResult", total: int, width: int) -> list[str]:

@@ -5,15 +5,17 @@ a test, in a notebook) has a context of its own that counts and keeps nothing el
 once.
 """
 
+import operator
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, SupportsFloat, runtime_checkable
 
 import msgspec
 
 from gristmill.errors import StageError
+from gristmill.metrics.tally import Slots, tallied
 from gristmill.secrets import without_secrets, without_url_secrets
 from gristmill.tasks.batch import Batch, chosen, count_true
 
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from gristmill.tasks.batch import Mask, Payload
 
 PAYLOADS_DIR = "payloads"  # below a directory of rejects or of quarantined items: those that are bytes, a file each
+MAX_NAME_CHARS = 80  # of a metric
 STAGING_DIR = ".gristmill/tmp"  # below the directory a sink writes to, so that publishing is a rename
 
 
@@ -94,6 +97,9 @@ class StageContext:
     rejects: list[Rejected] = field(default_factory=list)
     quarantined: list[Quarantined] = field(default_factory=list)
     facts: list[bytes] = field(default_factory=list)  # see note_fact
+    # Metrics of the stage's author by name, made when the first is met: most calls have none.
+    counted: dict[str, int] | None = None
+    observed: "dict[str, Slots] | None" = None
 
     @property
     def is_clean(self) -> bool:
@@ -112,6 +118,10 @@ class StageContext:
         self.rejects += other.rejects
         self.quarantined += other.quarantined
         self.facts += other.facts
+        for name, number in (other.counted or {}).items():
+            self.count(name, number)
+        for name, slots in (other.observed or {}).items():
+            self._add_slots(name, slots)
 
     def drop(
         self,
@@ -166,11 +176,53 @@ class StageContext:
         """
         self.facts.append(msgspec.json.encode(fact))
 
+    def count(self, name: str, number: int = 1) -> None:
+        """Count something of the stage's own: "cache_hits", "tokens". It is shown wherever the run's books are.
+
+        Like a document it counts once, however often its task is tried, and in a run that is continued too. What is
+        counted outside of `process` (in `setup`, say) belongs to no task, and is counted nowhere.
+        """
+        if self.counted is None:
+            self.counted = {}
+        try:
+            self.counted[_checked(name, "count")] = self.counted.get(name, 0) + operator.index(number)
+        except TypeError:
+            raise StageError(
+                f"context.count: expected a whole number for {name!r}; got {number!r}. context.observe takes others"
+            ) from None
+
+    def observe(self, name: str, value: "SupportsFloat | Iterable[SupportsFloat]") -> None:
+        """Note a value whose distribution is of interest, "fetch_s", or all values in a list or an array.
+
+        Of each name a tally is kept, not the values: least and greatest value and all quantiles, at most 3.1 % too
+        low. It counts once, as with `count`.
+        """
+        try:
+            slots = tallied(value)
+        except (TypeError, ValueError, OverflowError):
+            raise StageError(
+                f"context.observe: expected a number, or an array of numbers, for {name!r}; got {value!r:.200}"
+            ) from None
+        self._add_slots(_checked(name, "observe"), slots)
+
+    def _add_slots(self, name: str, slots: "Slots") -> None:
+        if self.observed is None:
+            self.observed = {}
+        own = self.observed.setdefault(name, {})
+        for slot, number in slots.items():
+            own[slot] = own.get(slot, 0) + number
+
     def staging_path(self, directory: str, name: str) -> str | None:
         """Where to write `directory/name` for now, or None outside a run: write it in place, atomically."""
         if not self.session:
             return None
         return f"{directory.rstrip('/')}/{STAGING_DIR}/{self.session}/{PurePosixPath(name).name}.{self.attempt}"
+
+
+def _checked(name: object, method: str) -> str:
+    if isinstance(name, str) and 0 < len(name) <= MAX_NAME_CHARS:
+        return name
+    raise StageError(f"context.{method}: expected a name of 1 to {MAX_NAME_CHARS} characters; got {name!r:.200}")
 
 
 # The context of the call this thread, or this coroutine, is in; none outside a run. Calls of one stage may overlap, so

@@ -390,7 +390,9 @@ class GroupRunner:
             own = context.another(str(jobs[item.job].attempt))
             own.dropped = context.dropped_of.get(item.item_id, {})
             own.rejects = [r for r in context.rejects if r.items.task_id == item.item_id]
-            own.quarantined, own.facts = (context.quarantined, context.facts) if number == 0 else ([], [])
+            if number == 0:  # which of the tasks it was is not known
+                own.quarantined, own.facts = context.quarantined, context.facts
+                own.counted, own.observed = context.counted, context.observed
             if output is None and own.is_clean and item.task.counts_documents:
                 results[item.job].counts[index].returned_none += item.documents
             self._account(index, item, outputs, own, results[item.job], seconds)
@@ -399,7 +401,9 @@ class GroupRunner:
     def _context(self, job: Job) -> StageContext:
         """A context for one call; the last one again if nobody has written in it."""
         attempt = str(job.attempt)
-        if not self._spare.is_clean or self._spare.attempt != attempt:
+        spare = self._spare
+        is_used = not spare.is_clean or spare.counted is not None or spare.observed is not None
+        if is_used or spare.attempt != attempt:
             self._spare = self._spare.another(attempt)
         return self._spare
 
@@ -532,6 +536,8 @@ class GroupRunner:
             for reason, number in context.dropped.items():
                 counts.dropped[reason] = counts.dropped.get(reason, 0) + number
             self._note(index, item, context, result)
+        if context.counted is not None or context.observed is not None:
+            counts.measure(context.counted, context.observed)
         self._add_history(item, outputs, StagePerfStats(name, seconds, 0.0, item.num_bytes / 1e6, item.documents))
 
     @staticmethod

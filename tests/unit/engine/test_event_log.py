@@ -30,13 +30,20 @@ PLAIN = {
     int: int64,
     float: st.floats(allow_nan=False),
     str: letters,
+    bytes: st.binary(max_size=9),
     bool: st.booleans(),
     object: int64,  # a payload, as the pools number them
     type(None): st.none(),
     c.Care: st.sampled_from(c.Care),
     Fault: st.sampled_from(Fault),
     StageCounts: st.builds(
-        StageCounts, int64, read=int64, process_s=st.floats(0, 9), dropped=st.dictionaries(letters, int64)
+        StageCounts,
+        int64,
+        read=int64,
+        process_s=st.floats(0, 9),
+        dropped=st.dictionaries(letters, int64),
+        counted=st.dictionaries(letters, int64),
+        observed=st.dictionaries(letters, st.dictionaries(int64, int64)),
     ),
     StagedFile: st.builds(StagedFile, letters, letters, int64, int64, letters),
 }

@@ -5,7 +5,9 @@ import copy
 import msgspec
 
 from gristmill.metrics.error_counts import MAX_KIND_CHARS, MAX_KINDS, OTHERS, error_kind
-from gristmill.metrics.stage_counts import NamedCounts, StageCounts
+from gristmill.metrics.snapshot import SHOWN, StageSnapshot
+from gristmill.metrics.stage_counts import MAX_METRICS, NamedCounts, StageCounts
+from gristmill.runs.result import RunResult
 
 
 def distinct(offset):
@@ -13,8 +15,14 @@ def distinct(offset):
     counts = StageCounts()
     for number, name in enumerate(counts.__struct_fields__):
         value = getattr(counts, name)
-        setattr(counts, name, {"a": offset + number} if isinstance(value, dict) else type(value)(offset + number))
+        own = {7: offset + number} if name == "observed" else offset + number
+        setattr(counts, name, {"a": own} if isinstance(value, dict) else type(value)(own))
     return counts
+
+
+def number(value):
+    """The one number in a field, however deep."""
+    return number(next(iter(value.values()))) if isinstance(value, dict) else value
 
 
 def test_every_field_is_added_and_taken_back():
@@ -22,19 +30,50 @@ def test_every_field_is_added_and_taken_back():
     total = copy.deepcopy(one)
     total.add(other)
     for name in total.__struct_fields__:
-        both = [getattr(counts, name) for counts in (one, other, total)]
-        first, second, summed = [value["a"] if isinstance(value, dict) else value for value in both]
+        first, second, summed = [number(getattr(counts, name)) for counts in (one, other, total)]
         assert first + second == summed, name
 
     total.subtract(other)
     assert total == one
+    total.subtract(one)
+    assert total == StageCounts()
 
 
-def test_every_field_survives_the_ledger():
+def test_what_is_added_stays_the_others():
+    total, other = StageCounts(), distinct(1)
+    total.add(other)
+    total.add(other)
+
+    assert other == distinct(1)
+
+
+def test_every_field_survives_the_ledger_and_the_wire():
     counts = distinct(7)
     line = msgspec.json.encode(NamedCounts.of(counts))
 
     assert msgspec.json.decode(line, type=NamedCounts).plain() == counts
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(counts), type=StageCounts) == counts
+
+
+def test_a_field_is_among_the_metrics_without_any_further_edit():
+    """Adding a metric is two edits: the field, and where it is counted."""
+    counts = distinct(1)
+    numbers = {name for name in counts.__struct_fields__ if not isinstance(getattr(counts, name), dict)}
+
+    assert set(counts.numbers()) == numbers
+    assert numbers <= set(RunResult([], {"s": counts}).stage_metrics["s"])
+    assert set(StageSnapshot("s", 0).with_counts(counts).metrics) == {*(numbers - SHOWN), "a"}
+    assert numbers > SHOWN
+
+
+def test_names_without_end_are_bounded_and_nothing_is_lost():
+    total = StageCounts()
+    for number in range(5 * MAX_METRICS):
+        total.add(StageCounts(counted={f"host-{number}": 2}, observed={f"host-{number}": {1: 3}}))
+
+    assert len(total.counted) == len(total.observed) == MAX_METRICS + 1
+    assert sum(total.counted.values()) == 10 * MAX_METRICS
+    assert total.observed["other"] == {1: 12 * MAX_METRICS}
 
 
 def test_errors_are_named_by_what_they_have_in_common():

@@ -66,6 +66,9 @@ class _FailsOnPoison(ProcessingStage[DocumentBatch, DocumentBatch]):
             note.write("set up\n")
 
     def process(self, task: DocumentBatch) -> DocumentBatch:
+        self.context.count("looked_at", task.num_items)  # before it fails: what is tried again must not count twice
+        if task.num_items:
+            self.context.observe("numbers", task.column("n"))
         bad = [n for n in task.column("n").to_pylist() if n % ROWS == POISON]
         if bad:
             raise ValueError(f"cannot do {bad}")
@@ -209,6 +212,17 @@ class ExecutorContract:
     def test_the_books_are_those_of_one_process(self, curated: Curated, expected: Curated) -> None:
         assert counts_of(curated.result) == counts_of(expected.result)
         assert curated.result.dropped == expected.result.dropped
+
+    def test_what_a_stage_counts_is_counted_once_however_often_it_was_tried(
+        self, curated: Curated, expected: Curated
+    ) -> None:
+        counts, last = curated.result.counts["fails_on_poison"], curated.snapshots[-1].stages[-2]
+
+        assert counts.counted == {"looked_at": counts.documents_out}
+        assert counts.observed == expected.result.counts["fails_on_poison"].observed
+        assert curated.result.observed["fails_on_poison"]["numbers"].num_values == counts.documents_out
+        assert last.metrics["looked_at"] == counts.documents_out
+        assert last.observed["numbers"]["values"] == counts.documents_out
 
     def test_a_document_that_breaks_a_stage_is_quarantined_and_no_other(
         self, curated: Curated, expected: Curated
