@@ -1,7 +1,6 @@
 """What the scheduler wants done. Names are imperative; executors carry them out in order and decide nothing."""
 
 from enum import Enum
-from typing import NamedTuple
 
 import msgspec
 
@@ -22,7 +21,7 @@ class Care(Enum):
     CONDEMN = 4  # do not touch it: quarantine it whole
 
 
-class Assignment(NamedTuple):
+class Assignment(msgspec.Struct, frozen=True, array_like=True):
     """One task for a worker. `condemned` documents are quarantined unread; `skip` outputs are known already."""
 
     task: int

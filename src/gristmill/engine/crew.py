@@ -11,7 +11,7 @@ same rule, applied here to the same messages, tells which are running and since 
 """
 
 import itertools
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
@@ -48,7 +48,7 @@ class WorkerRecord:
     state: WorkerState = WorkerState.STARTING
     assigned: dict[int, TaskRecord] = field(default_factory=dict)
     running: dict[int, Call] = field(default_factory=dict)
-    behind: dict[int, Call] = field(default_factory=dict)  # waits for a lane
+    behind: deque[Call] = field(default_factory=deque)  # wait for a lane, the next in line first
     overdue: set[int] = field(default_factory=set)  # calls for which it was killed
     keeps_to_itself: bool = False  # what it holds is to run alone, in one lane
     ungranted: list[int] = field(default_factory=list)  # the task of every output the next group has not taken up
@@ -81,26 +81,35 @@ class WorkerRecord:
 
     def give(self, tasks: list[TaskRecord]) -> None:
         """It was sent one more call."""
-        call = Call(tasks[0].id, tasks)
-        self.behind[call.number] = call
+        number = tasks[0].id
+        self.behind.append(Call(number, tasks))
         for task in tasks:
-            task.call = call.number
+            task.call = number
             self.assigned[task.id] = task
 
     def take(self, task: TaskRecord, *, now: float | None = None) -> None:
         """A task is no longer its own; `now`, if that is because it is done: what is left of the call goes on anew."""
         del self.assigned[task.id]
-        calls = self.running if task.call in self.running else self.behind
-        call = calls[task.call]
-        if len(call.tasks) == 1:
-            del calls[task.call]
-            self.overdue.discard(call.number)
+        call = self.running.get(task.call)
+        if call is None:
+            self._take_from_behind(task)
+        elif len(call.tasks) == 1:
+            del self.running[task.call]
+            if self.overdue:
+                self.overdue.discard(task.call)
         else:
             call.tasks.remove(task)
             if now is not None:
                 self.begin_anew(call, now)
         if not self.assigned:
             self.keeps_to_itself = False
+
+    def _take_from_behind(self, task: TaskRecord) -> None:
+        # It is taken for others, who get what would be done last.
+        call = next(call for call in reversed(self.behind) if call.number == task.call)
+        call.tasks.remove(task)
+        if not call.tasks:
+            self.behind.remove(call)
 
     def begin_anew(self, call: Call, now: float) -> None:
         """A call that is running has come a step further."""
@@ -112,7 +121,7 @@ class WorkerRecord:
     def begin(self, lanes: int, now: float) -> None:
         """Let the next calls in line begin, while there are lanes for them."""
         while self.behind and len(self.running) < lanes:
-            call = self.behind.pop(next(iter(self.behind)))
+            call = self.behind.popleft()
             call.since = now
             self.running[call.number] = call
 

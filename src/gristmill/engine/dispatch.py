@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from gristmill.engine import commands as c
 from gristmill.engine.crew import WorkerRecord
 from gristmill.engine.policies import backlog, batching, recall
-from gristmill.engine.state import GroupRecord
+from gristmill.engine.policies.retry import FRESH
+from gristmill.engine.state import GroupRecord, RootRecord
 from gristmill.engine.task_state import Change, TaskRecord
 
 if TYPE_CHECKING:  # two parts of one object: the scheduler owns the dispatcher
@@ -139,23 +140,28 @@ class Dispatcher:
 
     def _send(self, worker: WorkerRecord, group: GroupRecord, count: int) -> bool:
         """Send up to `count` tasks; False if memory does not allow even one."""
-        s, queue, size = self.scheduler, group.queue, group.plan.batch_size
+        s, queue, size, several = self.scheduler, group.queue, group.plan.batch_size, group.plan.lanes > 1
+        memory = s.memory
         calls: list[list[TaskRecord]] = []
         alone = False
         if not worker.assigned:
             worker.running_since = s.now
         for _ in range(min(count, len(queue))):
             task = queue[0]
-            to_itself = runs_alone(task, group)
-            if (to_itself and calls) or not self._reserve(task, worker, first=not calls):
+            to_itself = several and runs_alone(task, group)
+            if to_itself and calls:
+                break
+            has_room = memory.send(task.id, task.group, task.num_bytes, at=worker.node, source=task.node)
+            if not has_room and not (not calls and self._send_anyway(task, worker)):
                 break
             queue.popleft()
             task.change(Change.SENT)
             # What is handled with care runs in a call of its own: its failure must be its own.
             alone, after_care = bool(task.trial.attempts), alone
             if not calls or len(calls[-1]) == size or alone or after_care:
-                calls.append([])
-            calls[-1].append(task)
+                calls.append([task])
+            else:
+                calls[-1].append(task)
             if to_itself:
                 worker.keeps_to_itself = True
                 break
@@ -164,30 +170,17 @@ class Dispatcher:
                 worker.give(call)
             worker.begin(group.plan.lanes, s.now)
             group.crew.refile(worker)
-            s.out.append(c.SendTask(worker.id, [[self._assignment(task) for task in call] for call in calls]))
+            roots = s.roots
+            told = [[_assignment(task, roots[task.root]) for task in call] for call in calls]
+            s.out.append(c.SendTask(worker.id, told))
         return bool(calls)
 
-    def _assignment(self, task: TaskRecord) -> c.Assignment:
-        trial = task.trial
-        return c.Assignment(
-            task.id,
-            task.item_id,
-            task.payload,
-            trial.care,
-            self.scheduler.roots[task.root].first_attempt + trial.attempts,
-            trial.condemned,
-            trial.cause,
-            task.received,
-            trial.is_out_of_patience,
-        )
-
-    def _reserve(self, task: TaskRecord, worker: WorkerRecord, *, first: bool) -> bool:
-        """Reserve the memory a task needs at a worker; False if it has to wait. The first of several may have to go."""
-        memory, at = self.scheduler.memory, worker.node
-        if memory.send(task.id, task.group, task.num_bytes, at=at, source=task.node):
-            return True
-        anyway = first and self._must_go(worker)
-        return anyway and memory.send(task.id, task.group, task.num_bytes, at=at, source=task.node, anyway=True)
+    def _send_anyway(self, task: TaskRecord, worker: WorkerRecord) -> bool:
+        """Take memory for a task although there is not enough, if the task has to go; else it has to wait."""
+        if not self._must_go(worker):
+            return False
+        memory = self.scheduler.memory
+        return memory.send(task.id, task.group, task.num_bytes, at=worker.node, source=task.node, anyway=True)
 
     def admits(self, task: TaskRecord, worker: WorkerRecord) -> bool:
         """Whether memory allows a task to be sent to a worker now."""
@@ -230,6 +223,23 @@ class Dispatcher:
         ]
         # What is due already waits for something else, which will be an event: a wakeup would only spin.
         return min((time for time in times if time > s.now), default=None)
+
+
+def _assignment(task: TaskRecord, root: RootRecord) -> c.Assignment:
+    trial, attempt = task.trial, root.first_attempt
+    if trial is FRESH:  # as are nearly all
+        return c.Assignment(task.id, task.item_id, task.payload, c.Care.NORMAL, attempt, (), "", task.received)
+    return c.Assignment(
+        task.id,
+        task.item_id,
+        task.payload,
+        trial.care,
+        attempt + trial.attempts,
+        trial.condemned,
+        trial.cause,
+        task.received,
+        trial.is_out_of_patience,
+    )
 
 
 def runs_alone(task: TaskRecord, group: GroupRecord) -> bool:

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -30,13 +30,11 @@ class Fleet:
         self.nodes: dict[int, NodeRecord] = {}
         self.rescale_now = True
         self._workers: dict[int, WorkerRecord] = {}
+        # The worker, or None if it has ended or never was. Asked for with every piece of news.
+        self.find: Callable[[int], WorkerRecord | None] = self._workers.get
         self._next_worker = 0
         self._last_rescale = 0.0
         self._too_many_since: dict[int, float] = {}  # by group: since when every plan has wanted fewer workers of it
-
-    def find(self, worker: int) -> WorkerRecord | None:
-        """The worker, or None if it has ended or never was."""
-        return self._workers.get(worker)
 
     def add_node(self, event: e.NodeJoined) -> None:
         """Use a machine from now on; one that is in use already has only repeated itself."""

@@ -34,7 +34,7 @@ class GroupBook:
         self.tasks += 1
         self.useful_s += useful_s
         self.blocked_busy_s += held_s
-        self.squares += useful_s**2
+        self.squares += useful_s * useful_s
         self.outputs += outputs
         self.output_bytes += output_bytes
 

@@ -94,7 +94,7 @@ def _crews(s: Scheduler) -> None:
 def _lanes(group: GroupRecord, worker: WorkerRecord) -> None:
     """I21: what a worker holds is in calls, of which as many run as there are lanes; what must run alone does."""
     lanes, who = group.plan.lanes, f"worker {worker.id}"
-    calls = [*worker.running.values(), *worker.behind.values()]
+    calls = [*worker.running.values(), *worker.behind]
     in_calls = sorted(task.id for call in calls for task in call.tasks)
     _agree("I21", f"tasks in calls of {who}", in_calls, sorted(worker.assigned))
     _agree("I21", f"calls {who} runs", len(worker.running), min(lanes, len(calls)))

@@ -103,5 +103,5 @@ class Restarts:
             del s.roots[item.index]
             return
         root.live = 1
-        s.enqueue(item.index, 0, item, item.name, None)
+        s.enqueue(root, 0, item, item.name, None)
         s.fleet.rescale_now = True

@@ -149,9 +149,9 @@ class Scheduler:
             if self.stop_reason:
                 self.out.append(c.Release(item.payload))
                 continue
-            counts = tuple(StageCounts() for _ in range(self.num_stages))
-            self.roots[item.index] = RootRecord(item.index, item.name, item.num_bytes, counts)
-            self.enqueue(item.index, 0, item, item.name, None)
+            counts = tuple([StageCounts() for _ in range(self.num_stages)])
+            root = self.roots[item.index] = RootRecord(item.index, item.name, item.num_bytes, counts)
+            self.enqueue(root, 0, item, item.name, None)
 
     def _source_ended(self, event: e.SourceExhausted) -> None:
         if self.source_exhausted:
@@ -279,7 +279,7 @@ class Scheduler:
 
     def enqueue(
         self,
-        root: int,
+        root: RootRecord,
         group: int,
         item: e.SourceItem | e.Output,
         item_id: str,
@@ -288,12 +288,14 @@ class Scheduler:
         path_s: float = 0.0,
     ) -> None:
         """Let a task wait for a group."""
-        task = TaskRecord(self.next_task, root, group, item_id, item.num_bytes, item.payload, self.now, node=node)
-        task.path_s = path_s
-        if self.roots[root].careful:
-            task.trial = self.roots[root].careful.get((group, item_id), task.trial)
-        self.next_task += 1
-        self.tasks[task.id] = task
+        number = self.next_task
+        self.next_task = number + 1
+        task = TaskRecord(
+            number, root.id, group, item_id, item.num_bytes, item.payload, self.now, path_s=path_s, node=node
+        )
+        if root.careful:
+            task.trial = root.careful.get((group, item_id), task.trial)
+        self.tasks[number] = task
         record = self.groups[group]
         record.live += 1
         record.queue.append(task)
@@ -333,7 +335,7 @@ class Scheduler:
         if self.restarts.is_void(task):
             # It ends soonest if nothing holds it up.
             self.out += (c.Release(event.output.payload), c.GrantEmit(worker.id, task.id))
-        elif self._take_over(worker, task, event.output):
+        elif self._take_over(worker, task, self.roots[task.root], event.output):
             self.groups[task.group].crew.emitted(worker, task.id)
 
     def _task_stepped(self, event: e.TaskStepped) -> None:
@@ -344,18 +346,18 @@ class Scheduler:
             if task.call in worker.running:
                 worker.begin_anew(worker.running[task.call], self.now)
 
-    def _take_over(self, worker: WorkerRecord, task: TaskRecord, output: e.Output) -> bool:
+    def _take_over(self, worker: WorkerRecord, task: TaskRecord, root: RootRecord, output: e.Output) -> bool:
         """Accept one output of a task, unless it has been delivered already."""
         if output.index < task.received:
             self.out.append(c.Release(output.payload))
             return False
         task.received = output.index + 1
-        root = self.roots[task.root]
-        if task.group + 1 == len(self.groups):
+        following = task.group + 1
+        if following == len(self.groups):
             root.outputs.append(output)
         else:
             root.live += 1
-            self.enqueue(task.root, task.group + 1, output, output.item_id, worker.node, path_s=task.path_s)
+            self.enqueue(root, following, output, output.item_id, worker.node, path_s=task.path_s)
         return True
 
     def _task_finished(self, event: e.TaskFinished) -> None:
@@ -370,7 +372,7 @@ class Scheduler:
             self.out.extend(c.Release(output.payload) for output in event.outputs)
             group.book.wasted_s += event.useful_s / group.plan.lanes
         else:
-            self._take_results(worker, task, group, event)
+            self._take_results(worker, task, root, group, event)
         self.memory.unsend(task.id)
         self._hand_back(worker, task)
         worker.tasks_done += 1
@@ -382,13 +384,14 @@ class Scheduler:
         if group.live == 0 and self.source_exhausted:
             self.fleet.rescale_now = True
 
-    def _take_results(self, worker: WorkerRecord, task: TaskRecord, group: GroupRecord, event: e.TaskFinished) -> None:
+    def _take_results(
+        self, worker: WorkerRecord, task: TaskRecord, root: RootRecord, group: GroupRecord, event: e.TaskFinished
+    ) -> None:
         """Accept what a finished task has made, and learn from how it went."""
-        root = self.roots[task.root]
         made = sum([output.num_bytes for output in event.outputs])
         self._enter_times(task, root, group, event, made)
         for output in event.outputs:
-            self._take_over(worker, task, output)
+            self._take_over(worker, task, root, output)
         self._enter(root, group, event)
         group.measured(event.useful_s / group.plan.lanes, task.received)
         self.memory.observe(task.group, task.num_bytes, made + int(self.config.working_copies * task.num_bytes))
@@ -419,11 +422,12 @@ class Scheduler:
         worked_s, lanes = event.useful_s, group.plan.lanes
         if task.received and event.counts:
             worked_s = min(worked_s, sum(counts.process_s for counts in event.counts))
-        held_s = event.useful_s - worked_s
-        group.book.finished(worked_s / lanes, held_s / lanes, task.received + len(event.outputs), made)
+        share_s, held_s = worked_s / lanes, (event.useful_s - worked_s) / lanes
+        group.book.finished(share_s, held_s, task.received + len(event.outputs), made)
+        root.useful_s[task.group] = root.useful_s.get(task.group, 0.0) + share_s
         task.path_s += worked_s
-        root.useful_s[task.group] = root.useful_s.get(task.group, 0.0) + worked_s / lanes
-        self.account.longest_path_s = max(self.account.longest_path_s, task.path_s)
+        if task.path_s > self.account.longest_path_s:
+            self.account.longest_path_s = task.path_s
 
     def _enter(self, root: RootRecord, group: GroupRecord, event: e.TaskFinished) -> None:
         """Add what a task did to the books of its root and of the run."""
@@ -467,13 +471,14 @@ class Scheduler:
 
     def _hand_back(self, worker: WorkerRecord, task: TaskRecord) -> None:
         """A worker is through with a task and goes on to its next."""
-        crew = self.groups[worker.group].crew
-        worker.take(task, now=self.now)
-        worker.begin(crew.lanes, self.now)
+        now = self.now
+        worker.take(task, now=now)
+        if worker.behind:
+            worker.begin(self.groups[worker.group].plan.lanes, now)
         if worker.ungranted:
-            crew.forget_outputs(worker, task.id)
+            self.groups[worker.group].crew.forget_outputs(worker, task.id)
         self._handed_back[worker.id] = worker
-        worker.running_since = worker.idle_since = self.now
+        worker.running_since = worker.idle_since = now
         worker.warned_at = 0.0
 
     def _file_workers(self) -> None:
@@ -493,17 +498,20 @@ class Scheduler:
     def commit_now(self, root: RootRecord) -> None:
         """Have a partition written down of which nothing is left to do."""
         self.committing[root.id] = root
-        root.outputs.sort(key=_item_id)
-        root.files.sort(key=_final_name)
-        root.side_files.sort(key=_final_name)
-        root.facts.sort()
+        if len(root.outputs) > 1:
+            root.outputs.sort(key=_item_id)
+        if root.files:
+            root.files.sort(key=_final_name)
+        if root.side_files:
+            root.side_files.sort(key=_final_name)
+        if root.facts:
+            root.facts.sort()
         outputs, files, side_files = tuple(root.outputs), tuple(root.files), tuple(root.side_files)
         self.out.append(c.Commit(root.id, root.name, outputs, root.counts, side_files, tuple(root.facts), files))
         self.roots.pop(root.id, None)  # one that was held has left it before
 
     def _committed(self, event: e.Committed) -> None:
-        if event.root in self.committing:
-            del self.committing[event.root]
+        if self.committing.pop(event.root, None) is not None:
             self.partitions_done += 1
             self.out.append(c.Publish(event.root))
 

@@ -361,7 +361,8 @@ class RunDirectory:
         if not completed:
             return
         lines = read_ledger(self.path / "ledger.jsonl", plan).records  # with their counts; none in a temporary run
-        self.append([lines[root]._replace(side_files=files) for root, files in completed.items() if root in lines])
+        if lines:
+            self.append([lines[root]._replace(side_files=files) for root, files in completed.items() if root in lines])
         changed = [file for files in completed.values() for file in files]
         publish_all(changed, self.options_of)
         self.keep_private(changed)

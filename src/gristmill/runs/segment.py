@@ -126,7 +126,8 @@ class Segment:
         A drive calls it last, when nothing can be refused any more: a run that does not start removes nothing.
         """
         removed = []
-        if not self.resumable:  # starting over means that nothing of the earlier run is left among the new files
+        # Starting over means that nothing of the earlier run is left among the new files.
+        if not self.resumable and self.keeps_directory:
             removed = self.directory.clear()
             self.directory.resume(self.plan, rejects_path=self.options.rejects_path)
         self.directory.remove_report()
@@ -171,7 +172,9 @@ class Segment:
         """Do what is left of it. Its directory is held already."""
         found: Mapping[int, CommitRecord] = {}
         mended = self.options.retry_quarantined
-        if not self.options.fresh:  # another pipeline's directory is refused, even where nothing could be continued
+        # Another pipeline's directory is refused, even where nothing could be continued. One that is removed at the end
+        # needs no header and no ledger: it was made for this run, and nobody will find it.
+        if not self.options.fresh and self.keeps_directory:
             found = self.directory.resume(self.plan, rejects_path=self.options.rejects_path, mended=mended)
         committed = self.directory.finish_publication(found) if self.resumable else {}
         self._continues = bool(found) and self.resumable  # even where everything of it has to be done again

@@ -69,9 +69,11 @@ def to_wire(assignment: Assignment, parcel: Parcel) -> tuple[object, ...]:
 
     Nothing is said of how it is to be done if it is done for the first time, as nearly all are.
     """
-    task, item_id, _, care, attempt, condemned, cause, skip, out_of_patience = assignment
-    first = care is Care.NORMAL and not attempt and not skip
-    return (task, item_id, parcel[:3], () if first else (care.value, attempt, condemned, cause, out_of_patience, skip))
+    a = assignment
+    how: tuple[object, ...] = ()
+    if a.attempt or a.skip or a.care is not Care.NORMAL:
+        how = (a.care.value, a.attempt, a.condemned, a.cause, a.out_of_patience, a.skip)
+    return (a.task, a.item_id, parcel[:3], how)
 
 
 def counts_to_wire(counts: StageCounts) -> WireCounts:

@@ -26,13 +26,13 @@ def worker_of(run):
 
 
 def names(calls):
-    return [call.tasks[0].item_id for call in calls.values()]
+    return [call.tasks[0].item_id for call in calls]
 
 
 def test_a_worker_gets_as_many_calls_as_it_has_lanes_before_anything_is_measured():
     run = begun(lanes=3)
 
-    assert names(worker_of(run).running) == ["p0", "p1", "p2"]
+    assert names(worker_of(run).running.values()) == ["p0", "p1", "p2"]
 
 
 def test_calls_end_in_any_order_and_the_next_in_line_takes_the_free_lane():
@@ -40,7 +40,7 @@ def test_calls_end_in_any_order_and_the_next_in_line_takes_the_free_lane():
     run.now += 0.5
     run.act(0, lane=1)
 
-    assert names(worker_of(run).running) == ["p0", "p2", "p3"]
+    assert names(worker_of(run).running.values()) == ["p0", "p2", "p3"]
     assert [call.since for call in worker_of(run).running.values()][-1] == run.now
     run.run()
     run.check_books()
@@ -50,7 +50,7 @@ def test_of_a_worker_that_dies_everything_under_way_is_suspected_and_nothing_beh
     run = begun(lanes=2, sources=40)
     run.act(0)  # measured: from now on one waits behind
     worker = worker_of(run)
-    under_way, waiting = names(worker.running), names(worker.behind)
+    under_way, waiting = names(worker.running.values()), names(worker.behind)
     assert len(under_way) == 2
     assert waiting
     run.lose(0)

@@ -14,7 +14,8 @@ have made. Both are close to the 95th percentile.
 """
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+
+import msgspec
 
 FIRST_GUESS = 5.0  # bytes needed per input byte before anything is measured: parsed columns, a filtered copy, output
 MAX_GUESS = 32.0  # an input is perhaps compressed, and small ones are allowed to be by this factor
@@ -33,7 +34,7 @@ class NodeBytes:
     reserved_total: int = 0
 
 
-class Reservation(NamedTuple):
+class Reservation(msgspec.Struct, frozen=True, gc=False):
     """What a task that runs is expected to need."""
 
     node: int
@@ -115,21 +116,28 @@ class MemoryBook:
         At least one, so that "nothing runs" is the same as "nothing is reserved" even for empty tasks.
         """
         arriving = num_bytes if group and moves else 0
-        return max(1, arriving + self.need(group, num_bytes))
+        return arriving + self.need(group, num_bytes) or 1
 
     def _unmet(self, node: NodeBytes, group: int) -> int:
         unmet = 0
-        for later in range(group + 1, self.num_groups):
+        for later in range(group + 1, self.num_groups):  # for every task that is sent: calls would cost most of it
             lane = self.lane[later]
             if lane:
-                need = self.need(later, lane) if self.expansion[later] is not None else 0
-                unmet += max(0, lane - node.held[later]) + max(0, need - node.reserved[later])
+                lacking = lane - node.held[later]
+                if lacking > 0:
+                    unmet += lacking
+                expansion = self.expansion[later]
+                if expansion is not None:
+                    lacking = int(lane * expansion) - node.reserved[later]
+                    if lacking > 0:
+                        unmet += lacking
         return unmet
 
     def queue(self, group: int, num_bytes: int, *, at: int | None) -> None:
         """A task waits with its input on a machine."""
         self._hold(at, group, num_bytes)
-        self.lane[group] = max(self.lane[group], num_bytes)
+        if num_bytes > self.lane[group]:
+            self.lane[group] = num_bytes
 
     def consume(self, group: int, num_bytes: int, *, at: int | None) -> None:
         """The input of a finished task is gone."""
@@ -156,12 +164,14 @@ class MemoryBook:
         reservation = self.reserved.pop(task, None)
         if reservation is None:
             return
-        at, group, amount = reservation
-        node = self.nodes.get(at)
+        node = self.nodes.get(reservation.node)
         if node is not None:
-            node.reserved[group] -= amount
-            node.reserved_total -= amount
+            node.reserved[reservation.group] -= reservation.num_bytes
+            node.reserved_total -= reservation.num_bytes
 
 
 def _fading_maximum(before: float | None, seen: float) -> float:
-    return seen if before is None else max(seen, before * FORGET)
+    if before is None:
+        return seen
+    faded = before * FORGET
+    return faded if faded > seen else seen

@@ -46,7 +46,8 @@ class Rate:
         self.completions += 1
         mean = self.seconds / self.weight if self.weight else seconds
         # A task much longer than usual may be the first of many: it makes what was before count less.
-        fade = 1 - 1 / max(MEMORY, workers * MEMORY_S / max(mean, seconds, 1e-9))
+        memory = workers * MEMORY_S / max(mean, seconds, 1e-9)
+        fade = 1 - 1 / (memory if memory > MEMORY else MEMORY)
         self.weight = self.weight * fade + 1
         self.seconds = self.seconds * fade + seconds
         self.outputs = self.outputs * fade + outputs
