@@ -9,8 +9,11 @@ Two states are different if a file, a directory or a byte is. Two logs of one ru
 is one test with one log: otherwise nobody could tell which states another test has tried.
 """
 
+import os
 import random
 import shutil
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from typing import NamedTuple
@@ -101,6 +104,25 @@ def test_the_same_command_goes_on_from_every_state_a_crash_may_leave(place, name
     assert tally.tried > 10
     assert not tally.wrong, "\n".join(tally.wrong)
     assert not tally.refused or name == "fresh", tally
+
+
+@pytest.mark.parametrize("processes", ["0", "2"])
+@pytest.mark.parametrize(("floor", "code", "said"), [(7, 0, "in all: 7 diff"), (8, 1, "expected 8 at least")])
+def test_a_night_with_too_few_states_fails(tmp_path, processes, floor, code, said):
+    """Whichever process has tried them, the one that prints knows how many there were."""
+    lines = [f"def test_{n}(record_property): record_property({PROPERTY!r}, ['some', {n}])" for n in (3, 4)]
+    (tmp_path / "test_states.py").write_text("\n".join(lines))
+    options = ["-p", "tests.fault.disk.summary", "-p", "no:cacheprovider", "-n", processes, "--rootdir", str(tmp_path)]
+    ended = subprocess.run(
+        [sys.executable, "-m", "pytest", "-c", os.devnull, *options, str(tmp_path)],
+        env={**os.environ, "GRISTMILL_CRASH_STATES": str(floor), "PYTHONPATH": str(Path(__file__).parents[2])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert ended.returncode == code, ended.stdout
+    assert said in ended.stdout
 
 
 def test_without_force_a_crash_loses_what_was_written(tmp_path):
