@@ -6,7 +6,9 @@ exception of a user's stage.
 """
 
 import os
+import queue
 import time
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -21,6 +23,7 @@ from gristmill.runs.hang_watch import watched
 from gristmill.stages.worker_info import NodeInfo, WorkerMetadata
 from gristmill.worker.group_runner import GroupRunner, load_stages
 from gristmill.worker.job import Job, JobFailure, JobResult, RunSettings
+from gristmill.worker.lanes import Broken, Ended, LaneRunner, Lanes, Streamed
 from gristmill.worker.side_outputs import SideFiles
 
 WAIT_S = 0.2  # between two looks whether another worker has set up the node
@@ -69,9 +72,13 @@ class GroupWorker:
                 raise self._failed(error)
             self._group: Group = groups[work.index]
             self._last = work.index + 1 == len(groups)
-            self._runner = GroupRunner(
+            kind = LaneRunner if self._group.lanes > 1 else GroupRunner
+            self._runner = kind(
                 self._group, last=self._last, settings=work.settings, leave_crumb=self._leave_crumb, keeps_inputs=False
             )
+            self._lanes: Lanes | None = None
+            if isinstance(self._runner, LaneRunner):
+                self._lanes = Lanes(self._runner, self._group.lanes, queue.SimpleQueue())
             self._set_up_node(groups, node)
             metadata = WorkerMetadata(worker_id=f"{self._group.name}-{self._name}", gpu_ids=gpu_ids)
             error = self._runner.setup(metadata)
@@ -112,7 +119,7 @@ class GroupWorker:
         tickets = self._desk.begin(self._work.index, token, [(e.root, e.item_id) for e in envelopes])
         wanted = [(envelope, ticket) for envelope, ticket in zip(envelopes, tickets, strict=True) if ticket is not None]
         if all(ticket.care is Care.NORMAL and not ticket.attempt for _, ticket in wanted):
-            yield from self._run_call(wanted)
+            yield from self._run_lanes(wanted) if self._lanes is not None else self._run_call(wanted)
         else:  # one at a time, so that the next death is one task's
             for one in wanted:
                 yield from self._run_call([one])
@@ -130,6 +137,45 @@ class GroupWorker:
         with self._watched(f"has been busy with {call[0][0].item_id}{others}"):
             outcomes = self._runner.run([_job(envelope, ticket) for envelope, ticket in call], emit)
         self._crumbs_of = None
+        outputs, again = self._settle(call, outcomes, streamed)
+        yield from outputs
+        for one in again:
+            yield from self._run_call([one])
+
+    def _run_lanes(self, wanted: Sequence[tuple[Envelope, Ticket]]) -> Iterator[Envelope]:
+        """Run tasks side by side, as far as there are lanes; what failed is tried again when all others are done."""
+        lanes, size = self._lanes, self._group.batch_size
+        if lanes is None or not wanted:
+            return
+        waiting = deque(wanted[start : start + size] for start in range(0, len(wanted), size))
+        again: list[tuple[Envelope, Ticket]] = []
+        with self._watched(f"has been busy with {wanted[0][0].item_id} and {len(wanted) - 1} more"):
+            while waiting or lanes.is_busy:
+                while waiting and lanes.has_free:
+                    call = waiting.popleft()
+                    streamed: list[list[tuple[str, AnyTask]]] = [[] for _ in call]
+                    lanes.begin((call, streamed), [_job(envelope, ticket) for envelope, ticket in call])
+                said = lanes.news.get()
+                if isinstance(said, Broken):
+                    raise said.error
+                if isinstance(said, Streamed):
+                    said.key[1][said.number].append((said.item_id, said.task))
+                    said.taken.set()
+                elif isinstance(said, Ended):
+                    call, streamed = said.key
+                    outputs, failed = self._settle(call, lanes.outcomes(said), streamed)
+                    again += failed
+                    yield from outputs
+        for one in again:
+            yield from self._run_call([one])
+
+    def _settle(
+        self,
+        call: Sequence[tuple[Envelope, Ticket]],
+        outcomes: Sequence[JobResult | JobFailure],
+        streamed: Sequence[list[tuple[str, AnyTask]]],
+    ) -> tuple[list[Envelope], list[tuple[Envelope, Ticket]]]:
+        """Report a call; return what to hand on, and what to try again."""
         done: list[tuple[Receipt, list[Envelope]]] = []
         again: list[tuple[Envelope, Ticket]] = []
         for (envelope, _), outcome, early in zip(call, outcomes, streamed, strict=True):
@@ -142,12 +188,12 @@ class GroupWorker:
             else:
                 done.append(self._made(envelope, outcome, early))
         counted = self._desk.finish([receipt for receipt, _ in done])
+        made: list[Envelope] = []
         for (receipt, outputs), is_first in zip(done, counted, strict=True):
             if not is_first:
                 SideFiles.discard((*receipt.files, *receipt.side_files))
-            yield from outputs
-        for one in again:
-            yield from self._run_call([one])
+            made += outputs
+        return made, again
 
     def _try_again(self, envelope: Envelope, failure: JobFailure) -> Ticket:
         ticket = self._desk.raised(self._work.index, envelope.item_id, failure.stage, failure.error, failure.fault)

@@ -55,7 +55,8 @@ class RayDataEngine:
                 not self.plan.ends_in_writer,
                 self.config.watchdog_s,
             )
-            common: dict[str, Any] = {"batch_size": group.batch_size, "batch_format": "pyarrow", **shape.arguments()}
+            at_once = group.batch_size * group.lanes
+            common: dict[str, Any] = {"batch_size": at_once, "batch_format": "pyarrow", **shape.arguments()}
             if self.avoid:
                 common["label_selector"] = {"ray.io/node-id": f"!{self.avoid}"}
             if shape.max_actors is None:

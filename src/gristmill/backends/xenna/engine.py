@@ -141,7 +141,7 @@ class XennaEngine:
 
 def make_stage(xenna: Any, group: Group, work: GroupWork, registrar: RemoteRegistrar) -> object:
     """Return a stage of Xenna that runs a group."""
-    need, batch_size = group.resources, group.batch_size
+    need, batch_size = group.resources, group.batch_size * group.lanes
 
     class GroupStage(xenna.Stage):  # type: ignore[misc]  # without types
         @property

@@ -9,6 +9,7 @@ What is right is said by `LocalExecutor(num_workers=0)`, which runs everything i
 under test has to write the same bytes and give the same account. Only pytest is needed, and no timing is judged.
 """
 
+import asyncio
 import json
 import os
 from collections.abc import Iterator
@@ -101,6 +102,29 @@ class _AddsTheSetUp(ProcessingStage[AnyTask, AnyTask]):
     def process(self, task: AnyTask) -> AnyTask:
         task._metadata["word"] = self._word
         return task
+
+
+class _MeetsAnother(ProcessingStage[DocumentBatch, DocumentBatch]):
+    """Answers no call before another is under way, and raises on one document: calls of it have to overlap."""
+
+    name = "meets_another"
+    lanes = 4
+
+    async def setup(self, worker_metadata: WorkerMetadata | None = None) -> None:  # type: ignore[override]
+        self._here = 0
+        self._both = asyncio.Event()
+
+    async def process(self, task: DocumentBatch) -> DocumentBatch:  # type: ignore[override]
+        self._here += 1
+        if self._here > 1:
+            self._both.set()
+        await asyncio.wait_for(self._both.wait(), 30)
+        if 3 in task.column("n").to_pylist():
+            raise ValueError("three")
+        return task
+
+    def num_workers(self) -> int | None:
+        return 1
 
 
 @dataclass
@@ -294,6 +318,14 @@ class ExecutorContract:
 
         assert visible_files(tmp_path / "there") == visible_files(tmp_path / "here")
         assert visible_files(tmp_path / "there")
+
+    def test_calls_of_a_stage_with_lanes_overlap_and_fail_alone(self, executor: BaseExecutor) -> None:
+        """`lanes`: one worker has several calls under way, and one that fails costs one document."""
+        tasks = [DocumentBatch(dataset_name="n", data=pa.table({"n": [n]})) for n in range(12)]
+        pipeline = Pipeline("lanes", stages=[_MeetsAnother()])  # type: ignore[list-item]  # of documents
+        result = pipeline.run(executor, initial_tasks=tasks)
+        assert [number for task in result for number in _numbers(task)] == [n for n in range(12) if n != 3]
+        assert counts_of(result)["meets_another"]["quarantined"] == 1
 
     def test_an_unknown_option_is_an_error_that_lists_the_known_ones(self) -> None:
         kind = type(self.make_executor())
