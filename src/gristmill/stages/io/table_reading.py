@@ -6,6 +6,7 @@ How many batches there are depends on the files and the parameters only.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
+from typing import ClassVar, TypeVar, cast
 
 import pyarrow as pa
 
@@ -13,14 +14,17 @@ from gristmill.errors import DamagedFile
 from gristmill.stages.io.partitioning import DEFAULT_BLOCK_BYTES
 from gristmill.stages.io.reading import ReadingStage, lost_part, part_options
 from gristmill.storage.file_system import StorageOptions
-from gristmill.tasks import DocumentBatch, FileGroupTask, FileSlice
+from gristmill.tasks import DocumentBatch, FileGroupTask, FileSlice, TableBatch
 
+T = TypeVar("T", bound=TableBatch)
 MAX_BLOCKS = 4  # in one batch: a block is what is stored, and texts are stored at about a quarter
 
 
 @dataclass(eq=False)
-class TableReadingStage(ReadingStage[DocumentBatch]):
+class TableReadingStage(ReadingStage[T]):
     """Read files whose rows come as tables. A part that is damaged is on record, and the others are read."""
+
+    kind: ClassVar[type[TableBatch]] = DocumentBatch  # what is made of the rows: T, which a class attribute cannot say
 
     block_bytes: int = field(default=DEFAULT_BLOCK_BYTES, kw_only=True)
 
@@ -35,7 +39,7 @@ class TableReadingStage(ReadingStage[DocumentBatch]):
     def streams(self, task: FileGroupTask) -> bool:
         return task.nbytes > self._most_at_once
 
-    def process(self, task: FileGroupTask) -> DocumentBatch | Iterator[DocumentBatch]:
+    def process(self, task: FileGroupTask) -> T | Iterator[T]:
         """Read one batch, or a stream of batches where there is more than that to read."""
         tables = self._tables(task)
         read: list[pa.Table] = []
@@ -55,14 +59,15 @@ class TableReadingStage(ReadingStage[DocumentBatch]):
             except DamagedFile as error:
                 self.context.quarantine(lost_part(error, part.path))
 
-    def _batches(self, task: FileGroupTask, tables: Iterable[pa.Table]) -> Iterator[DocumentBatch]:
+    def _batches(self, task: FileGroupTask, tables: Iterable[pa.Table]) -> Iterator[T]:
         for table in tables:
             yield self._batch(task, [table])
 
-    def _batch(self, task: FileGroupTask, tables: list[pa.Table]) -> DocumentBatch:
+    def _batch(self, task: FileGroupTask, tables: list[pa.Table]) -> T:
         """Join tables; a field no file has is null."""
-        batches = [DocumentBatch(task.dataset_name, project(table, self.fields)) for table in tables]
-        batch = DocumentBatch.concat(batches) if batches else DocumentBatch(task.dataset_name, pa.table({}))
+        kind = cast("type[T]", self.kind)
+        batches = [kind(task.dataset_name, project(table, self.fields)) for table in tables]
+        batch = kind.concat(batches) if batches else kind(task.dataset_name, pa.table({}))
         batch._metadata["source_files"] = list(task.data)
         return batch
 

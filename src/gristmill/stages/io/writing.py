@@ -7,28 +7,32 @@ appears at once. Nothing happens when a writer is made: `mode` acts when a run s
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeVar
 
 import pyarrow as pa
 import xxhash
 
-from gristmill.errors import ConfigError, nearest
+from gristmill.errors import ConfigError, StageError, nearest
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.context import StageContext
 from gristmill.stages.io.reading import check_kwargs, storage_options
 from gristmill.storage.atomic_write import Chunk, force_file, make_directory, remove_for_good, stage_file, write_file
 from gristmill.storage.failures import explained
 from gristmill.storage.file_system import StorageOptions, absolute, file_system, is_url, plain
-from gristmill.tasks import DocumentBatch, FileGroupTask, StagedFile, Task
+from gristmill.tasks import Batch, FileGroupTask, StagedFile, TableBatch, Task
 
+W = TypeVar("W", bound=Batch[Any])
 Mode = Literal["ignore", "overwrite", "append", "error"]
 _MODES = ("ignore", "overwrite", "error")
 _CODECS = {"gz": "gzip", "zst": "zstd", "bz2": "bz2"}
 
 
 @dataclass(eq=False)
-class FileWriter(ProcessingStage[DocumentBatch, FileGroupTask]):
-    """Write each batch to a file of its own, named after the batch. A batch without documents writes no file."""
+class FileWriter(ProcessingStage[W, FileGroupTask]):
+    """Write each batch to a file of its own, named after the batch. One without items writes no file.
+
+    Subclasses say in `encode` what the bytes of a file are.
+    """
 
     known_kwargs: ClassVar[frozenset[str]] = frozenset({"storage_options"})
 
@@ -56,15 +60,15 @@ class FileWriter(ProcessingStage[DocumentBatch, FileGroupTask]):
     def inputs(self) -> tuple[list[str], list[str]]:
         return ["data"], list(self.fields or [])
 
-    def encode(self, batch: DocumentBatch) -> Iterable[Chunk]:
+    def encode(self, batch: W) -> Iterable[Chunk]:
         """Yield the bytes of the file a batch becomes, uncompressed. The same batch gives the same bytes."""
         raise NotImplementedError
 
-    def process(self, task: DocumentBatch) -> FileGroupTask:
-        """Write the batch; return the file, or no file if there are no documents."""
+    def process(self, task: W) -> FileGroupTask:
+        """Write the batch; return the file, or no file if there are no items."""
         if not task.num_items:
             return FileGroupTask(task.dataset_name, [])
-        chunks = self._compressed(self.encode(task if self.fields is None else task.select(self.fields)))
+        chunks = self._compressed(self.encode(task if self.fields is None else self._selected(task, self.fields)))
         stem = task.task_id
         if not stem:
             chunks = [bytes(chunk) for chunk in chunks]
@@ -72,6 +76,12 @@ class FileWriter(ProcessingStage[DocumentBatch, FileGroupTask]):
         name = f"{stem}.{self.file_extension}"
         options = storage_options(self.write_kwargs)
         return write_output(self.context, f"{self.path.rstrip('/')}/{name}", chunks, task, storage_options=options)
+
+    def _selected(self, batch: W, fields: list[str]) -> W:
+        if not isinstance(batch, TableBatch):
+            kind = type(batch).__name__
+            raise StageError(f"{self.stage_name()}: expected a batch with columns to write {fields} of; got a {kind}")
+        return batch.select(fields)
 
     def _compressed(self, chunks: Iterable[Chunk]) -> Iterable[Chunk]:
         codec = _CODECS.get(self.file_extension.rpartition(".")[2])

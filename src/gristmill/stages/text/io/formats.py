@@ -21,7 +21,7 @@ class Format:
 
     name: str
     reader: type[FileReader[DocumentBatch]]
-    writer: type[FileWriter] | None = None
+    writer: type[FileWriter[DocumentBatch]] | None = None
 
 
 FORMATS = {

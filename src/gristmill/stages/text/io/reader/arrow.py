@@ -38,7 +38,7 @@ class ArrowReader(_DocumentReader):
 
 
 @dataclass(eq=False)
-class ArrowReaderStage(TableReadingStage):
+class ArrowReaderStage(TableReadingStage[DocumentBatch]):
     """Read Arrow files."""
 
     name: str = field(default="arrow_reader", kw_only=True)

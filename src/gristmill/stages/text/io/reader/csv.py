@@ -61,7 +61,7 @@ class CsvReader(_DocumentReader):
 
 
 @dataclass(eq=False)
-class CsvReaderStage(TableReadingStage):
+class CsvReaderStage(TableReadingStage[DocumentBatch]):
     """Read CSV files."""
 
     name: str = field(default="csv_reader", kw_only=True)

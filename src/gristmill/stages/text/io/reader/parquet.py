@@ -41,7 +41,7 @@ class ParquetReader(_DocumentReader):
 
 
 @dataclass(eq=False)
-class ParquetReaderStage(TableReadingStage):
+class ParquetReaderStage(TableReadingStage[DocumentBatch]):
     """Read files, or row groups of files."""
 
     name: str = field(default="parquet_reader", kw_only=True)

@@ -20,7 +20,7 @@ _OFFSETS = {
 
 
 @dataclass(eq=False)
-class ArrowWriter(FileWriter):
+class ArrowWriter(FileWriter[DocumentBatch]):
     """Write each batch as `<path>/<task id>.arrow`. `write_kwargs` takes `storage_options` and `compression`."""
 
     known_kwargs: ClassVar[frozenset[str]] = frozenset({"storage_options", "compression"})

@@ -10,7 +10,7 @@ from gristmill.tasks.json_encoding import encode_lines
 
 
 @dataclass(eq=False)
-class JsonlWriter(FileWriter):
+class JsonlWriter(FileWriter[DocumentBatch]):
     """Write each batch as `<path>/<task id>.jsonl`.
 
     `file_extension="jsonl.gz"` (or `.zst`, `.bz2`) compresses. `fields` are the only ones written. A batch whose

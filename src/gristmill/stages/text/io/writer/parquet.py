@@ -12,7 +12,7 @@ from gristmill.tasks import DocumentBatch
 
 
 @dataclass(eq=False)
-class ParquetWriter(FileWriter):
+class ParquetWriter(FileWriter[DocumentBatch]):
     """Write each batch as `<path>/<task id>.parquet`.
 
     `write_kwargs` takes `storage_options` and, with pyarrow's meanings, `compression`, `compression_level`,
