@@ -172,7 +172,7 @@ def test_a_limit_stays_a_number_or_a_share(limit):
 
 
 def test_a_log_of_another_format_is_refused():
-    with pytest.raises(ConfigError, match="expected format 2; got 99"):
+    with pytest.raises(ConfigError, match=f"expected format {event_log.FORMAT}; got 99"):
         event_log.decode_header(msgspec.msgpack.encode({"format": 99}))
 
 

@@ -85,7 +85,13 @@ def leave_a_worker_idle(s):
         task.state = State.QUEUED
         s.memory.unsend(task.id)
         s.groups[0].queue.append(task)
+    worker.running.clear()
+    worker.behind.clear()
     s.groups[0].crew.refile(worker)
+
+
+def forget_a_call(s):
+    next(w for w in s.groups[0].workers.values() if w.running).running.clear()
 
 
 def miscount_a_worker(s):
@@ -113,6 +119,7 @@ def misfile_a_worker(s):
         (put_a_task_in_two_places, "I3 task"),
         (forget_a_root, "I4 root"),
         (leave_a_worker_idle, "I6 group stage_0"),
+        (forget_a_call, "I21 tasks in calls of worker"),
         (miscount_a_worker, "I6 ready, staying, busy and stalled workers of group 0"),
         (misfile_a_worker, "I6 tasks of the workers of group 0"),
         (lose_a_task, "I19 all tasks"),
