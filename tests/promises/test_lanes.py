@@ -305,3 +305,24 @@ def test_lanes_are_kept_out_of_the_fingerprint_and_named_in_the_plan():
     assert one.fingerprint == many.fingerprint
     assert "64 calls at once" in many.describe()
     assert many.groups[0].lanes == 64
+
+
+class LearnTheSize(ProcessingStage[DocumentBatch, DocumentBatch]):
+    """Says what it has found out, and with what it was started."""
+
+    def setup(self, worker_metadata=None):
+        self.told = worker_metadata.learnt.get("batch_tokens", 0)
+
+    def process(self, task):
+        self.context.learn("batch_tokens", 512 if text_of(task) == "large" else 1024)
+        return marked(task, self.told)
+
+
+@pytest.mark.slow
+def test_what_a_worker_has_learnt_is_handed_to_those_that_start_later():
+    stage = LearnTheSize().with_(num_workers=1)
+    result = run_on(stage, ["large", *map(str, range(40))], 1, worker_max_tasks=10)
+
+    told = answers_in(result)
+    assert told[0] == 0
+    assert set(told[1:]) == {0, 512}  # never 1024: the smallest counts

@@ -4,7 +4,7 @@ from enum import Enum
 
 import msgspec
 
-from gristmill.engine.events import Crumb, Fact, Output
+from gristmill.engine.events import Crumb, Fact, Learnt, Output
 from gristmill.metrics.stage_counts import StageCounts
 from gristmill.tasks import StagedFile
 
@@ -44,6 +44,7 @@ class StartWorker(msgspec.Struct, frozen=True, array_like=True, tag=True):
     group: int
     node: int
     gpus: tuple[int, ...]
+    learnt: Learnt = ()  # by workers of the group before it
 
 
 class DrainWorker(msgspec.Struct, frozen=True, array_like=True, tag=True):

@@ -25,7 +25,7 @@ from gristmill.engine.scheduler import Scheduler, SchedulerConfig
 from gristmill.errors import ConfigError, ReadError
 from gristmill.stages.resources import Resources
 
-FORMAT = 3
+FORMAT = 4
 FRAME = struct.Struct("<IIQ")  # length of the body, its checksum, hash of the commands
 NO_COMMANDS = 0  # in place of the hash: the run ended while the scheduler was at it
 

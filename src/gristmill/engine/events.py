@@ -12,6 +12,7 @@ from gristmill.engine.faults import Fault
 from gristmill.metrics.stage_counts import StageCounts
 from gristmill.tasks import StagedFile
 
+Learnt = tuple[tuple[str, float], ...]  # "stage/name" and a value; not opened here either, but the smallest is kept
 Fact = tuple[str, bytes]  # the stage that said it, and what, as JSON: it is carried, sorted and opened by nobody here
 
 
@@ -136,6 +137,7 @@ class TaskFinished(msgspec.Struct, frozen=True, array_like=True, tag=True):
     side_files: tuple[StagedFile, ...] = ()
     facts: tuple[Fact, ...] = ()
     files: tuple[StagedFile, ...] = ()
+    learnt: Learnt = ()
 
 
 class TaskRaised(msgspec.Struct, frozen=True, array_like=True, tag=True):

@@ -68,7 +68,13 @@ class Fleet:
             group.crew.add(worker)
             group.book.units = (group.book.units[0], sum(units for _, units in gpus))
             self.scheduler.out.append(
-                c.StartWorker(worker.id, group.plan.index, node.id, tuple(gpu for gpu, _ in gpus))
+                c.StartWorker(
+                    worker.id,
+                    group.plan.index,
+                    node.id,
+                    tuple(gpu for gpu, _ in gpus),
+                    tuple(sorted(group.learnt.items())),
+                )
             )
             return True
         return False

@@ -393,6 +393,8 @@ class Scheduler:
         for output in event.outputs:
             self._take_over(worker, task, root, output)
         self._enter(root, group, event)
+        for name, value in event.learnt:
+            group.learnt[name] = min(value, group.learnt.get(name, value))
         group.measured(event.useful_s / group.plan.lanes, task.received)
         self.memory.observe(task.group, task.num_bytes, made + int(self.config.working_copies * task.num_bytes))
 

@@ -37,6 +37,7 @@ class GroupRecord:
     deaths: int = 0  # of workers at work since a task was last done without a failure
     has_finished_some: bool = False  # tasks without a failure
     setup_s: float = 0.0
+    learnt: dict[str, float] = field(default_factory=dict)  # what workers have told those that start later
     book: GroupBook = field(default_factory=GroupBook)
 
     @classmethod

@@ -97,6 +97,7 @@ class StageContext:
     rejects: list[Rejected] = field(default_factory=list)
     quarantined: list[Quarantined] = field(default_factory=list)
     facts: list[bytes] = field(default_factory=list)  # see note_fact
+    learnt: dict[str, float] = field(default_factory=dict)  # what workers that start later should know
     # Metrics of the stage's author by name, made when the first is met: most calls have none.
     counted: dict[str, int] | None = None
     observed: "dict[str, Slots] | None" = None
@@ -104,7 +105,7 @@ class StageContext:
     @property
     def is_clean(self) -> bool:
         """Whether the stage reported nothing."""
-        return not (self.dropped or self.quarantined or self.facts)
+        return not (self.dropped or self.quarantined or self.facts or self.learnt)
 
     def another(self, attempt: str) -> "StageContext":
         """An empty context of the same run."""
@@ -122,6 +123,8 @@ class StageContext:
             self.count(name, number)
         for name, slots in (other.observed or {}).items():
             self._add_slots(name, slots)
+        for name, value in other.learnt.items():
+            self.learn(name, value)
 
     def drop(
         self,
@@ -211,6 +214,13 @@ class StageContext:
         own = self.observed.setdefault(name, {})
         for slot, number in slots.items():
             own[slot] = own.get(slot, 0) + number
+
+    def learn(self, name: str, value: float) -> None:
+        """Remember what a worker has found out at some cost, for those that start later: the smallest value counts.
+
+        They find it in `worker_metadata.learnt` of `setup`. The size of a batch that fits into memory is an example.
+        """
+        self.learnt[name] = min(value, self.learnt.get(name, value))
 
     def staging_path(self, directory: str, name: str) -> str | None:
         """Where to write `directory/name` for now, or None outside a run: write it in place, atomically."""

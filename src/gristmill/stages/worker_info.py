@@ -1,6 +1,7 @@
 """What a stage is told about where it runs, in `setup_on_node` and `setup`."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -12,8 +13,12 @@ class NodeInfo:
 
 @dataclass(frozen=True)
 class WorkerMetadata:
-    """The worker itself. `gpu_ids` are what `CUDA_VISIBLE_DEVICES` holds in it."""
+    """The worker itself. `gpu_ids` are what `CUDA_VISIBLE_DEVICES` holds in it.
+
+    `learnt` is what calls of the same stage have told `context.learn` in workers before it.
+    """
 
     worker_id: str = ""
     allocation: object | None = None
     gpu_ids: tuple[str, ...] = ()
+    learnt: Mapping[str, float] = field(default_factory=dict)

@@ -5,7 +5,7 @@ workers, reports their ends, and when the driver is gone, however that happened,
 driver would have removed, and ends itself. What it is doing is noted in a block of shared memory, for the driver to
 read should it take long. A worker leads a process group; what is left of the group when it has ended is ended too.
 
-Driver to server: ("plan", bytes) once a run, then ("start", worker, group, gpus) with [socket, crumb block] each.
+Driver to server: ("plan", bytes) once a run, then ("start", *which) with [socket, crumb block] for each worker.
 Server to driver: ("loaded", error), ("started", worker, pid), ("refused", worker, error), ("exited", worker, status).
 """
 
@@ -33,6 +33,7 @@ PR_SET_PDEATHSIG = 1
 WAITING = "waiting for something to do"
 FORK_PAUSES_S = (0.1, 0.3, 1.0)  # where the system has no room for another process just now
 
+Which = tuple[int, int, tuple[str, ...], tuple[tuple[str, float], ...]]  # worker, group, GPUs, what was learnt
 Loaded = tuple[Any, Any]  # groups and settings, typed where they are used: this file imports as little as it can
 
 
@@ -131,7 +132,7 @@ class _ForkServer:
             gc.freeze()  # a collection in a worker would write to, and so copy, every page shared with this process
             self.loaded = groups, pickle.loads(plan.settings)
 
-    def _start(self, loaded: Loaded, which: tuple[int, int, tuple[str, ...]], fds: list[int]) -> None:
+    def _start(self, loaded: Loaded, which: Which, fds: list[int]) -> None:
         server = os.getpid()
         try:
             pid = _fork()
@@ -181,9 +182,7 @@ def _fork() -> int:
     return os.fork()
 
 
-def _be_worker(
-    channel: Channel, server: int, loaded: Loaded, which: tuple[int, int, tuple[str, ...]], fds: list[int]
-) -> None:
+def _be_worker(channel: Channel, server: int, loaded: Loaded, which: Which, fds: list[int]) -> None:
     """Be the new process; never returns: whatever happens, it must not run on into the server's loop."""
     status = 1
     own = os.getpid()

@@ -123,8 +123,9 @@ class GroupRunner:
     def setup(self, metadata: WorkerMetadata) -> str:
         """Run `setup` of all stages, in order; return the traceback of the one that raised, or nothing."""
         try:
-            for index in range(len(self.stages)):
-                self._call_method(index, "setup", metadata)
+            for index, name in enumerate(self.group.names):
+                mine = {k.removeprefix(f"{name}/"): v for k, v in metadata.learnt.items() if k.startswith(f"{name}/")}
+                self._call_method(index, "setup", replace(metadata, learnt=mine))
         except Exception:
             return without_secrets(traceback.format_exc())
         return ""
@@ -391,7 +392,7 @@ class GroupRunner:
             own.dropped = context.dropped_of.get(item.item_id, {})
             own.rejects = [r for r in context.rejects if r.items.task_id == item.item_id]
             if number == 0:  # which of the tasks it was is not known
-                own.quarantined, own.facts = context.quarantined, context.facts
+                own.quarantined, own.facts, own.learnt = context.quarantined, context.facts, context.learnt
                 own.counted, own.observed = context.counted, context.observed
             if output is None and own.is_clean and item.task.counts_documents:
                 results[item.job].counts[index].returned_none += item.documents
@@ -491,6 +492,9 @@ class GroupRunner:
             counts.note_error(error_kind(record.kind, record.error), record.num_documents or 1)
         stage = self.group.names[index]
         result.facts += [(stage, said) for said in context.facts]
+        for name, value in context.learnt.items():
+            key = f"{self.group.names[index]}/{name}"
+            result.learnt[key] = min(value, result.learnt.get(key, value))
         if context.rejects or context.quarantined:
             # Counted for the stage, not for the group: a name is the same however stages are grouped.
             number = result.notes.get((index, item.item_id), 0)

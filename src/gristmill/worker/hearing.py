@@ -46,10 +46,10 @@ class Hearing:
             made = tuple([self._output(output, fds) for output in outputs])
             if not notes:
                 return e.TaskFinished(self.number, task, made, useful_s, ())
-            counts, side_files, facts, files = notes
+            counts, side_files, facts, files, learnt = notes
             per_stage = tuple([counts_from_wire(wire) for wire in counts])
             return e.TaskFinished(
-                self.number, task, made, useful_s, per_stage, tuple(side_files), tuple(facts), tuple(files)
+                self.number, task, made, useful_s, per_stage, tuple(side_files), tuple(facts), tuple(files), learnt
             )
         if kind == "emitted":
             return e.TaskEmitted(self.number, message[1], self._output(message[2], fds))

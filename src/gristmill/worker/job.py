@@ -53,6 +53,7 @@ class JobResult(msgspec.Struct, eq=False):
     side_files: list[StagedFile] = []
     facts: list[Fact] = []
     notes: dict[tuple[int, str], int] = {}  # side files so far, by stage and item
+    learnt: dict[str, float] = {}  # by stage and name
     useful_s: float = 0.0
     attempt: str = ""
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from gristmill.engine.commands import EMIT_CREDITS, Care
-from gristmill.engine.events import Crumb
+from gristmill.engine.events import Crumb, Learnt
 from gristmill.engine.faults import Fault
 from gristmill.engine.plan import AnyTask, Group
 from gristmill.stages.worker_info import WorkerMetadata
@@ -36,13 +36,13 @@ RSS_UNIT = 1 if sys.platform == "darwin" else 1024  # ru_maxrss is in bytes ther
 
 def work(
     loaded: tuple[tuple[Group, ...], RunSettings],
-    which: tuple[int, int, tuple[str, ...]],
+    which: tuple[int, int, tuple[str, ...], Learnt],
     sock: socket.socket,
     crumb_fd: int,
 ) -> None:
     """Run one worker until it is told to drain or the driver is gone."""
     gc.enable()  # the server had no use for it
-    worker, group_index, gpus = which
+    worker, group_index, gpus, learnt = which
     groups, settings = loaded
     if gpus:
         os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(gpus)
@@ -53,7 +53,7 @@ def work(
     last = group_index + 1 == len(groups)
     process = make_loop(Channel(sock), group, settings, crumbs, last=last)
     process.own_fd = sock.fileno()
-    metadata = WorkerMetadata(worker_id=f"{group.name}-{worker}", gpu_ids=gpus)
+    metadata = WorkerMetadata(worker_id=f"{group.name}-{worker}", gpu_ids=gpus, learnt=dict(learnt))
     try:
         if process.set_up(metadata):
             process.run()
@@ -309,10 +309,10 @@ class WorkerProcess:
 def _notes(outcome: JobResult) -> tuple[object, ...]:
     """What a task did to documents and files: nothing, where it holds none."""
     counted = not all(stage.is_empty() for stage in outcome.counts)
-    if not (counted or outcome.files or outcome.side_files or outcome.facts):
+    if not (counted or outcome.files or outcome.side_files or outcome.facts or outcome.learnt):
         return ()
     counts = [counts_to_wire(stage) for stage in outcome.counts] if counted else []
-    return (counts, outcome.side_files, outcome.facts, outcome.files)
+    return (counts, outcome.side_files, outcome.facts, outcome.files, tuple(outcome.learnt.items()))
 
 
 def _parcel(wire: Message, fds: Iterator[int]) -> Parcel:

@@ -158,3 +158,18 @@ def test_a_fast_group_asks_for_no_more_workers_than_its_lanes_can_use():
     run.run()
 
     assert sum(isinstance(command, c.StartWorker) for command in run.commands) == 1
+
+
+def test_the_smallest_of_what_was_learnt_goes_to_workers_that_start_later():
+    run = begun(lanes=1, sources=4)
+    for number, value in enumerate((1024.0, 256.0, 512.0)):
+        (call,) = worker_of(run).running.values()
+        assignment = run.workers[0].under_way()[0]
+        run.workers[0].end(assignment, run.now)
+        learnt = (("ask/batch", value),) if number != 1 else (("ask/batch", value), ("ask/other", 1.0))
+        run.feed(e.TaskFinished(0, call.tasks[0].id, (), 0.01, (), learnt=learnt))
+    run.lose(0)
+    run.run()
+
+    started = [command for command in run.commands if isinstance(command, c.StartWorker)]
+    assert [command.learnt for command in started] == [(), (("ask/batch", 256.0), ("ask/other", 1.0))]

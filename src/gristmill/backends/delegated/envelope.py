@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from gristmill.engine.commands import Care
-from gristmill.engine.events import Crumb, Fact
+from gristmill.engine.events import Crumb, Fact, Learnt
 from gristmill.engine.plan import AnyTask
 from gristmill.metrics.stage_counts import StageCounts
 from gristmill.tasks import StagedFile
@@ -59,6 +59,7 @@ class Receipt:
     files: tuple[StagedFile, ...]
     side_files: tuple[StagedFile, ...]
     facts: tuple[Fact, ...]
+    learnt: Learnt = ()
     passed: tuple[str, ...] = ()  # stages that some document of it has passed
     given_up: str = ""  # why nothing that comes of its partition counts: the input is not what was planned
     final: tuple[tuple[str, object], ...] = ()  # item and reference of tasks that leave the pipeline, if wanted

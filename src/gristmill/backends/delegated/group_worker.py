@@ -16,6 +16,7 @@ from typing import Protocol
 
 from gristmill.backends.delegated.envelope import Envelope, Receipt, Ticket, pack, unpack
 from gristmill.engine.commands import Care
+from gristmill.engine.events import Learnt
 from gristmill.engine.faults import Fault
 from gristmill.engine.plan import AnyTask, Group
 from gristmill.errors import RunFailed
@@ -37,6 +38,7 @@ class Desk(Protocol):
     def raised(self, group: int, item_id: str, stage: str, error: str, fault: Fault) -> Ticket: ...
     def finish(self, receipts: Sequence[Receipt]) -> list[bool]: ...
     def keep(self, envelope: Envelope) -> object: ...
+    def learnt(self, group: int) -> Learnt: ...
     def worker_ready(self, group: int) -> None: ...
     def set_up_failed(self, error: str) -> None: ...
     def claim_node(self, node: str) -> str: ...
@@ -80,7 +82,8 @@ class GroupWorker:
             if isinstance(self._runner, LaneRunner):
                 self._lanes = Lanes(self._runner, self._group.lanes, queue.SimpleQueue())
             self._set_up_node(groups, node)
-            metadata = WorkerMetadata(worker_id=f"{self._group.name}-{self._name}", gpu_ids=gpu_ids)
+            learnt = dict(desk.learnt(work.index))
+            metadata = WorkerMetadata(worker_id=f"{self._group.name}-{self._name}", gpu_ids=gpu_ids, learnt=learnt)
             error = self._runner.setup(metadata)
             if error:
                 raise self._failed(error)
@@ -220,6 +223,7 @@ class GroupWorker:
             tuple(result.files),
             tuple(result.side_files),
             tuple(result.facts),
+            tuple(result.learnt.items()),
             passed=tuple(
                 name for name, counts in zip(self._group.names, result.counts, strict=True) if counts.has_passed
             ),

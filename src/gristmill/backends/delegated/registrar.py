@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from gristmill.backends.delegated.envelope import Receipt, Ticket
 from gristmill.engine.breaker import DEATHS, DEATHS_IN_A_ROW
-from gristmill.engine.events import Crumb
+from gristmill.engine.events import Crumb, Learnt
 from gristmill.engine.faults import Fault
 from gristmill.engine.policies.retry import FRESH, Trial, after_death, after_exception
 
@@ -51,6 +51,7 @@ class Registrar:
         self._outcome = "failed"
         self._messages: list[str] = []
         self._passed: set[tuple[int, str]] = set()  # group and stage that some document has passed
+        self._learnt: dict[int, dict[str, float]] = {}  # by group
         self._deaths: Counter[int] = Counter()  # by group, since a document last passed
         self._stopped = False
 
@@ -126,10 +127,17 @@ class Registrar:
             return False
         self._done.setdefault(receipt.root, set()).add(key)
         self._receipts.append(receipt)
+        known = self._learnt.setdefault(receipt.group, {}) if receipt.learnt else {}
+        for name, value in receipt.learnt:
+            known[name] = min(value, known.get(name, value))
         for stage in receipt.passed:
             self._passed.add((receipt.group, stage))
             self._deaths[receipt.group] = 0
         return True
+
+    def learnt(self, group: int) -> Learnt:
+        """What workers of a group have told those that start later."""
+        return tuple(sorted(self._learnt.get(group, {}).items()))
 
     def worker_ready(self, group: int) -> None:
         """A worker of a group has been set up."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from gristmill.backends.delegated.envelope import Envelope, Receipt, Ticket, unpack
 from gristmill.backends.delegated.registrar import News, Registrar
+from gristmill.engine.events import Learnt
 from gristmill.engine.faults import Fault
 
 if TYPE_CHECKING:
@@ -82,6 +83,9 @@ class RemoteRegistrar:
 
         kept: Any = ray.get(self._actor.keep.remote(envelope))
         return kept[0]
+
+    def learnt(self, group: int) -> Learnt:
+        return cast("Learnt", self._ask("learnt", group))
 
     def worker_ready(self, group: int) -> None:
         self._ask("worker_ready", group)

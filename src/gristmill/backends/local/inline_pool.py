@@ -70,13 +70,14 @@ class InlinePool:
         self._runners.clear()
         self._lanes.clear()
 
-    def start(self, number: int, group: int, node: int, gpus: tuple[int, ...]) -> None:
+    def start(self, number: int, group: int, node: int, gpus: tuple[int, ...], learnt: e.Learnt = ()) -> None:
         del node  # there is only this one
         plan = self.groups[group]
         last = group + 1 == len(self.groups)
         runner = (LaneRunner if plan.lanes > 1 else GroupRunner)(plan, last=last, settings=self.settings)
         started = time.perf_counter()
-        error = runner.setup(WorkerMetadata(worker_id=f"{plan.name}-{number}", gpu_ids=tuple(map(str, gpus))))
+        name, gpu_ids = f"{plan.name}-{number}", tuple(map(str, gpus))
+        error = runner.setup(WorkerMetadata(worker_id=name, gpu_ids=gpu_ids, learnt=dict(learnt)))
         if error:
             self._events.append(e.WorkerSetupFailed(number, error))
             return
@@ -206,7 +207,8 @@ class InlinePool:
             for n, (item_id, made) in enumerate(outcome.outputs)
         )
         counts, side, facts = outcome.counts, tuple(outcome.side_files), tuple(outcome.facts)
-        return e.TaskFinished(number, task, outputs, outcome.useful_s, counts, side, facts, tuple(outcome.files))
+        files, learnt = tuple(outcome.files), tuple(outcome.learnt.items())
+        return e.TaskFinished(number, task, outputs, outcome.useful_s, counts, side, facts, files, learnt)
 
     def describe(self, number: int) -> str:
         return f"worker {number} (in this process)"

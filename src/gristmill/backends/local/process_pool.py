@@ -115,7 +115,7 @@ class ProcessPool(Posting):
                     self.server.start_again()
                     return
 
-    def start(self, number: int, group: int, node: int, gpus: tuple[int, ...]) -> None:
+    def start(self, number: int, group: int, node: int, gpus: tuple[int, ...], learnt: e.Learnt = ()) -> None:
         del node  # there is only this one
         ours, theirs = socket.socketpair()
         empty = empty_block(self.groups[group].lanes)
@@ -123,7 +123,8 @@ class ProcessPool(Posting):
         mapped = memoryview(shared_memory.map_block(os.dup(crumb_fd), len(empty)))
         self._workers[number] = _Worker(self.groups[group], BufferedChannel(ours), mapped, Hearing(number, self._shelf))
         self._selector.register(ours, selectors.EVENT_READ, number)
-        self._line.start(number, group, tuple(self.gpu_names[gpu] for gpu in gpus), [theirs.detach(), crumb_fd])
+        names = tuple(self.gpu_names[gpu] for gpu in gpus)
+        self._line.start((number, group, names, learnt), [theirs.detach(), crumb_fd])
 
     def kill(self, number: int, reason: str) -> None:
         worker = self._workers.get(number)

@@ -10,7 +10,7 @@ from pathlib import Path
 from gristmill.backends.local.launch import Server
 from gristmill.errors import RunFailed
 from gristmill.worker.channel import BufferedChannel, ChannelClosed, Message
-from gristmill.worker.fork_server import WAITING, ServerPlan
+from gristmill.worker.fork_server import WAITING, ServerPlan, Which
 
 MOST_STARTS_AGAIN = 3  # of the server, in one run
 STOPPED = ("T", "t")  # by a signal, by a debugger
@@ -35,9 +35,9 @@ class ServerLine:
         self._channel.send(("plan", plan))
         self.flush()
 
-    def start(self, number: int, group: int, gpus: tuple[str, ...], fds: list[int]) -> None:
+    def start(self, which: Which, fds: list[int]) -> None:
         """Have a worker started; its descriptors are the server's from now on."""
-        self._channel.send(("start", number, group, gpus), fds, gives_away=True)
+        self._channel.send(("start", *which), fds, gives_away=True)
         self.flush()
 
     def flush(self) -> None:

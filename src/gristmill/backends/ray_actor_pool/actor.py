@@ -26,6 +26,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from gristmill.backends.ray_actor_pool.object_blocks import ObjectBlocks
+from gristmill.engine.events import Learnt
 from gristmill.stages.worker_info import WorkerMetadata
 from gristmill.worker.channel import Message
 from gristmill.worker.crumbs import empty_block
@@ -51,6 +52,7 @@ class Duty:
     path: tuple[str, ...]  # of the driver's modules
     settings: RunSettings
     lanes: int = 1
+    learnt: Learnt = ()
 
 
 class Line:
@@ -122,7 +124,9 @@ class WorkerActor:
         process = make_loop(
             self._line, group, duty.settings, crumbs, last=duty.group + 1 == len(groups), blocks=self._line.blocks
         )
-        if process.set_up(WorkerMetadata(worker_id=f"{group.name}-{duty.number}", gpu_ids=_gpu_ids())):
+        if process.set_up(
+            WorkerMetadata(worker_id=f"{group.name}-{duty.number}", gpu_ids=_gpu_ids(), learnt=dict(duty.learnt))
+        ):
             process.run()
 
     def post(self, messages: list[Message], references: "list[ObjectRef[Any]]") -> None:

@@ -57,6 +57,7 @@ class _Worker:
     cpus_asked: float
     may_be_kept: bool
     started_at: float
+    learnt: e.Learnt = ()
     has_begun: bool = False
     pid: int = 0
     waited_for_s: float = PATIENCE_S  # until its start is worth a word
@@ -128,7 +129,7 @@ class RayPool(Posting):
         self._workers.clear()
         self.machines.leave()
 
-    def start(self, number: int, group: int, node: int, gpus: tuple[int, ...]) -> None:
+    def start(self, number: int, group: int, node: int, gpus: tuple[int, ...], learnt: e.Learnt = ()) -> None:
         machine, plan = self.machines.used[node], self.groups[group]
         asked = machine.ask_cpus(plan.resources.cpus)
         env = plan.stages[0].runtime_env
@@ -144,6 +145,7 @@ class RayPool(Posting):
             asked,
             may_be_kept,
             time.monotonic(),
+            learnt=learnt,
         )
         self._workers[number] = worker
         self._ask(number, actor.hello.remote(), functools.partial(self._begin, number))
@@ -166,7 +168,7 @@ class RayPool(Posting):
         worker.pid = pid
         worker.has_begun = True
         worker.waited_for_s = math.inf
-        duty = Duty(number, worker.group.index, tuple(sys.path), self.settings, worker.group.lanes)
+        duty = Duty(number, worker.group.index, tuple(sys.path), self.settings, worker.group.lanes, worker.learnt)
         begin = worker.actor.begin.options(concurrency_group=POSTING, num_returns=0)
         begin.remote(duty, self._stages, worker.crumbs)
         self._listen(number)

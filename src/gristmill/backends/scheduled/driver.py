@@ -126,7 +126,7 @@ class Driver:
     # Commands
 
     def _start_worker(self, command: c.StartWorker) -> None:
-        self.pool.start(command.worker, command.group, command.node, command.gpus)
+        self.pool.start(command.worker, command.group, command.node, command.gpus, command.learnt)
 
     def _send_task(self, command: c.SendTask) -> None:
         for call in command.calls:
