@@ -64,8 +64,8 @@ def test_importing_loads_no_heavy_library(module):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("module", ["gristmill.pipeline", "gristmill.backends.local.run", WORKER_MODULE])
-def test_what_every_run_needs_loads_no_arrow(module):
-    assert import_costs(module).keys().isdisjoint({"pyarrow", "numpy"})
+def test_what_every_run_needs_loads_no_arrow_and_no_event_loop(module):
+    assert import_costs(module).keys().isdisjoint({"pyarrow", "numpy", "asyncio", "psutil"})
 
 
 @pytest.mark.slow

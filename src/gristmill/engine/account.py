@@ -16,7 +16,8 @@ how many workers there are. CPUs may be oversubscribed; then there is as much of
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 from gristmill.engine.bounds import Work, makespan_bound
 from gristmill.engine.group_book import GroupBook
@@ -28,8 +29,7 @@ CPU, GPU = 0, 1
 RESOURCES = ("cpu", "gpu")
 
 
-@dataclass(frozen=True)
-class Efficiency:
+class Efficiency(msgspec.Struct, frozen=True):
     """How well a run used what it had. `shares` are of the scarcest resource and add up to one."""
 
     makespan_s: float
@@ -53,16 +53,15 @@ class Efficiency:
         }
 
 
-@dataclass
-class Account:
+class Account(msgspec.Struct):
     """Seconds of both resources that no worker held."""
 
     started: float | None = None
     longest_path_s: float = 0.0
-    free_starved: list[float] = field(default_factory=lambda: [0.0, 0.0])  # unit-seconds
-    free_fragmented: list[float] = field(default_factory=lambda: [0.0, 0.0])
-    rooms: list[Room] = field(default_factory=list)  # the machines, as long as there are any
-    _units: list[int] = field(default_factory=lambda: [0, 0])  # what they have together
+    free_starved: list[float] = msgspec.field(default_factory=lambda: [0.0, 0.0])  # unit-seconds
+    free_fragmented: list[float] = msgspec.field(default_factory=lambda: [0.0, 0.0])
+    rooms: list[Room] = msgspec.field(default_factory=list)  # the machines, as long as there are any
+    _units: list[int] = msgspec.field(default_factory=lambda: [0, 0])  # what they have together
 
     def nodes_changed(self, nodes: Iterable[NodeRecord], now: float) -> None:
         """Machines have joined or are gone."""

@@ -12,7 +12,8 @@ The left side falls with T and the right side rises, so the least feasible T is 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from gristmill.engine.policies.rooms import Room, cpu_units, gpu_amount
 from gristmill.stages.resources import Resources
@@ -20,8 +21,7 @@ from gristmill.stages.resources import Resources
 ROUNDS = 60  # halvings: more than a float has digits
 
 
-@dataclass(frozen=True)
-class Work:
+class Work(msgspec.Struct, frozen=True):
     """What one stage has to do in all. `cap` is the most workers it may have at a time."""
 
     resources: Resources

@@ -13,7 +13,6 @@ same rule, applied here to the same messages, tells which are running and since 
 import itertools
 from collections import OrderedDict, deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from enum import Enum
 
 import msgspec
@@ -34,8 +33,7 @@ class Call(msgspec.Struct, eq=False):
     since: float = 0.0
 
 
-@dataclass(slots=True, eq=False)
-class WorkerRecord:
+class WorkerRecord(msgspec.Struct, eq=False):
     """One worker. `assigned` is what it holds, in the order it was sent; `running` and `behind` are the same by call.
 
     Those that run are in the order they began, so the first has been running for longest.
@@ -46,12 +44,14 @@ class WorkerRecord:
     node: int
     gpus: tuple[tuple[int, int], ...]  # (gpu, units)
     state: WorkerState = WorkerState.STARTING
-    assigned: dict[int, TaskRecord] = field(default_factory=dict)
-    running: dict[int, Call] = field(default_factory=dict)
-    behind: deque[Call] = field(default_factory=deque)  # wait for a lane, the next in line first
-    overdue: set[int] = field(default_factory=set)  # calls for which it was killed
+    assigned: dict[int, TaskRecord] = msgspec.field(default_factory=dict)
+    running: dict[int, Call] = msgspec.field(default_factory=dict)
+    behind: deque[Call] = msgspec.field(default_factory=deque)  # wait for a lane, the next in line first
+    overdue: set[int] = msgspec.field(default_factory=set)  # calls for which it was killed
     keeps_to_itself: bool = False  # what it holds is to run alone, in one lane
-    ungranted: list[int] = field(default_factory=list)  # the task of every output the next group has not taken up
+    ungranted: list[int] = msgspec.field(
+        default_factory=list
+    )  # the task of every output the next group has not taken up
     ready_at: float = 0.0
     idle_since: float = 0.0
     running_since: float = 0.0  # when it last began to work, or was through with a task

@@ -3,8 +3,9 @@
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from gristmill.engine import commands as c
 from gristmill.engine import events as e
@@ -135,7 +136,9 @@ class Fleet:
             return
         kept = self._kept_for_now(plan)
         if kept:
-            demands = [replace(demand, least=kept.get(demand.group, demand.least)) for demand in demands]
+            demands = [
+                msgspec.structs.replace(demand, least=kept.get(demand.group, demand.least)) for demand in demands
+            ]
             plan = self._plan(demands, active, present) or plan
         self._carry_out(plan, demands)
 

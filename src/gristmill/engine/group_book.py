@@ -1,11 +1,11 @@
 """`GroupBook`: what the workers of one group did with their time, and what one task of it was like."""
 
 import math
-from dataclasses import dataclass
+
+import msgspec
 
 
-@dataclass(slots=True)
-class GroupBook:
+class GroupBook(msgspec.Struct):
     """Worker-seconds and tasks of one group. `units` are what one worker occupies, of CPUs and of GPUs."""
 
     units: tuple[int, int] = (0, 0)

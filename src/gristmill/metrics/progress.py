@@ -8,7 +8,7 @@ from types import TracebackType
 
 from gristmill.metrics.rates import Rates
 from gristmill.metrics.screens import ON_THE_COMMAND_LINE, Pace, Screen, choose_screen
-from gristmill.metrics.snapshot import RunSnapshot
+from gristmill.metrics.snapshot import SNAPSHOT_S, RunSnapshot
 from gristmill.metrics.spoken import Spoken
 
 
@@ -60,6 +60,11 @@ class Progress:
         if self._shows:
             self._rates.add(snapshot)
             self._screen.show(snapshot, self._rates)
+
+    @property
+    def snapshot_s(self) -> float:
+        """How often it wants a snapshot."""
+        return self._screen.snapshot_s if self._instead is None else getattr(self._instead, "snapshot_s", SNAPSHOT_S)
 
     def say(self, text: str) -> None:
         """Write lines that stay, unless quiet."""

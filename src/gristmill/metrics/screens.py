@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Protocol, TextIO
 
 from gristmill.metrics.rates import Rates
-from gristmill.metrics.snapshot import RunSnapshot
+from gristmill.metrics.snapshot import SNAPSHOT_S, RunSnapshot
 from gristmill.metrics.snapshot_line import one_line
 from gristmill.metrics.spoken import ENDED
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.live import Live
 
+LINES_S = 1.0  # where nothing moves, snapshots serve to notice that documents are being quarantined
 NOTEBOOK_COLUMNS = 100
 NOTEBOOK_S = 1.0  # between two drawings: each is a message to a browser
 
@@ -41,6 +42,8 @@ IN_A_PROGRAM = Pace(table_s=1.0, first_line_s=10.0, line_s=30.0)  # a script of 
 class Screen(Protocol):
     """One place. `show` gets every snapshot and decides whether it is time."""
 
+    snapshot_s: float  # how often it has use for one
+
     def say(self, text: str) -> None:
         """Write lines that stay, above what changes."""
 
@@ -53,6 +56,8 @@ class Screen(Protocol):
 
 class Lines:
     """A log file, or whatever is neither a terminal nor a notebook."""
+
+    snapshot_s = LINES_S
 
     def __init__(self, pace: Pace, stream: TextIO | None = None) -> None:
         self._pace = pace
@@ -77,6 +82,8 @@ class Lines:
 
 class Terminal:
     """A table that is drawn again and again, and messages above it."""
+
+    snapshot_s = SNAPSHOT_S
 
     def __init__(self, pace: Pace, console: "Console | None" = None) -> None:
         self._pace = pace
@@ -123,6 +130,8 @@ class Terminal:
 
 class Notebook:
     """One output of a cell that is replaced as the run goes on; messages below it."""
+
+    snapshot_s = SNAPSHOT_S
 
     def __init__(self, pace: Pace) -> None:
         self._pace = pace

@@ -10,6 +10,8 @@ SHOWN = frozenset(
     ("documents_in", "documents_out", "read", "created", "written", "quarantined", "bytes_in", "process_s")
 )
 
+SNAPSHOT_S = 0.25  # between two snapshots, for whoever does not say how often it wants them
+
 
 @dataclass(frozen=True)
 class StageSnapshot:

@@ -4,7 +4,8 @@ What the engine has to say comes with snapshots; that documents are being quaran
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from gristmill.metrics.error_counts import alike
 from gristmill.metrics.snapshot import RunSnapshot
@@ -14,8 +15,7 @@ AGAIN_S = 60.0
 ENDED = ("finished", "stopped", "failed")
 
 
-@dataclass
-class _Heard:
+class _Heard(msgspec.Struct):
     """Messages of one kind."""
 
     said: int = 0

@@ -11,8 +11,9 @@ when an attempt is lost. Sketches that choose their slots by what they have seen
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import SupportsFloat
+
+import msgspec
 
 Slots = dict[int, int]  # slot -> values in it
 
@@ -75,8 +76,7 @@ def add_up(slots: Slots, more: Iterable[int]) -> Slots:
     return slots
 
 
-@dataclass(frozen=True)
-class Distribution:
+class Distribution(msgspec.Struct, frozen=True):
     """What can be said of the values in a tally. Values that are not numbers are counted and left out of the rest."""
 
     slots: Mapping[int, int]

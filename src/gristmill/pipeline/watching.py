@@ -26,7 +26,7 @@ class Watching:
         self._quiet = quiet
         self._instead = observer
         self._progress: Progress | None = None
-        self.observer: Observer | None = observer if quiet else self._show
+        self.observer: Observer | None = observer if quiet else self
 
     def __enter__(self) -> "Watching":
         return self
@@ -50,8 +50,14 @@ class Watching:
         news = [message for message in messages if message not in heard]
         progress.say("\n".join([*news, f"{self._name}:", str(result)]))
 
-    def _show(self, snapshot: "RunSnapshot") -> None:
+    def __call__(self, snapshot: "RunSnapshot") -> None:
+        """Show a snapshot."""
         self._made()(snapshot)
+
+    @property
+    def snapshot_s(self) -> float:
+        """How often it wants a snapshot."""
+        return self._made().snapshot_s
 
     def _made(self) -> "Progress":
         """The display, made when there is something to show: until then the workers are more urgent."""

@@ -8,7 +8,7 @@ from gristmill.engine.policies.quarantine_limit import DEFAULT_LIMIT, Quarantine
 from gristmill.metrics.snapshot import RunSnapshot
 from gristmill.storage.file_system import absolute, is_url
 
-Observer = Callable[[RunSnapshot], None]
+Observer = Callable[[RunSnapshot], None]  # one that has a `snapshot_s` is told about that often
 
 
 @dataclass(frozen=True)

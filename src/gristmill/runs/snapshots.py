@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from gristmill.engine.plan import Plan
 from gristmill.engine.scheduler import Scheduler
-from gristmill.metrics.snapshot import RunSnapshot, StageSnapshot
+from gristmill.metrics.snapshot import SNAPSHOT_S, RunSnapshot, StageSnapshot
 from gristmill.metrics.stage_counts import StageCounts
 from gristmill.runs.books import Books
 from gristmill.runs.directory import RunDirectory
@@ -122,6 +122,11 @@ class JoinedSnapshots:
         self.observer = observer
         self.began = began
         self._last_status = 0.0
+
+    @property
+    def snapshot_s(self) -> float:
+        """How often a snapshot is wanted: for the status file, or oftener by whoever watches."""
+        return STATUS_S if self.observer is None else min(STATUS_S, getattr(self.observer, "snapshot_s", SNAPSHOT_S))
 
     def __call__(self, snapshot: RunSnapshot) -> None:
         number, total = len(self.before), len(self.plans)

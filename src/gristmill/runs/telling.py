@@ -3,10 +3,9 @@
 import time
 from collections.abc import Callable
 
-from gristmill.metrics.snapshot import RunSnapshot
+from gristmill.metrics.snapshot import SNAPSHOT_S, RunSnapshot
 from gristmill.runs.directory import RunDirectory
 
-SNAPSHOT_S = 0.25
 STATUS_S = 1.0
 COST_SHARE = 0.01  # of the time: on a busy machine the memory of many processes takes long to add up
 MOST_S = 2.0  # but whoever watches a large machine wants to see that it is alive
@@ -25,7 +24,8 @@ class Telling:
         self._observer = observer
         self._logging_interval = logging_interval
         # At the start there is nothing to see yet, and workers that want to be started; many runs are over by then.
-        self._next_snapshot = time.monotonic() + SNAPSHOT_S
+        self._words_at = self._snapshot_at = time.monotonic() + SNAPSHOT_S
+        self._every_s: float | None = None  # asked when workers are starting: to answer, a display has to be loaded
         self._last_status = 0.0
         self._last_log = time.monotonic()
         self._messages_told = 0
@@ -33,15 +33,14 @@ class Telling:
     def tell(self, messages: list[str], make: Callable[[list[str]], RunSnapshot], *, at_once: bool = False) -> None:
         """Tell who is due. `make` gets the messages nobody has heard yet, and is called only if somebody listens."""
         now = time.monotonic()
-        has_first_words = bool(messages) and not self._messages_told
-        if not at_once and not has_first_words and now < self._next_snapshot:
-            return
-        self._next_snapshot = now + SNAPSHOT_S
         if self._observer is None and self._directory is None:
+            return
+        if not at_once and not self._is_due(now, len(messages)):
             return
         snapshot = make(messages[self._messages_told :])
         made = time.monotonic()
-        self._next_snapshot = max(now + SNAPSHOT_S, made + min(MOST_S, (made - now) / COST_SHARE))
+        self._words_at = max(now + SNAPSHOT_S, made + min(MOST_S, (made - now) / COST_SHARE))
+        self._snapshot_at = max(now + self._wanted_s(), self._words_at)
         self._messages_told = len(messages)
         if self._observer is not None:
             self._observer(snapshot)
@@ -53,3 +52,18 @@ class Telling:
         if at_once or now - self._last_log >= self._logging_interval:
             self._last_log = now
             self._directory.log_metrics(snapshot)
+
+    def _is_due(self, now: float, num_messages: int) -> bool:
+        if self._every_s is None:
+            self._snapshot_at += self._wanted_s() - SNAPSHOT_S
+        if num_messages > self._messages_told:
+            return not self._messages_told or now >= self._words_at
+        return now >= self._snapshot_at
+
+    def _wanted_s(self) -> float:
+        """How often somebody wants to know, words apart."""
+        if self._every_s is None:
+            wanted = [] if self._observer is None else [getattr(self._observer, "snapshot_s", SNAPSHOT_S)]
+            wanted += [] if self._directory is None else [min(STATUS_S, self._logging_interval)]
+            self._every_s = min(wanted, default=STATUS_S)
+        return self._every_s

@@ -10,10 +10,10 @@ import errno
 import os
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+import msgspec
 import xxhash
 
 from gristmill.storage.failures import explained
@@ -27,8 +27,7 @@ _NOT_FOR_DIRECTORIES = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)  # some networ
 Chunk = bytes | memoryview
 
 
-@dataclass(frozen=True)
-class WrittenFile:
+class WrittenFile(msgspec.Struct, frozen=True):
     """What was written, and where."""
 
     path: str

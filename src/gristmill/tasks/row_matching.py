@@ -6,8 +6,8 @@ here.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+import msgspec
 import pyarrow as pa
 
 from gristmill.tasks.json_text import is_json, loads
@@ -16,8 +16,7 @@ _MAX_KEY_COLUMNS = 3  # how many columns are tried as ids, most distinct values 
 _CANNOT_COMPARE = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError)
 
 
-@dataclass(frozen=True)
-class RowMatch:
+class RowMatch(msgspec.Struct, frozen=True):
     """`rows[i]` is where new row i was (None: where it is now); `unchanged` are columns of the old type."""
 
     rows: pa.Array | None

@@ -22,9 +22,10 @@ import socket
 import sys
 import time
 import traceback
-from dataclasses import dataclass
 from types import FrameType
 from typing import Any
+
+import msgspec
 
 from gristmill.worker.channel import Channel, ChannelClosed
 from gristmill.worker.notes import Notes
@@ -41,8 +42,7 @@ class _DriverGone(BaseException):  # no stage's import may catch it
     pass
 
 
-@dataclass(frozen=True)
-class ServerPlan:
+class ServerPlan(msgspec.Struct, frozen=True):
     """What the server needs to know; the groups are pickled once more, to be opened when the path is set."""
 
     path: list[str]

@@ -1,7 +1,8 @@
 """`Hearing`: what one worker says, as events. The same for a process behind a socket and for an actor of a cluster."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from gristmill.engine import events as e
 from gristmill.worker.channel import Message
@@ -16,8 +17,7 @@ _SAID_AS_IT_IS: dict[str, Callable[..., e.Event]] = {
 }
 
 
-@dataclass
-class Hearing:
+class Hearing(msgspec.Struct):
     """What has been heard of one worker. `drained` and `failed_setup`: it has said why it is about to end."""
 
     number: int

@@ -58,8 +58,7 @@ class JobResult(msgspec.Struct, eq=False):
     attempt: str = ""
 
 
-@dataclass(slots=True)
-class JobFailure:
+class JobFailure(msgspec.Struct):
     """A stage raised on a task."""
 
     stage: str

@@ -54,6 +54,52 @@ def test_nobody_is_told_that_nothing_has_happened_yet(clock):
     assert told == [[]]
 
 
+class Seldom:
+    """An observer that wants a snapshot every five seconds."""
+
+    snapshot_s = 5.0
+
+    def __init__(self):
+        self.told = []
+
+    def __call__(self, snapshot):
+        self.told.append(snapshot)
+
+
+def test_whoever_wants_to_know_seldom_is_told_seldom(clock):
+    seldom = Seldom()
+    watcher = Telling(None, seldom, logging_interval=1.0)
+    start = clock.now
+    while clock.now < start + 16.0:
+        watcher.tell([], lambda _: clock.now - start)
+        clock.now += 0.01
+
+    assert seldom.told == pytest.approx([5.0, 10.0, 15.0], abs=0.1)
+
+
+def test_words_do_not_wait_for_the_next_snapshot_somebody_wants(clock):
+    seldom = Seldom()
+    watcher = Telling(None, seldom, logging_interval=1.0)
+    watcher.tell(["a"], list)
+    clock.now += SNAPSHOT_S
+    watcher.tell(["a"], list)
+    watcher.tell(["a", "b"], list)
+
+    assert seldom.told == [["a"], ["b"]]
+
+
+def test_a_directory_has_a_status_every_second_whoever_watches(clock):
+    written = []
+    directory = SimpleNamespace(write_status=written.append, log_metrics=lambda snapshot: None)
+    watcher = Telling(directory, Seldom(), logging_interval=60.0)
+    start = clock.now
+    while clock.now < start + 4.5:
+        watcher.tell([], lambda _: clock.now - start)
+        clock.now += 0.01
+
+    assert written == pytest.approx([1.0, 2.0, 3.0, 4.0], abs=0.1)
+
+
 def test_the_first_words_do_not_wait(clock):
     told = []
     watcher = Telling(None, told.append, logging_interval=1.0)

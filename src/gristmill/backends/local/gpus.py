@@ -2,15 +2,15 @@
 
 import importlib
 import os
-from dataclasses import dataclass
+
+import msgspec
 
 from gristmill.errors import ConfigError
 
 DEFAULT_GPU_MEMORY_GB = 80.0  # of a declared device whose memory nobody told
 
 
-@dataclass(frozen=True)
-class Gpu:
+class Gpu(msgspec.Struct, frozen=True):
     """One device. `name` goes into CUDA_VISIBLE_DEVICES."""
 
     name: str

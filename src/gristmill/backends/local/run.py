@@ -6,7 +6,6 @@ import sys
 from typing import TYPE_CHECKING
 
 from gristmill.backends.local.gpus import Gpu, find_gpus
-from gristmill.backends.local.inline_pool import InlinePool
 from gristmill.backends.local.launch import Server
 from gristmill.backends.local.process_pool import ProcessPool
 from gristmill.backends.scheduled.drive import Shell, drive
@@ -69,6 +68,10 @@ class LocalRun:
         node = self._node(gpus)
         groups = segment.plan.groups
         if self.server is None:
+            from gristmill.backends.local.inline_pool import (
+                InlinePool,  # loads asyncio, which the driver of others spares
+            )
+
             self.pool = InlinePool(groups, segment.settings)
         else:
             names = tuple(gpu.name for gpu in gpus)

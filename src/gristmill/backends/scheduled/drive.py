@@ -5,7 +5,9 @@ An executor brings a pool, the machines and what the scheduler may do; from ther
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+import msgspec
 
 from gristmill.backends.scheduled.driver import Driver
 from gristmill.backends.scheduled.event_recorder import FILE_NAME, EventRecorder
@@ -17,8 +19,7 @@ from gristmill.engine.scheduler import Scheduler, SchedulerConfig
 from gristmill.runs.segment import Ending, Segment
 
 
-@dataclass(frozen=True)
-class Shell:
+class Shell(msgspec.Struct, frozen=True):
     """What one executor brings to a run."""
 
     pool: Pool

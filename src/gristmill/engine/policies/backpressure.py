@@ -23,8 +23,7 @@ UNKNOWN_BYTES = 256 << 20  # what may come of one unmeasured task beyond the gue
 FORGET = 0.98  # the estimate is a maximum that fades, close to a p95 over the last fifty tasks
 
 
-@dataclass(slots=True)
-class NodeBytes:
+class NodeBytes(msgspec.Struct):
     """The bytes on one machine, by group and in all."""
 
     limit: int

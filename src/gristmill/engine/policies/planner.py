@@ -12,8 +12,9 @@ move downstream: the end of the stream needs no special case.
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
+
+import msgspec
 
 from gristmill.engine.policies.packing import Packing, pack
 from gristmill.engine.policies.rooms import UNITS, Placed, Room, cpu_units, share_of_gpu
@@ -27,8 +28,7 @@ MARGIN = 1.03  # a change of workers must promise this much more work, or it is 
 HORIZON_S = 600.0
 
 
-@dataclass(frozen=True)
-class Demand:
+class Demand(msgspec.Struct, frozen=True):
     """What one group has to do, and what one worker of it takes.
 
     `cap` bounds its workers (there is no more work than that), `fixed` is a number nobody may change (the user's, or
@@ -63,8 +63,7 @@ class Demand:
         return min((self.theta(bound) for bound in bounds if bound is not None), default=math.inf)
 
 
-@dataclass(frozen=True)
-class WorkerPlan:
+class WorkerPlan(msgspec.Struct, frozen=True):
     """Workers of each group, where they go, and the throughput that gives."""
 
     theta: float

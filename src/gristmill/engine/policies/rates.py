@@ -7,15 +7,15 @@ fade, so that the estimate follows a change within about fifty of them, or withi
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 MEMORY = 50  # completions an estimate rests on, at least
 MEMORY_S = 20.0  # and the completions of so many seconds: with many workers fifty are no time at all
 MEASURED = 8  # completions before a rate is believed
 
 
-@dataclass(frozen=True, slots=True)
-class Prior:
+class Prior(msgspec.Struct, frozen=True):
     """What is believed of a group before it has done anything: tasks a worker serves a second, and what it takes."""
 
     rate: float
@@ -23,8 +23,7 @@ class Prior:
     fan_out: float = 1.0
 
 
-@dataclass(slots=True)
-class Rate:
+class Rate(msgspec.Struct):
     """Completions and the seconds of work they took, fading. A prior counts as much as the first few completions."""
 
     completions: int = 0

@@ -5,7 +5,8 @@ GB is a share of the GPU it lands on. A share goes to the fullest GPU it still f
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from gristmill.stages.resources import Resources
 
@@ -45,8 +46,7 @@ def place(resources: Resources, free: Sequence[int], memory_gb: Sequence[float])
 ANY_NUMBER = 1 << 30
 
 
-@dataclass(slots=True)
-class Room:
+class Room(msgspec.Struct):
     """What is free on one machine."""
 
     node: int
@@ -74,8 +74,7 @@ class Room:
         return self.gpus.count(UNITS)
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
+class Placed(msgspec.Struct, frozen=True):
     """One worker of a group in its place."""
 
     group: int
