@@ -13,7 +13,7 @@ from gristmill.deduplication.files_between import has_arrays, write_arrays
 from gristmill.deduplication.fork_preparation import prepare_fork
 from gristmill.deduplication.keep_policy import KeepPolicy, worth_of
 from gristmill.kernels.arrow_arrays import from_bools, from_numbers, to_numbers
-from gristmill.kernels.content_hash import SECRET, SHORT_BYTES, content_hash
+from gristmill.kernels.content_hash import LANES, SECRET, SHORT_BYTES, content_hash
 from gristmill.kernels.dedup.fold_table import fold_table
 from gristmill.kernels.row_hash import hash_column
 from gristmill.stages.base import ProcessingStage
@@ -24,14 +24,13 @@ from gristmill.tasks.text_columns import from_texts
 
 # `hash_texts`: 128 bits of each text of a column, by a kernel where texts are long.
 
-_LANES = 8
 _hash_long_texts = CompiledKernel("text.xxh3", "hash_long_texts")
 
 
 def hash_texts(texts: TextColumn) -> NDArray[np.uint64]:
     """Return uint64[D, 2], what `content_hash` returns: a call for each text is for short ones only."""
     hashes = np.empty((len(texts), 2), np.uint64)
-    secret, sums = np.frombuffer(SECRET, np.uint8), np.empty(_LANES, np.uint64)
+    secret, sums = np.frombuffer(SECRET, np.uint8), np.empty(LANES, np.uint64)
     _hash_long_texts(texts.data, texts.starts, texts.stops, len(texts), secret, sums, hashes)
     short = np.flatnonzero(texts.stops - texts.starts <= SHORT_BYTES)
     hashes[short] = content_hash(texts.data, texts.starts[short], texts.stops[short])

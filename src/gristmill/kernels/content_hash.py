@@ -14,6 +14,8 @@ SECRET = bytes.fromhex(  # what XXH3 disguises its input with if nobody gives an
     "a8fa763fe39c343ff9dcbbc7c70b4f1d8a51e04bcdb45931c89f7ec9d9787364eac5ac8334d3ebc3c581a0fffa1363eb"
     "170ddd51b7f0da49d316552629d4689e2b16be587d47a1fc8ff8b8d17ad031ce45cb3a8f95160428afd7fbcabb4b407e"
 )
+SECRET_BYTES = len(SECRET)
+LANES = 8  # sums of 64 bits that a long text is taken into
 
 
 def content_hash(data: NDArray[np.uint8], starts: NDArray[np.int64], stops: NDArray[np.int64]) -> NDArray[np.uint64]:

@@ -12,7 +12,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from gristmill.kernels.object_code import Compiled, ObjectCode, compile_function, link, target_name
+from gristmill.errors import EngineBug
+from gristmill.kernels.object_code import TOO_SHORT, Compiled, ObjectCode, compile_function, link, target_name
 from gristmill.storage.byte_cache import cached_bytes
 
 KERNELS = "gristmill.kernels"
@@ -24,8 +25,8 @@ Argument = NDArray[np.generic] | int
 class CompiledKernel:
     """A kernel by its module and name: `CompiledKernel("text.words", "count_words")`.
 
-    Arguments are contiguous arrays and integers; an array arrives as a pointer, without its length. Calls of other
-    threads go on meanwhile.
+    Arguments are contiguous arrays and integers; an array arrives as a pointer with its length, which the kernel checks
+    before it begins. Calls of other threads go on meanwhile.
     """
 
     def __init__(self, module: str, function: str) -> None:
@@ -34,8 +35,15 @@ class CompiledKernel:
 
     def __call__(self, *arguments: Argument) -> int:
         signature = tuple("int64" if isinstance(given, int) else f"{given.dtype}*" for given in arguments)
-        kernel = _load(self._module, self.name, signature)
-        return kernel(*(given if isinstance(given, int) else _address(given) for given in arguments))
+        kernel, checked = _load(self._module, self.name, signature)
+        passed: list[int] = []
+        for given in arguments:
+            passed += [given] if isinstance(given, int) else [_address(given), given.size]
+        result = kernel(*passed)
+        if result < TOO_SHORT + len(checked):
+            got = [given if isinstance(given, int) else given.shape for given in arguments]
+            raise EngineBug(f"{self.name}: expected a longer array for {checked[result - TOO_SHORT]!r}; got {got}")
+        return result
 
 
 def _address(array: NDArray[np.generic]) -> int:
@@ -45,14 +53,15 @@ def _address(array: NDArray[np.generic]) -> int:
 
 
 @cache
-def _load(module: str, function: str, signature: tuple[str, ...]) -> Compiled:
+def _load(module: str, function: str, signature: tuple[str, ...]) -> tuple[Compiled, tuple[str, ...]]:
     key = "\n".join([module, function, *signature, *_origin(module.rpartition(".")[0])])
 
     def make() -> bytes:
         made = compile_function(getattr(importlib.import_module(module), function), signature)
         return msgspec.msgpack.encode(made)
 
-    return link(msgspec.msgpack.decode(cached_bytes(key, make), type=ObjectCode), signature)
+    found = msgspec.msgpack.decode(cached_bytes(key, make), type=ObjectCode)
+    return link(found, signature), found.checked
 
 
 def prepare_kernels(package: str) -> None:
@@ -63,7 +72,7 @@ def prepare_kernels(package: str) -> None:
 @cache
 def _origin(package: str) -> tuple[str, ...]:
     """What the machine code of a package's kernels depends on, beside the kernel."""
-    sources = [source_digest(name) for name in (TEXT_KERNELS, package)]
+    sources = [source_digest(name) for name in (KERNELS, TEXT_KERNELS, package)]  # the first says how it is compiled
     return target_name(), *ObjectCode._fields, *sources
 
 

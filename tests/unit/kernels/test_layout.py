@@ -1,57 +1,109 @@
-"""Kernels write nowhere but into the arrays they are given.
+"""Kernels say how long their arrays must be, refuse shorter ones, and write nowhere but into what they asked for.
 
-They get pointers without lengths, and the sizes in `layout` are what keeps them from ending the process. Here every
-array a kernel is given lies between canaries, and texts are such that rooms are filled to the last place.
+Every array a kernel is given is cut here to the length that is stated beside the kernel, and lies between canaries; the
+texts are such that rooms are filled to the last place. A size and a kernel that disagree break a test, not a process.
 """
 
+import importlib
+import inspect
 import itertools
+import json
+import re
 import subprocess
 import sys
+import types
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from tests.heuristic_filters import FILTERS, HARD_TEXTS
 
-from gristmill.stages.compiled_kernel import CompiledKernel
+import gristmill
+from gristmill.deduplication.candidates import verify
+from gristmill.deduplication.exact_stages import hash_texts, hash_tokens
+from gristmill.deduplication.sketches import Shingling
+from gristmill.errors import EngineBug
+from gristmill.kernels.dedup.banding import Banding
+from gristmill.kernels.text import layout
+from gristmill.kernels.text.layout import WORD_COLUMNS
+from gristmill.stages.compiled_kernel import KERNELS, CompiledKernel
 from gristmill.stages.context import StageContext
+from gristmill.stages.text.decontamination.ngrams import find_ngrams, hash_ngrams
 from gristmill.stages.text.filters import Score
 from gristmill.stages.text.judging.document_filter import has_column_form
 from gristmill.stages.text.judging.judge import Judge
+from gristmill.stages.text.judging.statistics import measure, top_ngram_chars
+from gristmill.stages.text.judging.tables import letters
 from gristmill.stages.text.rules import ApplyRules, C4Quality, FineWebQuality, GopherQuality, GopherRepetition
+from gristmill.stages.text.text_column import TextColumn, texts_of_lines
 from gristmill.tasks import DocumentBatch
+from gristmill.tasks.json_lines import JsonLines
 
 GUARD_BYTES = 1 << 16
+# Tables that say themselves where their parts are: what a kernel states is the head, and they are left whole.
+TABLES = {"classes", "listed", "phrases", "table", "words"}
 CANARY = 0xA5
 
 
+def kernel_names():
+    """The module and name of every kernel that some stage calls."""
+    call = re.compile(r'CompiledKernel\("([\w.]+)", "(\w+)"\)')
+    sources = Path(gristmill.__file__).parent.rglob("*.py")
+    texts = [path.read_text(encoding="utf-8") for path in sources if path.name != "compiled_kernel.py"]
+    found = {match.groups() for text in texts for match in call.finditer(text)}
+    return sorted(found)
+
+
+def function_of(module, name):
+    return getattr(importlib.import_module(f"{KERNELS}.{module}"), name)
+
+
+def arrays_of(function):
+    return [name for name, given in inspect.signature(function).parameters.items() if given.annotation is not int]
+
+
+def least_size(function, array, values):
+    """What is stated about an array, in plain Python, for these arguments."""
+    stated = function.least_sizes[array]
+    stated = getattr(stated, "py_func", stated)
+    plain = {name: getattr(value, "py_func", value) for name, value in stated.__globals__.items()}
+    in_python = types.FunctionType(stated.__code__, plain)
+    given = [values[name] for name in inspect.signature(stated).parameters]
+    return int(in_python(*(value if isinstance(value, int) else value.reshape(-1) for value in given)))
+
+
 class Guards:
-    """Takes the place of a call of a kernel: its arrays lie between canaries."""
+    """Takes the place of a call of a kernel: its arrays are as long as it asked for, and lie between canaries."""
 
     def __init__(self, call):
         self._call = call
+        self._functions = {name: function_of(module, name) for module, name in kernel_names()}
         self.called = set()
 
     def __call__(self, kernel, arguments):
-        name = kernel.name
-        self.called.add(name)
-        guarded = [given if isinstance(given, int) else self._between_canaries(given) for given in arguments]
-        result = self._call(kernel, *(given if isinstance(given, int) else given[1] for given in guarded))
-        for place, (given, own) in enumerate(zip(guarded, arguments, strict=True)):
-            if isinstance(given, int):
-                continue
-            whole, view = given
+        function = self._functions[kernel.name]
+        self.called.add(kernel.name)
+        values = dict(zip(inspect.signature(function).parameters, arguments, strict=True))
+        passed, guarded = dict(values), {}
+        for name in function.least_sizes:
+            size = None if name in TABLES else least_size(function, name, values)
+            flat = values[name].reshape(-1)[:size]
+            guarded[name] = self._between_canaries(flat)
+            passed[name] = guarded[name][1]
+        result = self._call(kernel, *passed.values())
+        for name, (whole, view) in guarded.items():
             end = GUARD_BYTES + view.nbytes
-            assert (whole[:GUARD_BYTES] == CANARY).all(), f"{name} writes before argument {place}"
-            assert (whole[end:] == CANARY).all(), f"{name} writes behind argument {place}, of {own.size} numbers"
-            if own.flags.writeable:
-                own[...] = view
+            assert (whole[:GUARD_BYTES] == CANARY).all(), f"{kernel.name} writes before {name!r}"
+            assert (whole[end:] == CANARY).all(), f"{kernel.name} writes behind {name!r}, of {view.size} numbers"
+            if values[name].flags.writeable:
+                values[name].reshape(-1)[: view.size] = view
         return result
 
     @staticmethod
     def _between_canaries(array):
         whole = np.full(array.nbytes + 2 * GUARD_BYTES, CANARY, np.uint8)
-        view = whole[GUARD_BYTES : GUARD_BYTES + array.nbytes].view(array.dtype).reshape(array.shape)
+        view = whole[GUARD_BYTES : GUARD_BYTES + array.nbytes].view(array.dtype)
         view[...] = array
         return whole, view
 
@@ -114,6 +166,70 @@ def test_rule_sets_write_only_where_they_may(guards):
             ApplyRules(rules).process(DocumentBatch("b", pa.table({"text": part})))
 
     assert {"tokenize", "top_ngrams", "duplicate_ngrams", "count_line_shapes", "clean_lines"} <= guards.called
+
+
+@pytest.mark.slow
+def test_deduplication_writes_only_where_it_may(guards):
+    texts = TextColumn.of(pa.chunked_array([full_texts()]))
+    for by_word, length in ((True, 3), (False, 5)):
+        shingling = Shingling(by_word, length)
+        shingling.sketch(texts, Banding(4, 3), 1)
+        values, bounds = shingling.sets(texts)
+    hash_tokens(texts)
+    hash_texts(texts)
+    hashes, _ = hash_ngrams(texts, 3)
+    find_ngrams(texts, 3, np.unique(hashes))
+    buckets = np.arange(2 * len(texts)).reshape(-1, 2) // 6
+    verify(buckets, int(buckets.max()) + 1, (values, bounds), np.zeros(len(texts), np.bool_), 0.5)
+
+    assert guards.called == {
+        *("sketch", "shingle_sets", "hash_tokens", "hash_long_texts", "ngram_hashes", "overlaps", "verify"),
+    }
+
+
+@pytest.mark.slow
+def test_texts_of_lines_are_written_only_where_they_may(guards):
+    lines = [json.dumps({"id": n, "text": text}).encode() + b"\n" for n, text in enumerate(full_texts())]
+    texts = texts_of_lines(JsonLines(pa.array(lines, pa.large_binary())), "text")
+
+    assert guards.called == {"unescape_strings"}
+    assert len(texts) == len(lines)
+
+
+# Where the bytes of JSON texts are is anywhere in memory, counted from an array of one byte.
+NOT_STATED = {("unescape_strings", "data")}
+
+
+@pytest.mark.parametrize(("module", "name"), kernel_names())
+def test_a_kernel_says_how_long_each_of_its_arrays_must_be(module, name):
+    function = function_of(module, name)
+
+    missing = {(name, array) for array in arrays_of(function) if array not in function.least_sizes}
+    assert missing <= NOT_STATED
+    assert set(function.least_sizes) <= set(arrays_of(function))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("array", ["data", "starts", "stops", "letters", "counts"])
+def test_an_array_that_is_too_short_is_named_and_nothing_is_touched(array):
+    counts = np.zeros((2, WORD_COLUMNS), np.int64)
+    texts = TextColumn.of(pa.chunked_array([["one two", "three " * 40]]))
+    given = {"data": texts.data, "starts": texts.starts, "stops": texts.stops, "letters": letters(), "counts": counts}
+    given[array] = given[array].reshape(-1)[: texts.stops[-1] - 1 if array == "data" else -1]
+    kernel = CompiledKernel("text.words", "count_words")
+
+    with pytest.raises(EngineBug, match=f"^count_words: expected a longer array for '{array}'; got "):
+        kernel(given["data"], given["starts"], given["stops"], 2, given["letters"], given["counts"])
+    assert not counts.any()
+
+
+@pytest.mark.slow
+def test_a_size_that_is_wrong_is_an_error_and_not_the_end_of_the_process(monkeypatch):
+    monkeypatch.setattr(layout, "NGRAM_SCRATCH", layout.NGRAM_SCRATCH - 5)
+    texts = TextColumn.of(pa.chunked_array([[" ".join(different_words(12_000))]]))
+
+    with pytest.raises(EngineBug, match=r"^count_ngrams: expected a longer array for 'scratch'"):
+        measure(texts, [top_ngram_chars(2)])
 
 
 def test_sizes_are_known_without_the_compiler():

@@ -9,8 +9,10 @@ the compiler makes eight positions of one instruction.
 import numpy as np
 from numpy.typing import NDArray
 
+from gristmill.kernels.dedup.fold_table import SIZE as FOLD_SIZE
 from gristmill.kernels.dedup.tokens import hash128, mix64, shingle, tokenize
 from gristmill.kernels.text.inline import inline
+from gristmill.kernels.text.sizes import TEXTS, longest_text, sized
 
 EMPTY = np.uint32(0xFFFF_FFFF)  # every position of a text without shingles
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
@@ -29,6 +31,17 @@ def _sign(
             out[k] = min(out[k], value)
 
 
+@sized(
+    **TEXTS,
+    fold=lambda: FOLD_SIZE,
+    permutations=lambda num_bands, rows: 2 * num_bands * rows,
+    tokens=longest_text,
+    shingles=longest_text,
+    signature=lambda num_bands, rows: num_bands * rows,
+    keys=lambda num_bands, documents: num_bands * documents,
+    hashes=lambda documents: 2 * documents,
+    sizes=lambda documents: documents,
+)
 def sketch(
     data: NDArray[np.uint8],
     starts: NDArray[np.int64],

@@ -3,8 +3,10 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from gristmill.kernels.dedup.fold_table import SIZE as FOLD_SIZE
 from gristmill.kernels.dedup.tokens import shingle, tokenize
 from gristmill.kernels.text.inline import inline
+from gristmill.kernels.text.sizes import TEXTS, bytes_of_texts, longest_text, sized
 
 
 @inline
@@ -20,6 +22,14 @@ def _position(known: NDArray[np.uint64], num_known: int, wanted: np.uint64) -> i
     return low if low < num_known and known[low] == wanted else -1
 
 
+@sized(
+    **TEXTS,
+    fold=lambda: FOLD_SIZE,
+    tokens=longest_text,
+    own=longest_text,
+    values=bytes_of_texts,
+    bounds=lambda documents: documents + 1,
+)
 def ngram_hashes(
     data: NDArray[np.uint8],
     starts: NDArray[np.int64],
@@ -47,6 +57,15 @@ def ngram_hashes(
         bounds[d + 1] = bounds[d] + size
 
 
+@sized(
+    **TEXTS,
+    fold=lambda: FOLD_SIZE,
+    tokens=longest_text,
+    own=longest_text,
+    known=lambda num_known: num_known,
+    first=lambda documents: documents,
+    hits=lambda documents: documents,
+)
 def overlaps(
     data: NDArray[np.uint8],
     starts: NDArray[np.int64],

@@ -7,8 +7,10 @@ Among two texts of 400 different shingles one collides with a probability of 4e-
 import numpy as np
 from numpy.typing import NDArray
 
+from gristmill.kernels.dedup.fold_table import SIZE as FOLD_SIZE
 from gristmill.kernels.dedup.tokens import shingle, tokenize
 from gristmill.kernels.text.inline import inline
+from gristmill.kernels.text.sizes import TEXTS, bytes_of_texts, longest_text, sized
 
 
 @inline
@@ -28,6 +30,17 @@ def _sort_digit(
         places[digit] += 1
 
 
+@sized(
+    **TEXTS,
+    fold=lambda: FOLD_SIZE,
+    tokens=longest_text,
+    shingles=longest_text,
+    own=longest_text,
+    spare=longest_text,
+    places=lambda: 257,
+    values=bytes_of_texts,
+    bounds=lambda documents: documents + 1,
+)
 def shingle_sets(
     data: NDArray[np.uint8],
     starts: NDArray[np.int64],

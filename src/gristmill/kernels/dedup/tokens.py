@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gristmill.kernels.dedup.fold_table import ALONE, IGNORED, SEPARATOR
+from gristmill.kernels.dedup.fold_table import SIZE as FOLD_SIZE
 from gristmill.kernels.text.inline import inline
+from gristmill.kernels.text.sizes import TEXTS, longest_text, sized
 
 _ALONE = np.uint64(ALONE)
 _BASE = np.uint64(0x9E3779B97F4A7C15)  # odd, so multiplying by it loses nothing
@@ -122,6 +124,12 @@ def hash128(tokens: NDArray[np.uint64], count: int, out: NDArray[np.uint64], at:
     out[at + 1] = mix64(high) if count else np.uint64(0)
 
 
+@sized(
+    **TEXTS,
+    fold=lambda: FOLD_SIZE,
+    tokens=longest_text,
+    hashes=lambda documents: 2 * documents,
+)
 def hash_tokens(
     data: NDArray[np.uint8],
     starts: NDArray[np.int64],

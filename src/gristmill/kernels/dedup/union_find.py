@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gristmill.kernels.text.inline import inline
+from gristmill.kernels.text.sizes import greatest, sized
 
 
 @inline
@@ -19,6 +20,11 @@ def _find(parent: NDArray[np.int32], member: int) -> int:
     return member
 
 
+@sized(
+    keys=lambda num_members: num_members,
+    members=lambda num_members: num_members,
+    parent=lambda members, num_members: greatest(members, num_members) + 1,
+)
 def join_equal(
     parent: NDArray[np.int32], keys: NDArray[np.uint64], members: NDArray[np.int32], num_members: int
 ) -> int:
@@ -38,6 +44,9 @@ def join_equal(
     return largest
 
 
+@sized(
+    parent=lambda num_members: num_members,
+)
 def flatten(parent: NDArray[np.int32], num_members: int) -> None:
     """Make every member point at its root."""
     for member in range(num_members):

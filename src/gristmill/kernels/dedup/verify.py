@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from gristmill.kernels.dedup.shingle_sets import common
 from gristmill.kernels.text.inline import inline
+from gristmill.kernels.text.sizes import greatest, sized
 
 NEAR = 0.8  # of the threshold: what a size alone puts below is not even measured
 
@@ -108,6 +109,23 @@ def _last_place(
     return high
 
 
+@sized(
+    buckets=lambda documents, num_bands: documents * num_bands,
+    bounds=lambda documents: documents + 1,
+    values=lambda bounds, documents: bounds[documents],
+    fixed=lambda documents: documents,
+    threshold=lambda: 1,
+    head=lambda buckets, documents, num_bands: greatest(buckets, documents * num_bands) + 1,
+    before=lambda documents, num_bands: documents * num_bands,
+    kept_in=lambda buckets, documents, num_bands: greatest(buckets, documents * num_bands) + 1,
+    met=lambda documents: documents,
+    found=lambda documents: documents,
+    nearest=lambda documents: documents,
+    lost_to=lambda documents: documents,
+    similarity=lambda documents: documents,
+    shared_bands=lambda documents: documents,
+    full=lambda buckets, documents, num_bands: greatest(buckets, documents * num_bands) + 1,
+)
 def verify(
     buckets: NDArray[np.int64],
     documents: int,

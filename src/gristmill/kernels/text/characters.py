@@ -5,12 +5,18 @@ from numpy.typing import NDArray
 
 from gristmill.kernels.text.layout import CHARACTER_COLUMNS as COLUMNS
 from gristmill.kernels.text.layout import CLASS_BITS
+from gristmill.kernels.text.sizes import TEXTS, sized
 from gristmill.kernels.text.words_of_bytes import Bytes
 
 _MASK = (1 << CLASS_BITS) - 1
 _RUN = _MASK  # additions before a counter could overflow
 
 
+@sized(
+    **TEXTS,
+    classes=lambda: 256,
+    counts=lambda documents: documents * COLUMNS,
+)
 def count_classes(
     data: Bytes,
     starts: NDArray[np.int64],
@@ -44,6 +50,10 @@ def count_classes(
             counts[d * COLUMNS + 4] += angles
 
 
+@sized(
+    **TEXTS,
+    counts=lambda documents: documents,
+)
 def count_characters(
     data: Bytes,
     starts: NDArray[np.int64],

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from gristmill.kernels.text.blocks import block_at, range_bits
 from gristmill.kernels.text.inline import inline, part
 from gristmill.kernels.text.layout import BLOCK, TOO_MANY
+from gristmill.kernels.text.sizes import sized
 from gristmill.kernels.text.words_of_bytes import Bytes, count_trailing_zeros
 
 MOST_LEVELS = 60
@@ -246,6 +247,14 @@ def _scan_object(
         position = _skip_space(data, position + 1, stop)
 
 
+@sized(
+    data=lambda stop: stop,
+    name_bounds=lambda wanted: wanted + 1,
+    names=lambda name_bounds, wanted: name_bounds[wanted],
+    bounds=lambda most_lines: most_lines + 1,
+    starts=lambda wanted, most_lines: wanted * most_lines,
+    stops=lambda wanted, most_lines: wanted * most_lines,
+)
 def scan_objects(
     data: Bytes,
     stop: int,

@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 from gristmill.kernels.text.blocks import copy_block, range_bits
 from gristmill.kernels.text.inline import inline
 from gristmill.kernels.text.layout import BLOCK
+from gristmill.kernels.text.sizes import bytes_of_texts, sized
 from gristmill.kernels.text.words_of_bytes import HIGHS, ONES, Bytes, count_trailing_zeros, load8, store8
 
 _NO_SHIFT = np.uint64(0)
@@ -98,6 +99,14 @@ def _unescape(data: Bytes, position: int, stop: int, meanings: Bytes, out: Bytes
     return at
 
 
+@sized(
+    starts=lambda documents: documents,
+    stops=lambda documents: documents,
+    meanings=lambda: 256,
+    out=lambda first, starts, stops, documents: first + bytes_of_texts(starts, stops, documents) + BLOCK,
+    bounds=lambda documents: documents + 1,
+    nulls=lambda documents: documents,
+)
 def unescape_strings(
     data: Bytes,
     starts: NDArray[np.int64],

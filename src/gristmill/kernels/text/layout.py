@@ -1,7 +1,7 @@
 """How the arrays of this package's kernels are laid out, for compiled code and for whoever calls it.
 
-A kernel is given pointers without lengths: one that is given too little room writes over what lies behind it. So every
-size is stated once, here, and both sides import it. Nothing here may load the compiler.
+Every size is stated once, here, and both sides import it. What a kernel needs of each array is stated beside the kernel
+(`sizes.sized`) and checked when it is called. Nothing here may load the compiler.
 """
 
 BLOCK = 64  # bytes looked at at a time; no text is given to a kernel with fewer before the end of its array
@@ -21,6 +21,7 @@ FILLED_COLUMNS = 4  # lines that are not blank, with end mark, short, newlines
 DOUBLE_NEWLINES, PARAGRAPHS, LINES, FILLED_LINES = range(4)
 
 CLASS_BITS = 12  # a byte's classes are counters of so many bits in one number: counting all of them is one addition
+LETTER_BYTES = 0x8000  # a bit for each of the first 0x40000 characters; there are no letters beyond
 IN_URL, HEX_DIGIT = 1, 2  # bits of a byte's class in URLs
 
 PAIR_BITS = 5  # of a byte that tell pairs of bytes apart in phrases; what tells capitals from small letters is not in

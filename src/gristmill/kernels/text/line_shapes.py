@@ -7,6 +7,7 @@ from gristmill.kernels.text.blocks import block_at, range_bits
 from gristmill.kernels.text.inline import inline
 from gristmill.kernels.text.layout import BLOCK, FILLED_COLUMNS, SHAPE_COLUMNS
 from gristmill.kernels.text.line_breaks import break_length, find_break
+from gristmill.kernels.text.sizes import TEXTS, sized
 from gristmill.kernels.text.spaces import last_word_stop, word_start
 from gristmill.kernels.text.words_of_bytes import (
     Bytes,
@@ -49,6 +50,10 @@ def _count_marks(data: Bytes, start: int, stop: int) -> tuple[int, int]:
     return signs, ellipses
 
 
+@sized(
+    **TEXTS,
+    counts=lambda documents: documents * SHAPE_COLUMNS,
+)
 def count_line_shapes(
     data: Bytes, starts: NDArray[np.int64], stops: NDArray[np.int64], documents: int, counts: NDArray[np.int64]
 ) -> None:
@@ -94,6 +99,11 @@ def _is_end_mark(data: Bytes, start: int, end: int, marks: NDArray[np.int64], nu
     return low < num_marks and marks[low] == character
 
 
+@sized(
+    **TEXTS,
+    marks=lambda num_marks: num_marks,
+    counts=lambda documents: documents * FILLED_COLUMNS,
+)
 def count_filled_lines(
     data: Bytes,
     starts: NDArray[np.int64],

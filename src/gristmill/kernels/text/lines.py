@@ -7,6 +7,7 @@ from gristmill.kernels.text.blocks import count_in_blocks, find_in_blocks
 from gristmill.kernels.text.distinct import SCRATCH_PER_PIECE, count_distinct
 from gristmill.kernels.text.inline import inline
 from gristmill.kernels.text.layout import LINE_COLUMNS as COLUMNS
+from gristmill.kernels.text.sizes import TEXTS, sized
 from gristmill.kernels.text.spaces import last_word_stop, word_start
 from gristmill.kernels.text.words_of_bytes import Bytes
 
@@ -67,6 +68,11 @@ def _ends_with_ellipsis(data: Bytes, start: int, stop: int) -> bool:
     return False
 
 
+@sized(
+    **TEXTS,
+    scratch=lambda room: max(room, 1),
+    counts=lambda documents: documents * COLUMNS,
+)
 def count_lines(
     data: Bytes,
     starts: NDArray[np.int64],

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from gristmill.kernels.text.blocks import word_bits
 from gristmill.kernels.text.distinct import table_bits
 from gristmill.kernels.text.inline import inline
-from gristmill.kernels.text.layout import BLOCK, NGRAM_ARRAYS, TOP
+from gristmill.kernels.text.layout import BLOCK, NGRAM_ARRAYS, NGRAM_SCRATCH, TOP
+from gristmill.kernels.text.sizes import TEXTS, sized
 from gristmill.kernels.text.words_of_bytes import (
     HIGHS,
     Bytes,
@@ -245,6 +246,13 @@ def _duplicate_chars(scratch: Longs, room: int, n: int, places: int) -> int:
     return chars
 
 
+@sized(
+    **TEXTS,
+    words=lambda documents: documents,
+    asked=lambda questions: 2 * questions,
+    scratch=lambda room: NGRAM_SCRATCH * room,
+    counts=lambda documents, questions: documents * questions,
+)
 def count_ngrams(
     data: Bytes,
     starts: Longs,
@@ -262,7 +270,7 @@ def count_ngrams(
 
     words    [D]             words of each document, or more
     asked    [questions, 2]  TOP or DUPLICATE, and n ≥ 2, in order of n
-    scratch  [14 * room]     room for documents of up to `room` - 8 words
+    scratch  [NGRAM_SCRATCH * room]  room for documents of up to `room` - 8 words
     counts   [D, questions]  characters, 0 where a document has fewer than n words
     """
     largest = asked[2 * questions - 1]

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from gristmill.kernels.text.inline import inline
 from gristmill.kernels.text.layout import PAIR_BITS, SHIFTS
 from gristmill.kernels.text.layout import PHRASE_COLUMNS as COLUMNS
+from gristmill.kernels.text.sizes import TEXTS, sized
 from gristmill.kernels.text.words_of_bytes import Bytes
 
 _PAIR_MASK = (1 << PAIR_BITS) - 1
@@ -56,6 +57,11 @@ def kinds_in(data: Bytes, start: int, stop: int, table: Bytes) -> int:
     return kinds
 
 
+@sized(
+    **TEXTS,
+    table=lambda: SHIFTS + 2,
+    counts=lambda documents: documents * COLUMNS,
+)
 def count_paragraphs_with_phrases(
     data: Bytes,
     starts: NDArray[np.int64],

@@ -8,6 +8,7 @@ from gristmill.kernels.text.distinct import SCRATCH_PER_PIECE, count_distinct
 from gristmill.kernels.text.inline import inline
 from gristmill.kernels.text.layout import DOUBLE_NEWLINES, FILLED_LINES, LINES, PARAGRAPHS
 from gristmill.kernels.text.layout import PIECE_COLUMNS as COLUMNS
+from gristmill.kernels.text.sizes import TEXTS, sized
 from gristmill.kernels.text.spaces import last_word_stop, word_start
 from gristmill.kernels.text.words_of_bytes import Bytes
 
@@ -29,6 +30,11 @@ def _next_cut(data: Bytes, start: int, stop: int, kind: int) -> tuple[int, int]:
     return stop, stop + 1
 
 
+@sized(
+    **TEXTS,
+    scratch=lambda room: max(room, 1),
+    counts=lambda documents: documents * COLUMNS,
+)
 def count_pieces(
     data: Bytes,
     starts: NDArray[np.int64],

@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 from gristmill.kernels.text.inline import inline
 from gristmill.kernels.text.layout import HEX_DIGIT, IN_URL
 from gristmill.kernels.text.layout import URL_COLUMNS as COLUMNS
+from gristmill.kernels.text.sizes import TEXTS, sized
 from gristmill.kernels.text.words_of_bytes import Bytes, find_byte
 
 
@@ -46,6 +47,11 @@ def _contains_porn(data: Bytes, start: int, stop: int) -> bool:
     return False
 
 
+@sized(
+    **TEXTS,
+    classes=lambda: 256,
+    counts=lambda documents: documents * COLUMNS,
+)
 def count_urls(
     data: Bytes,
     starts: NDArray[np.int64],

@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from gristmill.kernels.text.blocks import block_at, range_bits, word_bits
 from gristmill.kernels.text.inline import inline
-from gristmill.kernels.text.layout import BLOCK
+from gristmill.kernels.text.layout import BLOCK, LETTER_BYTES
 from gristmill.kernels.text.layout import WORD_COLUMNS as COLUMNS
+from gristmill.kernels.text.sizes import TEXTS, sized
 from gristmill.kernels.text.words_of_bytes import (
     Bytes,
     count_characters_in,
@@ -138,6 +139,11 @@ def _measure(data: Bytes, start: int, stop: int, letters: Bytes) -> tuple[int, i
     return words, chars, longest, with_letter, symbols, common
 
 
+@sized(
+    **TEXTS,
+    letters=lambda: LETTER_BYTES,
+    counts=lambda documents: documents * COLUMNS,
+)
 def count_words(
     data: Bytes,
     starts: NDArray[np.int64],
@@ -148,8 +154,8 @@ def count_words(
 ) -> None:
     """Measure the words of each document.
 
-    letters  [0x8000]  one bit for each of the first 0x40000 characters: whether it is a letter. There are none beyond
-    counts   [D, 6]    one row per document
+    letters  [LETTER_BYTES]  one bit for each character, up to the last letter: whether it is one
+    counts   [D, 6]          one row per document
     """
     for d in range(documents):
         words, chars, longest, with_letter, symbols, common = _measure(data, starts[d], stops[d], letters)

@@ -10,14 +10,14 @@ from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from gristmill.kernels.content_hash import SECRET, SHORT_BYTES
+from gristmill.kernels.content_hash import LANES, SECRET, SECRET_BYTES, SHORT_BYTES
 from gristmill.kernels.text.inline import inline
+from gristmill.kernels.text.sizes import TEXTS, sized
 from gristmill.kernels.text.words_of_bytes import Bytes, load8
 
 _SECRET_BYTES = len(SECRET)
 _STRIPE = 64
 _BLOCK = 1024  # bytes between two stirrings
-_LANES = 8
 _PRIME32 = (np.uint64(0x9E3779B1), np.uint64(0x85EBCA77), np.uint64(0xC2B2AE3D))
 _PRIME64 = (
     np.uint64(0x9E3779B185EBCA87),
@@ -39,15 +39,15 @@ def _add_stripe(typing_context, sums, data, index, secret, at):  # type: ignore[
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         del context, signature
         totals, source, position, key, place = arguments
-        vector = ir.VectorType(ir.IntType(64), _LANES)
+        vector = ir.VectorType(ir.IntType(64), LANES)
         address = builder.bitcast(totals, vector.as_pointer())
         places = builder.gep(source, [position]), builder.gep(key, [place])
         values, keys = (builder.load(builder.bitcast(at, vector.as_pointer()), align=1) for at in places)
         keyed = builder.xor(values, keys)
-        neighbours = ir.Constant(ir.VectorType(ir.IntType(32), _LANES), [1, 0, 3, 2, 5, 4, 7, 6])
+        neighbours = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [1, 0, 3, 2, 5, 4, 7, 6])
         swapped = builder.shuffle_vector(values, ir.Constant(vector, ir.Undefined), neighbours)
-        low = builder.and_(keyed, ir.Constant(vector, [0xFFFFFFFF] * _LANES))
-        high = builder.lshr(keyed, ir.Constant(vector, [32] * _LANES))
+        low = builder.and_(keyed, ir.Constant(vector, [0xFFFFFFFF] * LANES))
+        high = builder.lshr(keyed, ir.Constant(vector, [32] * LANES))
         total = builder.add(builder.load(address, align=8), builder.add(swapped, builder.mul(low, high)))
         builder.store(total, address, align=8)
 
@@ -56,7 +56,7 @@ def _add_stripe(typing_context, sums, data, index, secret, at):  # type: ignore[
 
 @inline
 def _stir(sums: NDArray[np.uint64], secret: Bytes) -> None:
-    for i in range(_LANES):
+    for i in range(LANES):
         value = sums[i] ^ (sums[i] >> _47) ^ load8(secret, _SECRET_BYTES - _STRIPE + 8 * i)
         sums[i] = value * _PRIME32[0]
 
@@ -74,7 +74,7 @@ def _folded_product(one: np.uint64, other: np.uint64) -> np.uint64:
 @inline
 def _fold(sums: NDArray[np.uint64], secret: Bytes, at: int, start: np.uint64) -> np.uint64:
     result = start
-    for i in range(_LANES // 2):
+    for i in range(LANES // 2):
         one = sums[2 * i] ^ load8(secret, at + 16 * i)
         other = sums[2 * i + 1] ^ load8(secret, at + 16 * i + 8)
         result += _folded_product(one, other)
@@ -88,6 +88,12 @@ def _begin(sums: NDArray[np.uint64]) -> None:
     sums[4], sums[5], sums[6], sums[7] = _PRIME64[3], _PRIME32[1], _PRIME64[4], _PRIME32[0]
 
 
+@sized(
+    **TEXTS,
+    secret=lambda: SECRET_BYTES,
+    sums=lambda: LANES,
+    hashes=lambda documents: 2 * documents,
+)
 def hash_long_texts(
     data: Bytes,
     starts: NDArray[np.int64],

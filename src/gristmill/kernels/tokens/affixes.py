@@ -46,6 +46,36 @@ _LONGEST_UNIT = 6  # characters
 _LONGEST_LABEL = 64
 _LONGEST_TOP_LEVEL = 63
 _DIGIT_BITS = 21  # an octet is up to three digits of any script, the first lowest
+
+# Characters by their code, as compiled code compares them.
+_HASH = ord("#")
+_DOLLAR = ord("$")
+_APOSTROPHE = ord("'")
+_STAR = ord("*")
+_PLUS = ord("+")
+_COMMA = ord(",")
+_HYPHEN = ord("-")
+_DOT = ord(".")
+_SLASH = ord("/")
+_COLON = ord(":")
+_LESS = ord("<")
+_EQUAL = ord("=")
+_GREATER = ord(">")
+_QUESTION_MARK = ord("?")
+_AT = ord("@")
+_CAPITAL_A = ord("A")
+_CAPITAL_C = ord("C")
+_CAPITAL_F = ord("F")
+_CAPITAL_K = ord("K")
+_CAPITAL_S = ord("S")
+_CAPITAL_U = ord("U")
+_CARET = ord("^")
+_UNDERSCORE = ord("_")
+_SMALL_S = ord("s")
+_TILDE = ord("~")
+_DEGREE = ord("\N{DEGREE SIGN}")
+_EN_DASH = ord("\N{EN DASH}")
+_EM_DASH = ord("\N{EM DASH}")
 _DIGIT = (1 << _DIGIT_BITS) - 1
 
 
@@ -104,16 +134,16 @@ def prefix_length(data: Bytes, low: int, high: int, classes: Classes) -> int:
     first = data[low]
     if class_at(data, low, classes) & _PREFIX:
         return width_at(data, low)
-    if first == 46:  # ..
+    if first == _DOT:  # ..
         end = low
-        while end < high and data[end] == 46:
+        while end < high and data[end] == _DOT:
             end += 1
         return end - low if end - low > 1 else 0
-    if first == 43:  # + that is no sign of a number
+    if first == _PLUS:  # + that is no sign of a number
         return 0 if low + 1 < high and is_digit(data[low + 1]) else 1
-    if (first == 67 or first == 65) and low + 1 < high and data[low + 1] == 36:  # C$ A$
+    if (first == _CAPITAL_C or first == _CAPITAL_A) and low + 1 < high and data[low + 1] == _DOLLAR:  # C$ A$
         return 2
-    if first == 85 and low + 2 < high and data[low + 1] == 83 and data[low + 2] == 36:  # US$
+    if first == _CAPITAL_U and low + 2 < high and data[low + 1] == _CAPITAL_S and data[low + 2] == _DOLLAR:  # US$
         return 3
     return 0
 
@@ -129,13 +159,13 @@ def suffix_length(data: Bytes, low: int, high: int, tables: EnglishTables) -> in
         length = _unit_length(data, low, high, tables)
         if length:
             return length
-    if data[last] == 46:
+    if data[last] == _DOT:
         return _full_stop_length(data, low, high, tables.classes)
     if kinds & _SUFFIX:
         return _mark_length(data, low, last, high)
     # 's and ’s
-    if data[last] == 115 or data[last] == 83:
-        if last > low and data[last - 1] == 39:
+    if data[last] == _SMALL_S or data[last] == _CAPITAL_S:
+        if last > low and data[last - 1] == _APOSTROPHE:
             return 2
         if last - 3 >= low and data[last - 3] == 0xE2 and data[last - 2] == 0x80 and data[last - 1] == 0x99:
             return 4
@@ -169,7 +199,7 @@ def _unit_length(data: Bytes, low: int, high: int, tables: EnglishTables) -> int
 @part
 def _full_stop_length(data: Bytes, low: int, high: int, classes: Classes) -> int:
     start = high
-    while start > low and data[start - 1] == 46:
+    while start > low and data[start - 1] == _DOT:
         start -= 1
     if high - start > 1:
         return high - start
@@ -184,8 +214,8 @@ def _full_stop_length(data: Bytes, low: int, high: int, classes: Classes) -> int
     second = point_at(data, start_before(data, before))
     if class_of(classes, point) & UPPER and class_of(classes, second) & UPPER:
         return 1
-    temperature = point == 70 or point == 67 or point == 75
-    return 1 if second == 0xB0 and temperature else 0
+    temperature = point == _CAPITAL_F or point == _CAPITAL_C or point == _CAPITAL_K
+    return 1 if second == _DEGREE and temperature else 0
 
 
 @part
@@ -197,24 +227,24 @@ def infix_length(data: Bytes, low: int, at: int, high: int, before: int, classes
     end = at + width_at(data, at)
     if point == 0x2026 or class_of(classes, point) & ICON:
         return end - at
-    if point == 46 and end < high and data[end] == 46:
-        while end < high and data[end] == 46:
+    if point == _DOT and end < high and data[end] == _DOT:
+        while end < high and data[end] == _DOT:
             end += 1
         return end - at
     if at == low or end >= high:
         return 0
     after = class_at(data, end, classes)
-    if point == 46:
+    if point == _DOT:
         return 1 if before & (LOWER | QUOTE) and after & (UPPER | QUOTE) else 0
-    if point == 44:
+    if point == _COMMA:
         return 1 if before & ALPHA and after & ALPHA else 0
     digit_before = is_digit(data[at - 1])
-    if digit_before and (point == 43 or point == 45 or point == 42 or point == 94):  # + - * ^
-        if is_digit(data[end]) or data[end] == 45:
+    if digit_before and (point == _PLUS or point == _HYPHEN or point == _STAR or point == _CARET):  # + - * ^
+        if is_digit(data[end]) or data[end] == _HYPHEN:
             return 1
     if not (before & ALPHA or digit_before):
         return 0
-    if point == 58 or point == 60 or point == 61 or point == 62 or point == 47:  # : < = > /
+    if point == _COLON or point == _LESS or point == _EQUAL or point == _GREATER or point == _SLASH:  # : < = > /
         return 1 if after & ALPHA else 0
     return _hyphen_length(data, at, high, point, classes)
 
@@ -222,13 +252,15 @@ def infix_length(data: Bytes, low: int, at: int, high: int, before: int, classes
 @part
 def _may_be_infix(point: int) -> bool:
     """Whether an ASCII character can be one: * + , - . / : < = > ^ ~."""
-    return 42 <= point <= 47 or point == 58 or 60 <= point <= 62 or point == 94 or point == 126
+    return (
+        _STAR <= point <= _SLASH or point == _COLON or _LESS <= point <= _GREATER or point == _CARET or point == _TILDE
+    )
 
 
 @part
 def _hyphen_length(data: Bytes, at: int, high: int, point: int, classes: Classes) -> int:
     """One to three hyphens, one or two em dashes, an en dash or a tilde, if a letter follows."""
-    most = 3 if point == 45 else 2 if point == 0x2014 else 1 if point == 0x2013 or point == 126 else 0
+    most = 3 if point == _HYPHEN else 2 if point == _EM_DASH else 1 if point == _EN_DASH or point == _TILDE else 0
     end = at
     for _ in range(most):
         if end >= high or point_at(data, end) != point:
@@ -242,7 +274,7 @@ def _hyphen_length(data: Bytes, at: int, high: int, point: int, classes: Classes
 @part
 def _in_scheme(byte: int) -> bool:
     """Whether a byte is one of + - ."""
-    return byte == 43 or byte == 45 or byte == 46
+    return byte == _PLUS or byte == _HYPHEN or byte == _DOT
 
 
 @part
@@ -255,11 +287,17 @@ def is_url(data: Bytes, low: int, high: int, classes: Classes) -> bool:
     while scheme < high and (class_at(data, scheme, classes) & WORD or _in_scheme(data[scheme])):
         scheme += width_at(data, scheme)
         letters += 1
-    if letters >= 2 and scheme + 3 < high and data[scheme] == 58 and data[scheme + 1] == 47 and data[scheme + 2] == 47:
+    if (
+        letters >= 2
+        and scheme + 3 < high
+        and data[scheme] == _COLON
+        and data[scheme + 1] == _SLASH
+        and data[scheme + 2] == _SLASH
+    ):
         if _is_location(data, scheme + 3, high, classes):
             return True
     for at in range(low + 1, high):
-        if data[at] == 64 and _is_location(data, at + 1, high, classes):  # user@
+        if data[at] == _AT and _is_location(data, at + 1, high, classes):  # user@
             return True
     return False
 
@@ -278,7 +316,7 @@ def _ends_location(data: Bytes, at: int, high: int, classes: Classes) -> bool:
     """Whether what follows a host is nothing, a port or a path."""
     if at == high:
         return True
-    if data[at] == 58:
+    if data[at] == _COLON:
         at += 1
         digits = 0
         while at < high and digits < 5 and class_at(data, at, classes) & DECIMAL:
@@ -286,7 +324,7 @@ def _ends_location(data: Bytes, at: int, high: int, classes: Classes) -> bool:
             digits += 1
         if digits < 2:
             return False
-    return at == high or data[at] == 47 or data[at] == 63 or data[at] == 35
+    return at == high or data[at] == _SLASH or data[at] == _QUESTION_MARK or data[at] == _HASH
 
 
 @part
@@ -299,7 +337,7 @@ def _domain_end(data: Bytes, low: int, high: int, classes: Classes) -> int:
     lower = 0
     while at < high:
         kinds = class_at(data, at, classes)
-        if data[at] == 46:
+        if data[at] == _DOT:
             if not _is_label(data, label_start, at, length, classes):
                 return -1
             labels += 1
@@ -307,7 +345,7 @@ def _domain_end(data: Bytes, low: int, high: int, classes: Classes) -> int:
             length = lower = 0
             at += 1
             continue
-        if not (kinds & (HOST | LOWER) or data[at] == 95 or data[at] == 45):
+        if not (kinds & (HOST | LOWER) or data[at] == _UNDERSCORE or data[at] == _HYPHEN):
             break
         lower += 1 if kinds & LOWER else 0
         length += 1
@@ -325,7 +363,7 @@ def _is_label(data: Bytes, start: int, end: int, length: int, classes: Classes) 
         return False
     at = start
     while at < end:
-        if not (class_at(data, at, classes) & HOST or data[at] == 95 or data[at] == 45):
+        if not (class_at(data, at, classes) & HOST or data[at] == _UNDERSCORE or data[at] == _HYPHEN):
             return False
         at += width_at(data, at)
     return True
@@ -338,7 +376,7 @@ def _is_address(data: Bytes, low: int, high: int, classes: Classes) -> bool:
     first = second = 0
     for number in range(4):
         if number:
-            if at >= high or data[at] != 46:
+            if at >= high or data[at] != _DOT:
                 return False
             at += 1
         octet = digits = 0

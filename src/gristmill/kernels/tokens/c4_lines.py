@@ -7,14 +7,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gristmill.kernels.text.inline import inline, part
+from gristmill.kernels.text.layout import SHIFTS
 from gristmill.kernels.text.line_breaks import break_length, find_break
 from gristmill.kernels.text.phrases import kinds_in
+from gristmill.kernels.text.sizes import TEXTS, bytes_of_texts, sized
 from gristmill.kernels.text.spaces import last_word_stop, word_start, word_stop
 from gristmill.kernels.text.words_of_bytes import Bytes, copy_bytes, count_characters_in, find_byte
 from gristmill.kernels.tokens.characters import Classes, class_at, width_at
 from gristmill.kernels.tokens.code_points import DECIMAL
 from gristmill.kernels.tokens.layout import (
     CITATIONS,
+    CLASS_BLOCKS,
     CURLY_BRACKET,
     CURLY_RULE,
     END_MARKS,
@@ -28,6 +31,7 @@ from gristmill.kernels.tokens.layout import (
     MIN_WORDS,
     POLICY,
     POLICY_RULE,
+    ROOM_BEHIND,
 )
 
 Longs = NDArray[np.int64]
@@ -136,6 +140,19 @@ def _take_line(
     return fate, copy_bytes(data, low, high, out, at) if fate == _LINE_KEPT else at
 
 
+@sized(
+    **TEXTS,
+    rules=lambda: POLICY_RULE + 1,
+    classes=lambda: CLASS_BLOCKS,
+    phrases=lambda: SHIFTS + 2,
+    out=lambda first, starts, stops, documents: (
+        first + bytes_of_texts(starts, stops, documents) + documents + ROOM_BEHIND
+    ),
+    lines=lambda starts, stops, documents: 2 * (bytes_of_texts(starts, stops, documents) + documents),
+    firsts=lambda documents: documents + 1,
+    fates=lambda documents: documents,
+    texts=lambda documents: 2 * documents,
+)
 def clean_lines(
     data: Bytes,
     starts: Longs,

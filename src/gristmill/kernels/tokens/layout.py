@@ -1,7 +1,7 @@
 """How the arrays of this package's kernels are laid out, for compiled code and for whoever calls it.
 
-As in `kernels.text.layout`: sizes are stated once, since a kernel that is given too little room writes over what lies
-behind it. The lexicon has a file of its own, `lexicon_layout`. Nothing here may load the compiler.
+As in `kernels.text.layout`, sizes are stated once, and what a kernel needs of each array beside the kernel. The lexicon
+has a file of its own, `lexicon_layout`. Nothing here may load the compiler.
 """
 
 from gristmill.kernels.text.layout import NGRAM_SCRATCH, TABLE_SLOTS
@@ -18,7 +18,9 @@ SCRATCH_PER_BYTE = 8  # two for ranges of tokens that may have to be put togethe
 ROOM_BEHIND = 8  # bytes are written eight at a time, so the last may reach beyond the end
 
 REPEAT_ARRAYS = 4  # with a number a token each, while repeated n-grams are looked for, and behind them a table
-TOKEN_SCRATCH = max(NGRAM_SCRATCH, REPEAT_ARRAYS + TABLE_SLOTS + 1)  # numbers a token, for n-grams of either kind
+REPEAT_SCRATCH = REPEAT_ARRAYS + TABLE_SLOTS + 1  # numbers a token
+TOKEN_SCRATCH = max(NGRAM_SCRATCH, REPEAT_SCRATCH)  # the same, for n-grams of either kind
+CLASS_BLOCKS = 0x1100  # numbers at the head of the table of characters, one for each 256 of them
 BUCKET_BITS = 10
 BUCKETS = 1 << BUCKET_BITS
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gristmill.kernels.text.inline import inline
+from gristmill.kernels.text.layout import NGRAM_SCRATCH
 from gristmill.kernels.text.ngrams import (
     CHARS,
     KEY,
@@ -21,12 +22,14 @@ from gristmill.kernels.text.ngrams import (
     repeated_words,
     top_ngram,
 )
+from gristmill.kernels.text.sizes import sized
 from gristmill.kernels.text.words_of_bytes import (
     Bytes,
     load8,
     low_bytes,
 )
 from gristmill.kernels.tokens.layout import BUCKET_BITS, BUCKETS
+from gristmill.kernels.tokens.sizes import TOKENS, room_for_tokens
 
 Longs = NDArray[np.int64]
 Ints = NDArray[np.int32]
@@ -91,6 +94,18 @@ def _may_be_above(
     return False
 
 
+@sized(
+    **TOKENS,
+    wanted=lambda documents: documents,
+    chars=lambda documents: documents,
+    sizes=lambda num_sizes: num_sizes,
+    limits=lambda num_sizes: num_sizes,
+    buckets=lambda: BUCKETS,
+    scratch=lambda room, wanted, offsets, documents: (
+        NGRAM_SCRATCH * max(room, room_for_tokens(wanted, offsets, documents))
+    ),
+    counts=lambda documents, num_sizes: documents * num_sizes,
+)
 def top_ngrams(
     solid: Bytes,
     firsts: Longs,
@@ -114,7 +129,7 @@ def top_ngrams(
     sizes    [num_sizes]     n, in rising order
     limits   [num_sizes]     share of characters that is of interest, 0 if none is
     buckets  [BUCKETS]
-    scratch  [14 * room]     room for 8 more tokens than the longest text has
+    scratch  [NGRAM_SCRATCH * room]  room for 8 more tokens than the longest text has
     counts   [D, num_sizes]  characters; 0 without n-grams, and where none can be above its limit
     """
     for d in range(documents):

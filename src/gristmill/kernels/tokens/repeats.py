@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 
 from gristmill.kernels.text.distinct import table_bits
 from gristmill.kernels.text.inline import inline
+from gristmill.kernels.text.sizes import sized
 from gristmill.kernels.text.words_of_bytes import Bytes, count_characters_in, equal_bytes, hash_bytes, load8, mix
-from gristmill.kernels.tokens.layout import REPEAT_ARRAYS
+from gristmill.kernels.tokens.layout import REPEAT_ARRAYS, REPEAT_SCRATCH
+from gristmill.kernels.tokens.sizes import TOKENS, room_for_tokens
 
 Longs = NDArray[np.int64]
 Ints = NDArray[np.int32]
@@ -141,6 +143,17 @@ def _repeated_chars(
     return repeated
 
 
+@sized(
+    **TOKENS,
+    wanted=lambda documents: documents,
+    chars=lambda documents: documents,
+    sizes=lambda num_sizes: num_sizes,
+    limits=lambda num_sizes: num_sizes,
+    scratch=lambda room, wanted, offsets, documents: (
+        REPEAT_SCRATCH * max(room, room_for_tokens(wanted, offsets, documents))
+    ),
+    counts=lambda documents, num_sizes: documents * num_sizes,
+)
 def duplicate_ngrams(
     solid: Bytes,
     firsts: Longs,
@@ -164,7 +177,7 @@ def duplicate_ngrams(
     sizes            [num_sizes]     n, in rising order
     limits           [num_sizes]     share of characters that is of interest, 0 for any
     is_first_enough  1 if no more is asked of a text than the first n that is above its limit
-    scratch          [14 * room]     room for 8 more tokens than the longest text has
+    scratch          [REPEAT_SCRATCH * room]  room for 8 more tokens than the longest text has
     counts           [D, num_sizes]  characters; 0 where they cannot be above the limit
     """
     for d in range(documents):

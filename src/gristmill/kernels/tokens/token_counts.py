@@ -7,17 +7,25 @@ punctuation, white space that is a token included. Tokens are given as `tokenize
 import numpy as np
 from numpy.typing import NDArray
 
+from gristmill.kernels.text.sizes import sized
 from gristmill.kernels.text.words_of_bytes import Bytes
 from gristmill.kernels.tokens.affixes import find_value, hash_span
 from gristmill.kernels.tokens.characters import Classes
-from gristmill.kernels.tokens.layout import LONGEST_LENGTH
+from gristmill.kernels.tokens.layout import CLASS_BLOCKS, LONGEST_LENGTH, TABLE_HEAD
 from gristmill.kernels.tokens.lexicon import ENDS_SENTENCE, IS_PUNCTUATION, Words, describe
 from gristmill.kernels.tokens.rejoining import SPACE
+from gristmill.kernels.tokens.sizes import TOKENS
 
 Longs = NDArray[np.int64]
 Ints = NDArray[np.int32]
 
 
+@sized(
+    **TOKENS,
+    gaps=lambda offsets, documents: offsets[documents],
+    classes=lambda: CLASS_BLOCKS,
+    counts=lambda documents: documents,
+)
 def count_sentences(
     solid: Bytes,
     firsts: Longs,
@@ -50,6 +58,13 @@ def count_sentences(
                 ended = False
 
 
+@sized(
+    **TOKENS,
+    lengths=lambda: 256,
+    listed=lambda: TABLE_HEAD,
+    seen=lambda words: words,
+    counts=lambda documents: documents,
+)
 def count_listed(
     solid: Bytes,
     firsts: Longs,

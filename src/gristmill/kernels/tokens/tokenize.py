@@ -9,12 +9,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gristmill.kernels.text.inline import inline, part
+from gristmill.kernels.text.sizes import TEXTS, bytes_of_texts, longest_text, sized
 from gristmill.kernels.text.words_of_bytes import Bytes, copy_bytes, count_trailing_zeros, store8
 from gristmill.kernels.tokens import lexicon_layout as lay
 from gristmill.kernels.tokens.characters import Classes
 from gristmill.kernels.tokens.cutting import cut_piece
 from gristmill.kernels.tokens.english_tables import EnglishTables
-from gristmill.kernels.tokens.layout import COUNTS, NOTES
+from gristmill.kernels.tokens.layout import (
+    CLASS_BLOCKS,
+    COUNTS,
+    NOTES,
+    ROOM_BEHIND,
+    SCRATCH_PER_BYTE,
+    SPANS_PER_BYTE,
+    TABLE_HEAD,
+)
 from gristmill.kernels.tokens.lexicon import Words, find_slot, learn, survey_tokens
 from gristmill.kernels.tokens.pieces import BEHIND, ONES, OTHERS, PAIRS, STARTS, STOPS, find_pieces, look_up
 from gristmill.kernels.tokens.rejoining import BLANK, NOTHING, SPACE, rejoin
@@ -133,6 +142,21 @@ def _put_pieces(
     counts[row + 2] += letters
 
 
+@sized(
+    **TEXTS,
+    classes=lambda: CLASS_BLOCKS,
+    words=lambda: TABLE_HEAD,
+    lexicon=lambda mask: lay.PAIR * (mask + 1),
+    notes=lambda: NOTES,
+    spans=lambda starts, stops, documents: SPANS_PER_BYTE * (longest_text(starts, stops, documents) + ROOM_BEHIND),
+    scratch=lambda starts, stops, documents: SCRATCH_PER_BYTE * (longest_text(starts, stops, documents) + ROOM_BEHIND),
+    solid=lambda starts, stops, documents: bytes_of_texts(starts, stops, documents) + ROOM_BEHIND,
+    firsts=lambda documents: documents + 1,
+    places=lambda starts, stops, documents: bytes_of_texts(starts, stops, documents) + documents,
+    gaps=lambda starts, stops, documents: bytes_of_texts(starts, stops, documents) + documents,
+    offsets=lambda documents: documents + 1,
+    counts=lambda documents: documents * COUNTS,
+)
 def tokenize(
     data: Bytes,
     starts: Longs,

@@ -38,8 +38,9 @@ def character_classes() -> NDArray[np.int64]:
 
 @cache
 def letters() -> NDArray[np.uint8]:
-    """One bit for each of the first 0x40000 characters: whether it is a letter (`str.isalpha`)."""
-    return np.packbits(np.fromiter((chr(code).isalpha() for code in range(0x40000)), bool, 0x40000), bitorder="little")
+    """One bit for each character up to the last letter: whether it is one (`str.isalpha`)."""
+    codes = range(8 * layout.LETTER_BYTES)
+    return np.packbits(np.fromiter((chr(code).isalpha() for code in codes), bool, len(codes)), bitorder="little")
 
 
 @cache
