@@ -23,15 +23,12 @@ from gristmill.config.type_hints import (
 )
 from gristmill.errors import ConfigError, GristmillError, nearest
 from gristmill.secrets import redacted
-from gristmill.stages.base import CompositeStage, ProcessingStage
+from gristmill.stages.base import AnyStage, CompositeStage, ProcessingStage
 from gristmill.stages.resources import Resources
-from gristmill.tasks import Task
 
 TARGET = "_target_"
 WITH = "with_"
 WITH_KEYS = ("name", "resources", "batch_size", "lanes", "num_workers")
-
-Stage = ProcessingStage[Task[object], Task[object]]
 
 
 @dataclass(frozen=True)
@@ -65,9 +62,9 @@ class StageCall:
     changes: object | None
     who: str
 
-    def make(self) -> Stage:
+    def make(self) -> AnyStage:
         """Construct the stage."""
-        stage = cast("Stage", self.call.make())
+        stage = cast("AnyStage", self.call.make())
         return stage if self.changes is None else _apply_with(stage, self.changes, who=f"{self.who}, {WITH}")
 
 
@@ -197,7 +194,7 @@ def _made(value: object) -> object:
     return [_made(item) for item in value] if isinstance(value, list) else value
 
 
-def _apply_with(stage: Stage, changes: object, *, who: str) -> Stage:
+def _apply_with(stage: AnyStage, changes: object, *, who: str) -> AnyStage:
     if not isinstance(changes, Mapping):
         raise ConfigError(f"{who}: expected 'name: value' lines; got {redacted(changes)!r:.200}")
     if isinstance(stage, CompositeStage):

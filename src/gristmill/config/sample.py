@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, cast
 import msgspec
 
 from gristmill.errors import ConfigError
-from gristmill.stages.base import CompositeStage, ProcessingStage
+from gristmill.stages.base import AnyStage, AnyTask, CompositeStage, ProcessingStage
 from gristmill.stages.context import Completer, CompletesRecords, StageContext
 from gristmill.storage.file_system import file_system
 from gristmill.tasks import Batch, FileGroupTask, Task
@@ -23,9 +23,7 @@ from gristmill.tasks.batch import divided
 if TYPE_CHECKING:
     from gristmill.pipeline import Pipeline
 
-AnyTask = Task[object]
 AnyBatch = Batch[object]
-Stage = ProcessingStage[AnyTask, AnyTask]
 
 
 @dataclass
@@ -42,7 +40,7 @@ class _FirstDocuments(ProcessingStage[FileGroupTask, AnyBatch]):
 
     name = "first_documents"
 
-    def __init__(self, parts: list[_Part], readers: list[Stage]) -> None:
+    def __init__(self, parts: list[_Part], readers: list[AnyStage]) -> None:
         self._taken = {part.name: part for part in parts}
         self._readers = readers
         self._known_columns = _columns(readers)
@@ -123,7 +121,7 @@ def check_holds_no_full_run(run_dir: str) -> None:
         )
 
 
-def _flat(stage: Stage) -> Iterator[Stage]:
+def _flat(stage: AnyStage) -> Iterator[AnyStage]:
     if isinstance(stage, CompositeStage):
         for inner in stage.decompose_and_apply_with():
             yield from _flat(inner)
@@ -131,12 +129,12 @@ def _flat(stage: Stage) -> Iterator[Stage]:
         yield stage
 
 
-def _columns(readers: list[Stage]) -> list[str] | None:
+def _columns(readers: list[AnyStage]) -> list[str] | None:
     known = [columns for stage in readers if (columns := stage.columns()) is not None]
     return known[-1] if known else None
 
 
-def _descend(task: AnyTask, stages: list[Stage], position: int) -> Iterator[tuple[AnyBatch, int]]:
+def _descend(task: AnyTask, stages: list[AnyStage], position: int) -> Iterator[tuple[AnyBatch, int]]:
     """Yield the batches of documents a task leads to, with the number of stages they have passed."""
     if isinstance(task, Batch):
         yield task, position
@@ -148,7 +146,7 @@ def _descend(task: AnyTask, stages: list[Stage], position: int) -> Iterator[tupl
             yield from _descend(output, stages, position + 1)
 
 
-def _take_contexts(stages: list[Stage]) -> list[StageContext]:
+def _take_contexts(stages: list[AnyStage]) -> list[StageContext]:
     contexts = [stage.context for stage in stages]
     for stage in stages:
         stage.context = StageContext()

@@ -14,22 +14,20 @@ from typing import TYPE_CHECKING
 
 from gristmill.errors import ConfigError
 from gristmill.secrets import without_url_secrets
-from gristmill.stages.base import ProcessingStage
+from gristmill.stages.base import AnyStage, AnyTask, ProcessingStage
 from gristmill.storage.atomic_write import write_file
-from gristmill.tasks import FileGroupTask, Task
+from gristmill.tasks import FileGroupTask
 
 if TYPE_CHECKING:
     from gristmill.pipeline import Pipeline
 
-AnyTask = Task[object]
-Stage = ProcessingStage[AnyTask, AnyTask]
 RECORD = "shard.json"  # in the run directory of a shard
 
 
 class _TakeShard(ProcessingStage[AnyTask, AnyTask]):
     """Stands for the stage that lists the input, and lists a part of it."""
 
-    def __init__(self, source: Stage, tasks: Sequence[AnyTask]) -> None:
+    def __init__(self, source: AnyStage, tasks: Sequence[AnyTask]) -> None:
         self.name = source.stage_name()
         self._source = source
         self._tasks = tasks

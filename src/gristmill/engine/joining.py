@@ -2,10 +2,7 @@
 
 from collections.abc import Sequence
 
-from gristmill.stages.base import JoinedStages, ProcessingStage
-from gristmill.tasks import Task
-
-AnyStage = ProcessingStage[Task[object], Task[object]]
+from gristmill.stages.base import AnyStage, JoinedStages
 
 
 def join_neighbours(stages: Sequence[AnyStage]) -> dict[int, tuple[int, JoinedStages]]:

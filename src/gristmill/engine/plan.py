@@ -3,13 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gristmill.engine.joining import AnyStage, join_neighbours
+from gristmill.engine.joining import join_neighbours
+from gristmill.stages.base import AnyStage, AnyTask
 from gristmill.stages.resources import Resources
-from gristmill.tasks import FileGroupTask, Task
+from gristmill.tasks import FileGroupTask
 
 __all__ = ["AnyStage", "AnyTask", "Group", "Plan"]
-
-AnyTask = Task[object]
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from gristmill.stages.resources import Resources
 from gristmill.stages.worker_info import NodeInfo, WorkerMetadata
 from gristmill.tasks import Task
 
-__all__ = ["CompositeStage", "ProcessingStage", "get_stage_class"]
+__all__ = ["AnyStage", "AnyTask", "CompositeStage", "ProcessingStage", "get_stage_class"]
 
 X = TypeVar("X", bound=Task)  # type: ignore[type-arg]  # a stage of any task; Task[Any] would forbid user subclasses
 Y = TypeVar("Y", bound=Task)  # type: ignore[type-arg]
@@ -265,6 +265,10 @@ class ProcessingStage(Generic[X, Y]):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(name={self.stage_name()!r})"
+
+
+AnyTask = Task[object]
+AnyStage = ProcessingStage[AnyTask, AnyTask]
 
 
 class JoinedStages(Protocol):
