@@ -30,6 +30,8 @@ HEADER_KEY = b"gristmill.batch"  # where a file of the run directory keeps the h
 WRITABLE = b"w"  # a body with arrays that may be written to: map it so that this stays with whoever maps it
 _PICKLED = b"p"
 _PIECES = b"b"
+_ROWS = b"a"  # a header with everything but the rows, and a body that is one Arrow stream
+_OF_ROWS = ("gristmill.tasks.document", "gristmill.tasks.table")
 _SMALL_BYTES = 4096  # below, the cost of a piece of its own (of a stream: 50 µs) is more than that of copying
 _ALIGNED = 64
 _PLAIN_TYPES = (str, int, float, bool, type(None))
@@ -62,6 +64,9 @@ def dump(task: "Task[object]") -> Parts:
     ours = _is_ours(task)
     if ours and not (isinstance(task, Batch) and task.nbytes > _SMALL_BYTES):
         return _PICKLED, pickle.dumps(task, protocol=5)
+    if ours and type(task).__module__ in _OF_ROWS:  # the shortest way for what travels most: 50 µs instead of 110
+        state, table = task.to_parts()  # type: ignore[attr-defined]
+        return _ROWS + pickle.dumps((type(task), state), protocol=5), _placed([_Found("t", table)])
     stream = io.BytesIO()
     aside = _Aside()
     (_OurPickler if ours else _UserPickler)(stream, aside).dump(task)
@@ -76,6 +81,10 @@ def load(header: bytes, body: "memoryview | pa.Buffer | bytes") -> "Task[object]
     """Return the task; its data refer to `body`, which must stay as it is while the task lives."""
     if header[:1] == _PICKLED:
         return pickle.loads(body)  # type: ignore[no-any-return]
+    if header[:1] == _ROWS:
+        kind, state = pickle.loads(memoryview(header)[1:])
+        batch: Task[object] = kind.from_parts(state, _read_table(body))
+        return batch
     view = memoryview(body)
     places = [Place(*place) for place in pickle.loads(memoryview(header)[1:])]
     loaded: Task[object] = _Unpickler(view, places).load()
@@ -253,6 +262,12 @@ def _write_table(table: "pa.Table", target: memoryview) -> None:
     _write_stream(pa.FixedSizeBufferWriter(pa.py_buffer(target)), table)
 
 
+def _read_table(body: "memoryview | pa.Buffer | bytes") -> "pa.Table":
+    import pyarrow as pa
+
+    return pa.ipc.open_stream(body if isinstance(body, pa.Buffer) else pa.py_buffer(body)).read_all()
+
+
 def _write_stream(sink: "pa.NativeFile", table: "pa.Table") -> None:
     import pyarrow as pa
 
@@ -272,11 +287,7 @@ class _Unpickler(pickle.Unpickler):
     def persistent_load(self, number: int) -> "bytes | pa.Table":
         kind, start, end = self._places[number]
         piece = self._view[start:end]
-        if kind == "b":
-            return bytes(piece)
-        import pyarrow as pa
-
-        return pa.ipc.open_stream(pa.py_buffer(piece)).read_all()
+        return bytes(piece) if kind == "b" else _read_table(piece)
 
 
 def _buffers(view: memoryview, places: list[Place]) -> Iterator[memoryview | bytearray]:
