@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from gristmill.config.recipe import Recipe
     from gristmill.pipeline import Pipeline
     from gristmill.runs.result import RunResult
-    from gristmill.workflows.thresholds import Difference, Outcome, Rule, Scored
+    from gristmill.workflows.thresholds import Difference, FilterRule, Outcome, Scored
 
 PLACE = "."  # `build` wants a path for the writer; nothing is written there
 
@@ -79,7 +79,7 @@ def _values(found: "Recipe", known: "Scored", inputs: list[str] | None, output: 
 
 def _rules_of_other(
     recipe: str, known: "Scored", inputs: list[str] | None, allow_modules: Sequence[str]
-) -> "list[Rule]":
+) -> "list[FilterRule]":
     from gristmill.config.shipped import find_recipe
     from gristmill.workflows.thresholds import rules_of
 
@@ -106,7 +106,7 @@ def _run(
     return result
 
 
-def _changed(rules: "list[Rule]", thresholds: Sequence[str]) -> "list[Rule]":
+def _changed(rules: "list[FilterRule]", thresholds: Sequence[str]) -> "list[FilterRule]":
     from gristmill.config.load_yaml import load_yaml
 
     by_name = {rule.name: rule for rule in rules}

@@ -15,7 +15,7 @@ from gristmill.stages.text.judging.measure import NULL_TEXT, read_scores, score_
 from gristmill.storage.file_system import StorageOptions
 from gristmill.storage.open_read import open_stream
 from gristmill.storage.paths import list_files
-from gristmill.workflows.thresholds.rule import Rule
+from gristmill.workflows.thresholds.rule import FilterRule
 
 EXAMPLES = 5
 BATCH_ROWS = 1 << 17
@@ -77,9 +77,9 @@ class Outcome:
 
 def apply_rules(
     scored: str | Sequence[str],
-    rules: Sequence[Rule],
+    rules: Sequence[FilterRule],
     *,
-    against: Sequence[Rule] | None = None,
+    against: Sequence[FilterRule] | None = None,
     storage_options: StorageOptions | None = None,
 ) -> Outcome:
     """Apply rules to the scores below `scored` (what `score_pipeline` wrote), and to compare, other ones too."""
@@ -95,7 +95,7 @@ def apply_rules(
 
 
 def _scores(
-    scored: str | Sequence[str], rules: Sequence[Rule], storage_options: StorageOptions | None
+    scored: str | Sequence[str], rules: Sequence[FilterRule], storage_options: StorageOptions | None
 ) -> Iterator[pa.Table]:
     import pyarrow.parquet as pq
 
@@ -115,7 +115,7 @@ def _scores(
                 yield pa.Table.from_batches([batch])
 
 
-def _refused(table: pa.Table, rules: Sequence[Rule]) -> list[Mask]:
+def _refused(table: pa.Table, rules: Sequence[FilterRule]) -> list[Mask]:
     return [~rule.keep(read_scores(table.column, rule.judge, rule.column)) for rule in rules]
 
 
@@ -153,8 +153,8 @@ def _count(outcome: Outcome, refused: Sequence[Mask], without_text: Sequence[Mas
 def _compare(
     difference: Difference,
     table: pa.Table,
-    here: tuple[Sequence[Rule], Sequence[Mask]],
-    there: tuple[Sequence[Rule], Sequence[Mask]],
+    here: tuple[Sequence[FilterRule], Sequence[Mask]],
+    there: tuple[Sequence[FilterRule], Sequence[Mask]],
 ) -> None:
     first_here, first_there = _first(here[1], len(table)), _first(there[1], len(table))
     kept_here, kept_there = first_here == len(here[0]), first_there == len(there[0])
@@ -167,7 +167,7 @@ def _compare(
     _add_examples(difference.examples_there, table, there_only)
 
 
-def _add_reasons(reasons: dict[str, int], rules: Sequence[Rule], first: NDArray[np.int64]) -> None:
+def _add_reasons(reasons: dict[str, int], rules: Sequence[FilterRule], first: NDArray[np.int64]) -> None:
     for rule, count in zip(rules, np.bincount(first, minlength=len(rules)), strict=True):
         if count:
             reasons[rule.name] = reasons.get(rule.name, 0) + int(count)

@@ -1,4 +1,4 @@
-"""`Rule`: one filter of a pipeline, apart from the texts it measures. Its decision needs the score alone."""
+"""`FilterRule`: one filter of a pipeline, apart from the texts it measures. Its decision needs the score alone."""
 
 import dataclasses
 import types
@@ -27,7 +27,7 @@ AnyFilter = DocumentFilter[object]
 
 
 @dataclass(frozen=True)
-class Rule:
+class FilterRule:
     """A filter, the column it reads, and whether it keeps what it would otherwise drop.
 
     `stage` is the name of its stage in a run. `changes` counts the stages before it that may have changed texts since
@@ -76,7 +76,7 @@ class Rule:
         kept: NDArray[np.bool_] = ~is_null(scores) & (bounds.hold(scores.to_numpy()) != self.invert)
         return kept
 
-    def with_parameter(self, name: str, value: object) -> "Rule":
+    def with_parameter(self, name: str, value: object) -> "FilterRule":
         """Return the rule with another threshold."""
         who = f"rule {self.name}"
         known = _parameters(self.judge)
@@ -110,7 +110,7 @@ def thresholds_of(judge: AnyFilter) -> list[str]:
     return [name for name in names if name not in used]
 
 
-def rules_of(pipeline: Pipeline) -> list[Rule]:
+def rules_of(pipeline: Pipeline) -> list[FilterRule]:
     """Return the rules of a pipeline's filters, in order, or refuse a pipeline whose counts scores cannot give.
 
     Behind the first filter only stages may stand that take every document by itself and drop none: what they do is
@@ -123,12 +123,12 @@ def rules_of(pipeline: Pipeline) -> list[Rule]:
             f"{pipeline.name}: expected at least one ScoreFilter, whose scores can be kept; got {_names(stages)}"
         )
     names = _stage_names(pipeline)
-    rules: list[Rule] = []
+    rules: list[FilterRule] = []
     changes = 0
     for place, stage in enumerate(stages[places[0] :], start=places[0]):
         if isinstance(stage, ScoreFilter) and type(stage).process is ScoreFilter.process:
             rules += [
-                Rule(filter_obj, text_field, invert, names[place], changes)
+                FilterRule(filter_obj, text_field, invert, names[place], changes)
                 for filter_obj, text_field, invert in stage.filters()
             ]
         else:

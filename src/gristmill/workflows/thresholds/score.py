@@ -9,7 +9,7 @@ from gristmill.stages.base import ProcessingStage
 from gristmill.stages.text.filters import Score, ScoreFilter
 from gristmill.stages.text.io import ParquetWriter
 from gristmill.tasks import DocumentBatch
-from gristmill.workflows.thresholds.rule import Rule, rules_of
+from gristmill.workflows.thresholds.rule import FilterRule, rules_of
 
 if TYPE_CHECKING:
     from gristmill.engine.plan import AnyStage
@@ -61,7 +61,7 @@ def score_pipeline(pipeline: Pipeline, output: str) -> Pipeline:
     return Pipeline(f"{pipeline.name}-scores", stages=cast("list[AnyStage]", [*stages, ParquetWriter(output)]))
 
 
-def _measuring(rules: Sequence[Rule]) -> Score:
+def _measuring(rules: Sequence[FilterRule]) -> Score:
     return Score(
         [rule.measure for rule in rules],
         score_field=[rule.column for rule in rules],
@@ -70,7 +70,7 @@ def _measuring(rules: Sequence[Rule]) -> Score:
     )
 
 
-def with_rules(pipeline: Pipeline, rules: Sequence[Rule]) -> Pipeline:
+def with_rules(pipeline: Pipeline, rules: Sequence[FilterRule]) -> Pipeline:
     """Return the pipeline whose filters decide as these rules do: those of `rules_of`, some with other thresholds.
 
     It is the pipeline one would have written with these thresholds, to the last byte of what it writes.

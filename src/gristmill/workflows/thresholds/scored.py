@@ -20,7 +20,7 @@ from gristmill.stages.text.filters import ScoreFilter
 from gristmill.storage.atomic_write import remove, write_file
 from gristmill.storage.file_system import absolute
 from gristmill.storage.open_read import read_all
-from gristmill.workflows.thresholds.rule import Rule, rules_of, thresholds_of
+from gristmill.workflows.thresholds.rule import FilterRule, rules_of, thresholds_of
 from gristmill.workflows.thresholds.score import FIRST_STAGE
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def _digest_of_stage(stage: "AnyStage") -> str:
     return fingerprint([json.dumps(config)])
 
 
-def _digest(rule: Rule) -> str:
+def _digest(rule: FilterRule) -> str:
     """Tells measures apart: the filter's class, code and parameters, thresholds left out."""
     described = cast("dict[str, object]", canonical(rule.measure))
     kept = {name: value for name, value in described.items() if name not in thresholds_of(rule.judge)}

@@ -21,7 +21,7 @@ from gristmill.stages.text.filters.heuristic import (
     WordCountFilter,
 )
 from gristmill.stages.text.io import JsonlReader, JsonlWriter
-from gristmill.workflows.thresholds import Rule, apply_rules, rules_of, score_pipeline, with_rules
+from gristmill.workflows.thresholds import FilterRule, apply_rules, rules_of, score_pipeline, with_rules
 from gristmill.workflows.thresholds.rule import THRESHOLD_PREFIXES, _names_used_in_measuring, thresholds_of
 
 TEXTS = [
@@ -108,7 +108,7 @@ def test_a_pipeline_with_other_rules_is_the_one_that_would_have_been_written(doc
 
 
 def test_every_rule_says_what_it_refuses_first_and_alone(documents):
-    outcome = apply_rules(scored(documents), [Rule(judge) for judge in filters()])
+    outcome = apply_rules(scored(documents), [FilterRule(judge) for judge in filters()])
 
     by_name = {rule.name: (rule.refused, rule.refused_first, rule.refused_alone) for rule in outcome.rules}
     assert outcome.documents == len(TEXTS)
@@ -125,7 +125,7 @@ def test_a_score_serves_thresholds_above_the_one_it_was_measured_with(documents)
 
 def test_two_sets_of_rules_differ_where_they_say(documents):
     where = scored(documents)
-    loose, strict = [Rule(WordCountFilter(min_words=1))], [Rule(WordCountFilter(min_words=10))]
+    loose, strict = [FilterRule(WordCountFilter(min_words=1))], [FilterRule(WordCountFilter(min_words=10))]
     difference = apply_rules(where, loose, against=strict).difference
 
     assert (difference.kept_here_only, difference.kept_there_only) == (2, 0)
@@ -136,27 +136,27 @@ def test_two_sets_of_rules_differ_where_they_say(documents):
 def test_an_inverted_rule_keeps_the_others(documents):
     where = scored(documents)
     judge = WordCountFilter(min_words=3)
-    kept = [apply_rules(where, [Rule(judge, invert=invert)]).kept for invert in (False, True)]
+    kept = [apply_rules(where, [FilterRule(judge, invert=invert)]).kept for invert in (False, True)]
 
     assert sum(kept) == len(TEXTS)
 
 
 def test_a_missing_score_keeps_nothing():
-    rule, scores = Rule(MeanWordLengthFilter()), pa.chunked_array([[5.0, None, 99.0]])
+    rule, scores = FilterRule(MeanWordLengthFilter()), pa.chunked_array([[5.0, None, 99.0]])
 
     assert rule.keep(scores).tolist() == [True, False, False]
-    assert Rule(MeanWordLengthFilter(), invert=True).keep(scores).tolist() == [False, False, True]
+    assert FilterRule(MeanWordLengthFilter(), invert=True).keep(scores).tolist() == [False, False, True]
 
 
 def test_the_name_tells_measures_apart_and_not_thresholds():
-    assert Rule(WordCountFilter(1)).name == Rule(WordCountFilter(2)).name == "word_count"
-    assert Rule(SubstringFilter("x", "any")).name != Rule(SubstringFilter("y", "any")).name
-    assert Rule(WordCountFilter(1), text_field="title").name == "title_word_count"
+    assert FilterRule(WordCountFilter(1)).name == FilterRule(WordCountFilter(2)).name == "word_count"
+    assert FilterRule(SubstringFilter("x", "any")).name != FilterRule(SubstringFilter("y", "any")).name
+    assert FilterRule(WordCountFilter(1), text_field="title").name == "title_word_count"
 
 
 def test_a_column_that_is_not_there_names_the_nearest(documents):
     with pytest.raises(ConfigError, match=r"'score_word_count_lang_de'.*did you mean 'score_word_count'"):
-        apply_rules(scored(documents), [Rule(WordCountFilter(lang="de"))])
+        apply_rules(scored(documents), [FilterRule(WordCountFilter(lang="de"))])
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf"), 5.0])
@@ -165,7 +165,7 @@ def test_odd_scores_are_decided_on_as_in_a_run(value, invert):
     judge = MeanWordLengthFilter()
     expected = bool(judge.keep_document(value)) != invert
 
-    assert Rule(judge, invert=invert).keep(pa.chunked_array([[value]])).tolist() == [expected]
+    assert FilterRule(judge, invert=invert).keep(pa.chunked_array([[value]])).tolist() == [expected]
 
 
 @dataclass
@@ -185,9 +185,9 @@ class LongWords(DocumentFilter[int]):
 
 def test_what_the_measuring_looks_at_is_no_threshold_whatever_it_is_called():
     assert thresholds_of(LongWords()) == ["min_words"]
-    assert Rule(LongWords(5)).name == "long_words_min_length5"
+    assert FilterRule(LongWords(5)).name == "long_words_min_length5"
     with pytest.raises(ConfigError, match=r"expected one of its thresholds \(min_words\); got 'min_length'"):
-        Rule(LongWords()).with_parameter("min_length", 4)
+        FilterRule(LongWords()).with_parameter("min_length", 4)
 
 
 def test_the_thresholds_of_shipped_filters_are_not_looked_at_while_measuring():
@@ -211,7 +211,7 @@ def test_the_thresholds_of_shipped_filters_are_not_looked_at_while_measuring():
 
 def test_only_thresholds_can_be_changed():
     with pytest.raises(ConfigError, match="rule word_count: expected one of its thresholds"):
-        Rule(WordCountFilter()).with_parameter("lang", 3)
+        FilterRule(WordCountFilter()).with_parameter("lang", 3)
 
 
 def test_filters_behind_a_stage_that_changes_texts_are_refused(documents):
@@ -229,13 +229,13 @@ def test_scores_are_read_in_parts_of_a_file(tmp_path):
     words = np.arange(300_000)
     pq.write_table(pa.table({"score_word_count": words}), tmp_path / "many.parquet", row_group_size=100_000)
 
-    assert apply_rules(str(tmp_path), [Rule(WordCountFilter(100, 200_000))]).kept == 199_901
+    assert apply_rules(str(tmp_path), [FilterRule(WordCountFilter(100, 200_000))]).kept == 199_901
 
 
 def test_a_document_refused_by_two_rules_counts_for_the_first_and_for_none_alone(tmp_path):
     scores = {"score_word_count": [1, 1, 9, 9], "score_mean_word_length": [99.0, 5.0, 99.0, 5.0]}
     pq.write_table(pa.table(scores), tmp_path / "scores.parquet")
-    outcome = apply_rules(str(tmp_path), [Rule(WordCountFilter(3)), Rule(MeanWordLengthFilter())])
+    outcome = apply_rules(str(tmp_path), [FilterRule(WordCountFilter(3)), FilterRule(MeanWordLengthFilter())])
 
     assert [(r.refused, r.refused_first, r.refused_alone) for r in outcome.rules] == [(2, 2, 1), (2, 1, 1)]
     assert (outcome.documents, outcome.kept) == (4, 1)
@@ -256,6 +256,6 @@ class AtMostThree(DocumentFilter[int]):
 )
 def test_a_rule_keeps_what_its_filter_would_and_says_what_that_is(judge, threshold, kept):
     for scores in ([1, 2, 3, 4], [1, 2, None, 3, 4]):
-        decided = Rule(judge).keep(pa.chunked_array([scores]))
+        decided = FilterRule(judge).keep(pa.chunked_array([scores]))
         assert [score for score, keep in zip(scores, decided, strict=True) if keep] == kept
-    assert Rule(judge).threshold == threshold
+    assert FilterRule(judge).threshold == threshold
