@@ -3,6 +3,8 @@
 import json
 
 import pytest
+from tests.byte_batch import decoded, make_payloads
+from tests.byte_batch import run as run_payloads
 from tests.object_stores import KEY, SECRET
 
 from gristmill.backends.local import LocalExecutor
@@ -78,3 +80,28 @@ def test_credentials_given_by_hand_reach_everything_the_run_writes(seaweedfs, mo
         .run(HERE, checkpoint_path=f"{url}/run", rejects_path=f"{url}/rejects")
         .already_finished
     )
+
+
+def test_items_that_are_bytes_leave_payloads_on_a_store(store, tmp_path):
+    """Rejects and quarantine of any kind of item: records and payloads are committed together, and go together."""
+    make_payloads(tmp_path / "in", 2)
+    url = f"{store.url}/bytes"
+
+    def go(**options):
+        return run_payloads(tmp_path / "in", url, HERE, max_quarantined=1.0, quiet=True, **options)
+
+    result = go()
+    assert go().already_finished
+    quarantine, rejected = store.objects("bytes/run/quarantine"), store.objects("bytes/rejects")
+    (bad,) = [json.loads(text) for name, text in quarantine.items() if name.endswith(".jsonl")]
+    rejects = [json.loads(text) for name, text in sorted(rejected.items()) if name.endswith(".jsonl")]
+    source = decoded((tmp_path / "in" / "part-000.payloads").read_bytes())
+    assert quarantine[bad["payload"]] == source[6]
+    assert [record["id"] for record in rejects] == ["part-000#3", "part-001#3"]
+    assert rejected[rejects[0]["payload"]] == source[3]
+    assert (result.read, result.quarantined, len(result.quarantine_files), len(result.rejects_files)) == (20, 1, 1, 2)
+    (run,) = find_runs(f"{url}/run", who="status")
+    assert len(run.quarantine_files()) == 1
+
+    go(fresh=True)
+    assert sum("/payloads/" in name for name in store.keys("bytes")) == 3

@@ -40,6 +40,7 @@ class _Shown(msgspec.Struct):
 
     traceback: str = ""
     document: str = ""
+    payload: str = ""
 
 
 _records = msgspec.json.Decoder(_Record)
@@ -71,12 +72,12 @@ def _damaged(path: str, message: str) -> ErrorCount:
 
 def _count(counts: ErrorCounts, path: str, line: bytes) -> None:
     try:
-        counts.add(_error(counts, line))
+        counts.add(_error(counts, path, line))
     except (msgspec.DecodeError, UnicodeDecodeError):
         counts.add(_damaged(path, "a line of the quarantine is damaged"))
 
 
-def _error(counts: ErrorCounts, line: bytes) -> ErrorCount:
+def _error(counts: ErrorCounts, path: str, line: bytes) -> ErrorCount:
     """What a line says; what is long in it is looked at only if it will be shown, and may be what is damaged."""
     record = _records.decode(line)
     # Until all blocks of a file are read, a line is known by its place in the block only.
@@ -92,7 +93,9 @@ def _error(counts: ErrorCounts, line: bytes) -> ErrorCount:
     )
     if counts.would_show(error):
         long = _shown.decode(line)
-        error.example = msgspec.structs.replace(example, traceback=long.traceback, document=long.document)
+        beside = f"{path.rpartition('/')[0]}/{long.payload}" if long.payload else ""
+        shown = " in ".join(filter(None, (long.document, beside)))  # of an item that is bytes: what it is, and where
+        error.example = msgspec.structs.replace(example, traceback=long.traceback, document=shown)
     return error
 
 

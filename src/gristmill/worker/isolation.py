@@ -127,8 +127,9 @@ class Isolation:
             # Not in the handler above: an error raised there carries the one being handled, and a document's record
             # would tell whether it was found by halving or by stepping, which may be chance.
             if not divisible or not self._learn(index, task, job, bad, fails=True):  # no single document is to blame
-                if good.num_items or not good.counts_documents:  # nothing is lost with an empty batch
-                    context.quarantine(record_of(error, good, None))
+                left = task.num_items - len(bad) if task.counts_documents else 0
+                if left or not task.counts_documents:  # nothing is lost with an empty batch
+                    context.quarantine(replace(record_of(error, good, None), num_documents=left))
                 return None
 
     def _learn(self, index: int, task: AnyTask, job: Job, bad: Bad, *, fails: bool = False) -> bool:
@@ -174,7 +175,9 @@ class Isolation:
             if not job.blames_documents(raised.fault):
                 raise
             if len(rows) == 1:
-                bad[rows[0]] = record_of(raised.error, piece, rows[0])
+                # One, even where the piece is still the whole batch, because it could not be divided.
+                record = record_of(raised.error, piece, rows[0])
+                bad[rows[0]] = replace(record, num_documents=int(task.counts_documents))
                 self._give_up_if_hopeless(index, job, bad)
             return False
         self._passed = True
