@@ -43,6 +43,7 @@ from gristmill.runs.header import (
     Header,
     as_texts,
     differs_in_code_only,
+    has_text,
     header_of,
     in_full,
     parse,
@@ -62,21 +63,19 @@ from gristmill.runs.publication import (
     publish_committed,
     verify,
 )
-from gristmill.runs.quarantine_errors import completed_text, completers_of
+from gristmill.runs.quarantine_errors import completed_file, completers_of
 from gristmill.runs.result import RunResult
 from gristmill.runs.sinks import HIDDEN, DiskSinks, StoreSinks
-from gristmill.stages.context import STAGING_DIR, Completer
+from gristmill.stages.context import STAGING_DIR
 from gristmill.storage.atomic_write import (
     force_file,
     force_names,
-    make_directory,
     remove,
     remove_for_good,
-    stage_file,
     whole_file,
 )
 from gristmill.storage.failures import explained
-from gristmill.storage.file_system import file_system, is_url, plain
+from gristmill.storage.file_system import is_url, plain
 from gristmill.tasks import StagedFile
 
 ON_DISK = "on disk"  # instead of a start: every file was forced
@@ -182,7 +181,7 @@ class RunDirectory:
         `mended`: the code of stages may have changed since, to do what it could not do then.
         """
         header = header_of(plan, rejects_path)
-        is_same = _has_text(self.path / "header.json", as_texts(header))
+        is_same = has_text(self.path / "header.json", as_texts(header))
         before = header if is_same else self._header_before()
         records, damaged = read_ledger(self.path / "ledger.jsonl", plan)
         is_empty = not records and not damaged
@@ -356,13 +355,21 @@ class RunDirectory:
         touched = [record for record in committed.values() if any(map(self._is_quarantine, record.side_files))]
         completers = completers_of(plan, committed.values()) if touched else []
         completed = {}
+        staging = f"{self.quarantine_path}/{STAGING_DIR}/{self.session}"
+        options = self.options_of(staging)
         for record in touched if completers else []:
-            side_files = tuple(self._completed(file, completers) for file in record.side_files)
+            side_files = tuple(
+                completed_file(file, completers, staging, options) if self._is_quarantine(file) else file
+                for file in record.side_files
+            )
             if side_files != record.side_files:
                 completed[record.root] = side_files
         if not completed:
             return
         lines = read_ledger(self.path / "ledger.jsonl", plan).records  # with their counts; none in a temporary run
+        if self._forces:
+            for file in (file for files in completed.values() for file in files if file.temporary.startswith(staging)):
+                force_file(file.temporary)
         if lines:
             self.append([lines[root]._replace(side_files=files) for root, files in completed.items() if root in lines])
         changed = [file for files in completed.values() for file in files]
@@ -371,22 +378,6 @@ class RunDirectory:
 
     def _is_quarantine(self, file: StagedFile) -> bool:
         return file.final.startswith(f"{self.quarantine_path}/")
-
-    def _completed(self, file: StagedFile, completers: list[Completer]) -> StagedFile:
-        if file.is_payload or not self._is_quarantine(file):
-            return file
-        options = self.options_of(file.final)
-        with file_system(file.final, options).open_read(file.final) as content:
-            text = completed_text(content.read().decode(encoding="utf-8", errors="replace"), completers)
-        if text is None:
-            return file
-        staging = f"{self.quarantine_path}/{STAGING_DIR}/{self.session}"
-        make_directory(staging, storage_options=options)
-        name = file.final.rpartition("/")[2]
-        written = stage_file(f"{staging}/{name}.completed", [text.encode()], storage_options=options)
-        if self._forces:
-            force_file(written.path)
-        return StagedFile(written.path, file.final, written.num_bytes, file.num_documents, written.checksum)
 
     def _noted_start(self) -> str:
         return self._read("start")
@@ -499,16 +490,6 @@ class RunDirectory:
         if self._ledger_fd >= 0:
             os.close(self._ledger_fd)
         self._ledger_fd = -1
-
-
-def _has_text(path: Path, texts: Iterable[str]) -> bool:
-    """Whether a file has this text, given in pieces."""
-    try:
-        with path.open("rb") as file:
-            is_same = all(file.read(len(text)) == text for text in (text.encode() for text in texts))
-            return is_same and not file.read(1)
-    except FileNotFoundError:
-        return False
 
 
 def _only(records: Mapping[int, CommitRecord], roots: Iterable[int]) -> Mapping[int, CommitRecord]:

@@ -6,6 +6,7 @@ Sealed like a line of the ledger: a header that was damaged says nothing, and mu
 import contextlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import cast
 
 import xxhash
@@ -185,3 +186,13 @@ def _input_differences(before: Header, now: Header) -> Iterator[str]:
             yield f"input {path}: is new"
         elif old[path] != new[path]:
             yield f"input {path}: has changed (size or modification time)"
+
+
+def has_text(path: Path, texts: Iterable[str]) -> bool:
+    """Whether a file has this text, given in pieces."""
+    try:
+        with path.open("rb") as file:
+            is_same = all(file.read(len(text)) == text for text in (text.encode() for text in texts))
+            return is_same and not file.read(1)
+    except FileNotFoundError:
+        return False

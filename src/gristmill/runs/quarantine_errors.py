@@ -16,7 +16,9 @@ from gristmill.engine.ledger import CommitRecord
 from gristmill.engine.plan import Plan
 from gristmill.metrics.error_counts import ErrorCount, ErrorCounts, ErrorExample, of_record
 from gristmill.stages.context import Completer, CompletesRecords
+from gristmill.storage.atomic_write import make_directory, stage_file
 from gristmill.storage.file_system import StorageOptions, file_system, is_url
+from gristmill.tasks import StagedFile
 
 
 class _Record(msgspec.Struct):
@@ -111,6 +113,22 @@ def completers_of(plan: Plan, committed: Iterable[CommitRecord]) -> list[Complet
         for name, stage in stages.items()
         if name in facts and isinstance(stage, CompletesRecords)
     ]
+
+
+def completed_file(
+    file: StagedFile, completers: Sequence[Completer], staging: str, storage_options: StorageOptions
+) -> StagedFile:
+    """Return a quarantine file with its records completed, staged anew; the same file if nothing was left to do."""
+    if file.is_payload:
+        return file
+    with file_system(file.final, storage_options).open_read(file.final) as content:
+        text = completed_text(content.read().decode(encoding="utf-8", errors="replace"), completers)
+    if text is None:
+        return file
+    make_directory(staging, storage_options=storage_options)
+    name = file.final.rpartition("/")[2]
+    written = stage_file(f"{staging}/{name}.completed", [text.encode()], storage_options=storage_options)
+    return StagedFile(written.path, file.final, written.num_bytes, file.num_documents, written.checksum)
 
 
 def completed_text(text: str, completers: Sequence[Completer]) -> str | None:
