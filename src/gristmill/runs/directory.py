@@ -27,7 +27,7 @@ import shutil
 import time
 from array import array
 from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
 
@@ -115,7 +115,8 @@ class RunDirectory:
         self.session = session
         self.messages: list[str] = []  # what was found when the run was continued
         self._forces = forces
-        self._has_begun = False  # its first line is in the ledger
+        self._beginning: list[Future[None]] = []  # what is on its way to disk before the first line of the ledger
+        self._has_begun = False  # all of that is there
         self.quarantine = path / "quarantine"
         self.options_of = options_of
         self.disks = DiskSinks(session, self.root, shared=shared)
@@ -386,21 +387,27 @@ class RunDirectory:
         """From now on, all the ledger names was written, or found to be whole, since this start."""
         self._write("start", [start], forced=True)
 
-    def _begin(self) -> None:
-        """What a later run has to know about the lines of this one goes to disk before them, names included.
+    def begin(self) -> None:
+        """Begin to put to disk what a later run has to know about the lines of this one, names included.
 
-        All at once: a file system puts what waits to disk together. A start that is damaged on the way is that of no
-        machine, so a later run looks at the files.
+        It is there before the first of them, which waits for it. On the way the workers start, who take longer. All at
+        once: a file system puts what waits to disk together. A start that is damaged on the way is that of no machine,
+        so a later run looks at the files.
         """
         if not self._forces:
             self._write("start", [machine_start()])
         elif not self._noted_start():
             self._write("start", [ON_DISK])
-        with ThreadPoolExecutor(3) as forcing:
-            under_way = [forcing.submit(force_file, str(self.path / name)) for name in ("header.json", "start")]
-            under_way.append(forcing.submit(force_names, str(self.path), above=True))
-            for one in under_way:
-                one.result()
+        forcing = ThreadPoolExecutor(3)
+        self._beginning = [forcing.submit(force_file, str(self.path / name)) for name in ("header.json", "start")]
+        self._beginning.append(forcing.submit(force_names, str(self.path), above=True))
+        forcing.shutdown(wait=False)
+
+    def _wait_for_beginning(self) -> None:
+        if not self._beginning:
+            self.begin()
+        for under_way in self._beginning:
+            under_way.result()
         self._has_begun = True
 
     def append(self, records: Iterable[CommitRecord]) -> None:
@@ -411,7 +418,7 @@ class RunDirectory:
             if not os.path.samestat((self.path / "ledger.jsonl").stat(), os.fstat(self._ledger_fd)):
                 raise FileNotFoundError(errno.ENOENT, "it was replaced while the run was using it")
             if not self._has_begun:
-                self._begin()
+                self._wait_for_beginning()
             size = os.fstat(self._ledger_fd).st_size
             try:
                 while view:

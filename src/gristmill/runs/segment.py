@@ -136,6 +136,8 @@ class Segment:
         stages = [stage for group in self.plan.groups for stage in group.stages]
         resuming = self._continues
         removed += [path for stage in stages for path in stage.prepare_output(resuming=resuming)]
+        if self.keeps_directory:
+            self.directory.begin()
         plural = "s" * (len(removed) != 1)
         told = [f"removed {len(removed)} file{plural} of an earlier run: {removed[:3]}"] if removed else []
         return told if resuming else [*told, *self._others_there()]

@@ -129,7 +129,7 @@ class StoreDirectory(RunDirectory):
         """Put ledger lines on the store, all at once, or find that another driver has taken over."""
         records = list(records)
         if not self._has_begun:
-            self._begin()
+            self._wait_for_beginning()
         self.sinks.check()
         self._must_hold(self._add_to_ledger("".join(ledger.encode(record) for record in records)))
         super().append(records)
