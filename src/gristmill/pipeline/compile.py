@@ -2,8 +2,9 @@
 
 import inspect
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import chain
+
+import msgspec
 
 from gristmill.engine.plan import AnyStage, AnyTask, Plan
 from gristmill.errors import ConfigError
@@ -16,8 +17,7 @@ from gristmill.stages.io.partitions import FilePartitions
 from gristmill.tasks import EmptyTask, FileGroupTask, Task
 
 
-@dataclass(frozen=True)
-class Sources:
+class Sources(msgspec.Struct, frozen=True):
     """What a line of stages begins with: tasks that were given, or what its first stage has listed."""
 
     tasks: Sequence[AnyTask]

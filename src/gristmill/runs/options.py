@@ -3,12 +3,15 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gristmill.engine.policies.quarantine_limit import DEFAULT_LIMIT, QuarantineLimit
-from gristmill.metrics.snapshot import RunSnapshot
 from gristmill.storage.file_system import absolute, is_url
 
-Observer = Callable[[RunSnapshot], None]  # one that has a `snapshot_s` is told about that often
+if TYPE_CHECKING:  # loaded when the run begins, and workers are starting beside it
+    from gristmill.metrics.snapshot import RunSnapshot
+
+Observer = Callable[["RunSnapshot"], None]  # one that has a `snapshot_s` is told about that often
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,10 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Protocol
+
+import msgspec
 
 from gristmill.errors import ConfigError
 from gristmill.secrets import without_secrets
@@ -28,8 +29,7 @@ _Identity = tuple[int, int] | None  # device and inode, where there are such thi
 UNKNOWN_SIZE = -1  # a web server may send a file without saying how long it is
 
 
-@dataclass(frozen=True)
-class FileStatus:
+class FileStatus(msgspec.Struct, frozen=True):
     """A file as its directory lists it. `version` changes when the content does.
 
     `kind` is "file", or what it is instead that cannot be read as one: "named pipe", "link to nothing" and so on.

@@ -9,8 +9,9 @@ import os
 import re
 from array import array
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import pairwise, zip_longest
+
+import msgspec
 
 from gristmill.errors import ConfigError, NoInputError, nearest
 from gristmill.secrets import without_secrets
@@ -169,7 +170,7 @@ def _matching(fs: FileSystem, path: str, wanted: tuple[str, ...] | None, others:
     status = fs.status(path)
     is_directory = fs.is_directory(path)
     if status is not None and not is_directory:
-        yield status if is_url(path) else replace(status, path=fs.full(path))
+        yield status if is_url(path) else msgspec.structs.replace(status, path=fs.full(path))
         return
     if not is_directory and not _MAGIC.search(path):
         return

@@ -9,8 +9,9 @@ Batches are values: no method changes one. Nothing here does I/O, and nothing he
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeAlias, TypeVar, Union, cast
+
+import msgspec
 
 from gristmill.errors import StageError
 from gristmill.tasks.task import Task
@@ -25,8 +26,7 @@ Mask: TypeAlias = Union[Sequence[bool], "pa.Array", "pa.ChunkedArray"]  # or an 
 _DEEP = 3  # containers within containers whose bytes are counted
 
 
-@dataclass(frozen=True, slots=True)
-class ItemRecord:
+class ItemRecord(msgspec.Struct, frozen=True):
     """One item as it is written down when it leaves the stream: rejected by a filter, or put into quarantine.
 
     `id`         what its user calls it; empty if it has no name of its own

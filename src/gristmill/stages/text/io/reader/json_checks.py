@@ -4,7 +4,6 @@ The fast path is one call over the whole block. It is exact: if every line begin
 value can span two lines (what follows a `}` inside a value never is `{`), so as many values as lines means one each.
 """
 
-from dataclasses import dataclass
 from typing import cast
 
 import msgspec
@@ -29,8 +28,7 @@ _REFUSED = (msgspec.DecodeError, RecursionError)
 _MAX_KEPT_CHARS = 1_000_000  # of a broken line; it may be a whole file without newlines
 
 
-@dataclass(frozen=True)
-class BadLine:
+class BadLine(msgspec.Struct, frozen=True):
     """A line that is no document. `number` counts from 1, blank lines included."""
 
     number: int
