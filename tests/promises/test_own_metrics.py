@@ -76,7 +76,9 @@ class MetersBatches(ProcessingStage[DocumentBatch, DocumentBatch]):
 
     def process_batch(self, tasks):
         self.context.count("tasks", len(tasks))
-        self.context.observe("documents", [task.num_items for task in tasks])
+        for task in tasks:
+            self.context.count(f"of {task.column('n')[0].as_py() // ROWS}", task.num_items, of=task)
+            self.context.observe("documents", task.num_items, of=task)
         return tasks
 
 
@@ -168,7 +170,7 @@ def test_stages_that_stream_or_take_several_tasks_count_too(raw, workers):
     result = Pipeline("metered", stages=stages).run(LocalExecutor(num_workers=workers))
 
     assert result.counts["streams_and_meters"].counted == {"given": FILES * ROWS, "ended": FILES}
-    assert result.counts["meters_batches"].counted == {"tasks": FILES * ROWS}
+    assert result.counts["meters_batches"].counted == {"tasks": FILES * ROWS, "of 0": 40, "of 1": 40, "of 2": 40}
     assert result.observed["meters_batches"]["documents"].num_values == FILES * ROWS
 
 
@@ -180,6 +182,17 @@ def test_calls_that_overlap_count_too(raw, workers):
     good = FILES * ROWS - 1
     assert (result.quarantined, result.counts["meters_in_lanes"].counted) == (1, {"begun": good})
     assert result.observed["meters_in_lanes"]["n"].num_values == good
+
+
+def test_what_a_batch_counts_for_a_task_is_committed_with_the_partition_of_that_task(raw, tmp_path):
+    stages = [JsonlReader(str(raw)), MetersBatches().with_(batch_size=3), JsonlWriter(str(tmp_path / "out"))]
+    Pipeline("metered", stages=stages).run(LocalExecutor(num_workers=1))
+    lines = [json.loads(line) for line in (tmp_path / "out" / ".gristmill" / "ledger.jsonl").read_text().splitlines()]
+
+    for line in lines:
+        own = line["counts"]["meters_batches"]["counted"]
+        assert {name: number for name, number in own.items() if name != "tasks"} == {f"of {line['root']}": ROWS}
+    assert sum(line["counts"]["meters_batches"]["counted"].get("tasks", 0) for line in lines) == FILES
 
 
 def test_both_sides_of_an_exchange_have_theirs(raw, tmp_path):
@@ -217,4 +230,4 @@ def test_outside_of_a_run_a_stage_counts_for_whoever_tests_it():
     stage = MetersDocuments()
     stage.process(DocumentBatch("d", pa.table({"n": [1, 2]})))
 
-    assert stage.context.counted == {"seen": 2}
+    assert stage.context.own_counts.counted == {"seen": 2}

@@ -45,10 +45,10 @@ class StageCounts(msgspec.Struct, array_like=True):
         """Count what failed by a short name of its kind, for whoever watches; quarantine has all about each."""
         _add_each(self.errors, {kind: number}, _BOUNDS["errors"])
 
-    def measure(self, counted: dict[str, int] | None, observed: dict[str, Slots] | None) -> None:
-        """Add what a stage has counted and observed in one call."""
-        _add_each(self.counted, counted or {}, _BOUNDS["counted"])
-        _add_each(self.observed, observed or {}, _BOUNDS["observed"])
+    def measure(self, counted: dict[str, int], observed: dict[str, Slots]) -> None:
+        """Add what a stage's author has counted and observed."""
+        _add_each(self.counted, counted, _BOUNDS["counted"])
+        _add_each(self.observed, observed, _BOUNDS["observed"])
 
     @property
     def commonest_error(self) -> str:

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Protocol, SupportsFloat, runtime_checkable
 import msgspec
 
 from gristmill.errors import StageError
-from gristmill.metrics.tally import Slots, tallied
+from gristmill.metrics.stage_counts import StageCounts
+from gristmill.metrics.tally import tallied
 from gristmill.secrets import without_secrets, without_url_secrets
 from gristmill.tasks.batch import Batch, chosen, count_true
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from gristmill.tasks.batch import Mask, Payload
+    from gristmill.tasks.task import Task
 
 PAYLOADS_DIR = "payloads"  # below a directory of rejects or of quarantined items: those that are bytes, a file each
 MAX_NAME_CHARS = 80  # of a metric
@@ -98,9 +100,8 @@ class StageContext:
     quarantined: list[Quarantined] = field(default_factory=list)
     facts: list[bytes] = field(default_factory=list)  # see note_fact
     learnt: dict[str, float] = field(default_factory=dict)  # what workers that start later should know
-    # Metrics of the stage's author by name, made when the first is met: most calls have none.
-    counted: dict[str, int] | None = None
-    observed: "dict[str, Slots] | None" = None
+    # What the stage's author counts, by the task it is counted for; "" if none was named. Most calls have nothing.
+    metrics: dict[str, StageCounts] | None = None
 
     @property
     def is_clean(self) -> bool:
@@ -119,12 +120,10 @@ class StageContext:
         self.rejects += other.rejects
         self.quarantined += other.quarantined
         self.facts += other.facts
-        for name, number in (other.counted or {}).items():
-            self.count(name, number)
-        for name, slots in (other.observed or {}).items():
-            self._add_slots(name, slots)
         for name, value in other.learnt.items():
             self.learn(name, value)
+        for task_id, counts in (other.metrics or {}).items():
+            self._metrics_of(task_id).add(counts)
 
     def drop(
         self,
@@ -179,41 +178,49 @@ class StageContext:
         """
         self.facts.append(msgspec.json.encode(fact))
 
-    def count(self, name: str, number: int = 1) -> None:
+    def count(self, name: str, number: int = 1, *, of: "Task[Any] | None" = None) -> None:
         """Count something of the stage's own: "cache_hits", "tokens". It is shown wherever the run's books are.
 
-        Like a document it counts once, however often its task is tried, and in a run that is continued too. What is
-        counted outside of `process` (in `setup`, say) belongs to no task, and is counted nowhere.
+        Like a document it counts once, however often its task is tried, and in a run that is continued too. A stage
+        with its own `process_batch` says `of` which of the tasks; else it counts for the first of them. What is counted
+        outside of a call (in `setup`, say) belongs to no task, and is counted nowhere.
         """
-        if self.counted is None:
-            self.counted = {}
         try:
-            self.counted[_checked(name, "count")] = self.counted.get(name, 0) + operator.index(number)
+            counted = {_checked(name, "count"): operator.index(number)}
         except TypeError:
             raise StageError(
                 f"context.count: expected a whole number for {name!r}; got {number!r}. context.observe takes others"
             ) from None
+        self._metrics_of("" if of is None else of.task_id).measure(counted, {})
 
-    def observe(self, name: str, value: "SupportsFloat | Iterable[SupportsFloat]") -> None:
+    def observe(
+        self, name: str, value: "SupportsFloat | Iterable[SupportsFloat]", *, of: "Task[Any] | None" = None
+    ) -> None:
         """Note a value whose distribution is of interest, "fetch_s", or all values in a list or an array.
 
         Of each name a tally is kept, not the values: least and greatest value and all quantiles, at most 3.1 % too
         low. It counts once, as with `count`.
         """
         try:
-            slots = tallied(value)
+            observed = {_checked(name, "observe"): tallied(value)}
         except (TypeError, ValueError, OverflowError):
             raise StageError(
                 f"context.observe: expected a number, or an array of numbers, for {name!r}; got {value!r:.200}"
             ) from None
-        self._add_slots(_checked(name, "observe"), slots)
+        self._metrics_of("" if of is None else of.task_id).measure({}, observed)
 
-    def _add_slots(self, name: str, slots: "Slots") -> None:
-        if self.observed is None:
-            self.observed = {}
-        own = self.observed.setdefault(name, {})
-        for slot, number in slots.items():
-            own[slot] = own.get(slot, 0) + number
+    def _metrics_of(self, task_id: str) -> StageCounts:
+        if self.metrics is None:
+            self.metrics = {}
+        return self.metrics.setdefault(task_id, StageCounts())
+
+    @property
+    def own_counts(self) -> StageCounts:
+        """What has been counted and observed so far, of all tasks: for whoever tests a stage."""
+        total = StageCounts()
+        for counts in (self.metrics or {}).values():
+            total.add(counts)
+        return total
 
     def learn(self, name: str, value: float) -> None:
         """Remember what a worker has found out at some cost, for those that start later: the smallest value counts.

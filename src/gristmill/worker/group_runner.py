@@ -386,6 +386,7 @@ class GroupRunner:
                 yield item, self._call_one(index, item, jobs[item.job], results[item.job])
             return
         seconds = (time.perf_counter() - started) / len(items)
+        known = {item.item_id for item in items}
         for number, (item, output) in enumerate(zip(items, made, strict=True)):
             outputs = output if isinstance(output, list) else [] if output is None else [output]
             own = context.another(str(jobs[item.job].attempt))
@@ -393,7 +394,12 @@ class GroupRunner:
             own.rejects = [r for r in context.rejects if r.items.task_id == item.item_id]
             if number == 0:  # which of the tasks it was is not known
                 own.quarantined, own.facts, own.learnt = context.quarantined, context.facts, context.learnt
-                own.counted, own.observed = context.counted, context.observed
+            if context.metrics is not None:
+                own.metrics = {
+                    task_id: counts
+                    for task_id, counts in context.metrics.items()
+                    if task_id == item.item_id or (number == 0 and task_id not in known)
+                }
             if output is None and own.is_clean and item.task.counts_documents:
                 results[item.job].counts[index].returned_none += item.documents
             self._account(index, item, outputs, own, results[item.job], seconds)
@@ -403,8 +409,7 @@ class GroupRunner:
         """A context for one call; the last one again if nobody has written in it."""
         attempt = str(job.attempt)
         spare = self._spare
-        is_used = not spare.is_clean or spare.counted is not None or spare.observed is not None
-        if is_used or spare.attempt != attempt:
+        if not spare.is_clean or spare.metrics is not None or spare.attempt != attempt:
             self._spare = self._spare.another(attempt)
         return self._spare
 
@@ -540,8 +545,8 @@ class GroupRunner:
             for reason, number in context.dropped.items():
                 counts.dropped[reason] = counts.dropped.get(reason, 0) + number
             self._note(index, item, context, result)
-        if context.counted is not None or context.observed is not None:
-            counts.measure(context.counted, context.observed)
+        if context.metrics is not None:
+            counts.add(context.own_counts)
         self._add_history(item, outputs, StagePerfStats(name, seconds, 0.0, item.num_bytes / 1e6, item.documents))
 
     @staticmethod
