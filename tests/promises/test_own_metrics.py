@@ -184,17 +184,6 @@ def test_calls_that_overlap_count_too(raw, workers):
     assert result.observed["meters_in_lanes"]["n"].num_values == good
 
 
-def test_what_a_batch_counts_for_a_task_is_committed_with_the_partition_of_that_task(raw, tmp_path):
-    stages = [JsonlReader(str(raw)), MetersBatches().with_(batch_size=3), JsonlWriter(str(tmp_path / "out"))]
-    Pipeline("metered", stages=stages).run(LocalExecutor(num_workers=1))
-    lines = [json.loads(line) for line in (tmp_path / "out" / ".gristmill" / "ledger.jsonl").read_text().splitlines()]
-
-    for line in lines:
-        own = line["counts"]["meters_batches"]["counted"]
-        assert {name: number for name, number in own.items() if name != "tasks"} == {f"of {line['root']}": ROWS}
-    assert sum(line["counts"]["meters_batches"]["counted"].get("tasks", 0) for line in lines) == FILES
-
-
 def test_both_sides_of_an_exchange_have_theirs(raw, tmp_path):
     behind = MetersDocuments().with_(name="meters_behind")
     stages = [JsonlReader(str(raw)), MetersDocuments(), Exchange("n", 2), behind, JsonlWriter(str(tmp_path / "out"))]

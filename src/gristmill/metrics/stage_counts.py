@@ -116,13 +116,17 @@ def _add_each(mine: dict[Any, Any], theirs: dict[Any, Any], bound: Bound | None 
 def _subtract_each(mine: dict[Any, Any], theirs: dict[Any, Any], bound: Bound | None = None) -> None:
     """Take back what was added; what nothing is left of is no longer there."""
     for name, count in theirs.items():
-        known = name if bound is None or name in mine else bound[1]
+        # Gone already if what was added under it came to nothing: zeros, or tallies of no values.
+        known = bound[1] if bound is not None and name not in mine and bound[1] in mine else name
         if type(count) is dict:
-            _subtract_each(mine[known], count)
+            left = mine.get(known, {})
+            _subtract_each(left, count)
         else:
-            mine[known] -= count
-        if not mine[known]:
-            del mine[known]
+            left = mine.get(known, 0) - count
+        if left:
+            mine[known] = left
+        else:
+            mine.pop(known, None)
 
 
 def _arithmetic(sign: str, each: str) -> Callable[[StageCounts, StageCounts], None]:

@@ -6,7 +6,7 @@ once.
 """
 
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
@@ -111,6 +111,19 @@ class StageContext:
     def another(self, attempt: str) -> "StageContext":
         """An empty context of the same run."""
         return StageContext(self.session, attempt, self.keep_rejects, self.forces, self.memory_limit)
+
+    def share_of(self, task_id: str, known: Container[str], attempt: str, *, is_first: bool) -> "StageContext":
+        """What was reported about one of the `known` tasks of a call; what is about none of them, the first one has."""
+        own = self.another(attempt)
+        own.dropped = self.dropped_of.get(task_id, {})
+        own.rejects = [rejected for rejected in self.rejects if rejected.items.task_id == task_id]
+        if is_first:
+            own.quarantined, own.facts, own.learnt = self.quarantined, self.facts, self.learnt
+        if self.metrics is not None:
+            own.metrics = {
+                of: counts for of, counts in self.metrics.items() if of == task_id or (is_first and of not in known)
+            }
+        return own
 
     def take_over(self, other: "StageContext") -> None:
         """Add what another context of the same stage has recorded."""

@@ -389,17 +389,8 @@ class GroupRunner:
         known = {item.item_id for item in items}
         for number, (item, output) in enumerate(zip(items, made, strict=True)):
             outputs = output if isinstance(output, list) else [] if output is None else [output]
-            own = context.another(str(jobs[item.job].attempt))
-            own.dropped = context.dropped_of.get(item.item_id, {})
-            own.rejects = [r for r in context.rejects if r.items.task_id == item.item_id]
-            if number == 0:  # which of the tasks it was is not known
-                own.quarantined, own.facts, own.learnt = context.quarantined, context.facts, context.learnt
-            if context.metrics is not None:
-                own.metrics = {
-                    task_id: counts
-                    for task_id, counts in context.metrics.items()
-                    if task_id == item.item_id or (number == 0 and task_id not in known)
-                }
+            attempt = str(jobs[item.job].attempt)
+            own = context.share_of(item.item_id, known, attempt, is_first=number == 0)
             if output is None and own.is_clean and item.task.counts_documents:
                 results[item.job].counts[index].returned_none += item.documents
             self._account(index, item, outputs, own, results[item.job], seconds)

@@ -66,6 +66,16 @@ def test_a_field_is_among_the_metrics_without_any_further_edit():
     assert numbers > SHOWN
 
 
+def test_zeros_and_empty_tallies_are_taken_back_like_anything_else():
+    total, nothing = StageCounts(), StageCounts(counted={"x": 0, "y": -1}, observed={"z": {}}, dropped={"r": 0})
+    for _ in range(3):
+        total.add(nothing)
+    assert (total.counted, total.observed) == ({"x": 0, "y": -3}, {"z": {}})
+    for _ in range(3):
+        total.subtract(nothing)
+    assert total == StageCounts()
+
+
 def test_names_without_end_are_bounded_and_nothing_is_lost():
     total = StageCounts()
     for number in range(5 * MAX_METRICS):

@@ -188,6 +188,25 @@ def test_process_batch_gets_all_tasks_of_a_call_and_keeps_whose_output_is_whose(
     assert [books(result)["dropped"] for result in results] == [{}, {"call_batch": 1}, {}]
 
 
+class _CountsForEach(ProcessingStage[DocumentBatch, DocumentBatch]):
+    name = "counts_for_each"
+    batch_size = 8
+
+    def process_batch(self, tasks):
+        self.context.count("calls")
+        for task in tasks:
+            self.context.count("documents", task.num_items, of=task)
+            self.context.observe("n", task.column("n"), of=task)
+        return tasks
+
+
+def test_what_a_call_of_several_tasks_counts_is_in_the_books_of_the_task_it_is_counted_for():
+    books_ = [result.counts[0] for result in run([_CountsForEach()], batch(1, 2), batch(3), batch())]
+
+    assert [own.counted for own in books_] == [{"documents": 2, "calls": 1}, {"documents": 1}, {"documents": 0}]
+    assert [sum(own.observed["n"].values()) for own in books_ if own.observed["n"]] == [2, 1]
+
+
 class _NoteNumbers(ProcessingStage[DocumentBatch, DocumentBatch]):
     name = "note_numbers"
 
