@@ -15,7 +15,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 import gristmill
 from gristmill.backends.local import LocalExecutor
@@ -82,15 +81,16 @@ def watched(whole: Walk, inside: Walk) -> Iterator[None]:
 
 def run_one_document(folder: Path) -> None:
     """Take one document from a file to a file."""
-    word_count: Any = WordCountFilter(1)
-    alphanumeric: Any = NonAlphaNumericFilter()
-    stages: list[Any] = [
-        JsonlReader(str(folder / "in")),
-        ScoreFilter(word_count),
-        ScoreFilter(alphanumeric),
-        JsonlWriter(str(folder / "out")),
-    ]
-    result = Pipeline("walk", stages=stages).run(LocalExecutor(num_workers=0), quiet=True)
+    pipeline = Pipeline(
+        "walk",
+        stages=[
+            JsonlReader(str(folder / "in")),
+            ScoreFilter(WordCountFilter(1)),
+            ScoreFilter(NonAlphaNumericFilter()),
+            JsonlWriter(str(folder / "out")),
+        ],
+    )
+    result = pipeline.run(LocalExecutor(num_workers=0), quiet=True)
     if result.written != 1:
         raise SystemExit(f"walk: expected 1 document to come out; got {result.written}")
 

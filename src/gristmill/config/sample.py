@@ -100,7 +100,7 @@ def first_documents(pipeline: "Pipeline", number: int) -> "Pipeline":
     source = _FirstDocuments(parts, stages[:readers])
     # Twice: the first stage of a pipeline lists its parts while the plan is made, and has thereby done its work.
     rest = [source, source, *stages[readers:]]
-    return Pipeline(name=pipeline.name, description=pipeline.description, stages=rest)  # type: ignore[arg-type]
+    return Pipeline(name=pipeline.name, description=pipeline.description, stages=rest)
 
 
 def check_holds_no_full_run(run_dir: str) -> None:

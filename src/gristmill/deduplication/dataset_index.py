@@ -85,7 +85,7 @@ class DatasetIndex:
         stage = reducing(source)
         part = self.own / self.dataset
         stages = [source.reader(stage.inputs()[1]), stage, ArrowWriter(str(part / "rows"))]
-        line: list[AnyStage] = list(stages)  # type: ignore[arg-type]  # stages are invariant in their tasks
+        line: list[AnyStage] = list(stages)
         pipeline = Pipeline("add_to_index", stages=line)
         try:
             done = pipeline.run(job.executor, checkpoint_path=part / "run", quiet=True)

@@ -109,7 +109,7 @@ class ExactDeduplicationWorkflow(WorkflowBase):
         from gristmill.deduplication.job_input import DedupInput, given_input
 
         def for_index(source: DedupInput) -> AnyStage:
-            return settings.hashing(source, for_index=True)  # type: ignore[return-value]  # stages are invariant
+            return settings.hashing(source, for_index=True)
 
         run_dir = disk_path(self.output_path, who="output_path") / ".gristmill" / "exact"
         who = type(self).__name__

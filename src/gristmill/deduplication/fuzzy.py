@@ -180,7 +180,7 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
         }
 
     def _for_index(self, source: DedupInput) -> AnyStage:
-        return self._settings.sketching(source, for_index=True)  # type: ignore[return-value]  # stages are invariant
+        return self._settings.sketching(source, for_index=True)
 
     def _source(self, initial_tasks: Sequence[AnyTask] | None) -> DedupInput:
         who = type(self).__name__

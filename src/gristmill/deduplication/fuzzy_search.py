@@ -123,8 +123,8 @@ class FuzzySearch:
         if not Clusters.are_in(directory):
             s = self.settings
             stage = ClusterSketches(str(directory), s.banding, len(self.index_files), by_order=s.keep.kind == "first")
-            pipeline = Pipeline("fuzzy_cluster", stages=[stage])  # type: ignore[list-item]  # stages are invariant
-            tasks: list[AnyTask] = [FileGroupTask("sketches", [*self.index_files, *files])]  # type: ignore[list-item]
+            pipeline = Pipeline("fuzzy_cluster", stages=[stage])
+            tasks: list[AnyTask] = [FileGroupTask("sketches", [*self.index_files, *files])]
             pipeline.run(self.job.executor, tasks, observer=self.job.observer, quiet=True)
         return Clusters.load(directory)
 

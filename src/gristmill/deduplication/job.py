@@ -61,11 +61,11 @@ class DedupJob:
     def texts(self, numbers: Iterable[int], text_field: str) -> dict[int, str]:
         """Return the texts of a few documents; those of an index, or without such a column, are not here."""
         wanted = sorted(set(numbers))
-        partitions: list[AnyTask] = list(self.source.partitions_of(wanted))  # type: ignore[arg-type]  # invariant
+        partitions: list[AnyTask] = list(self.source.partitions_of(wanted))
         if not partitions or not self.source.may_have(text_field):
             return {}
         taking = TakeDocuments(self.source.numbers, wanted, text_field)
-        stages: list[AnyStage] = [self.source.reader([text_field]).decompose()[1], taking]  # type: ignore[list-item]
+        stages: list[AnyStage] = [self.source.reader([text_field]).decompose()[1], taking]
         found: dict[int, str] = {}
         for batch in Pipeline("look_at_documents", stages=stages).run(self.executor, partitions, quiet=True):
             assert isinstance(batch, DocumentBatch)  # noqa: S101  # what the last stage makes

@@ -101,12 +101,12 @@ class TextDuplicatesRemovalWorkflow(WorkflowBase):
             mode=self.output_mode or "ignore",  # type: ignore[arg-type]  # checked by the writer
         )
         stages = [source.reader(self.input_fields), self._removing(source, run_dir), writer]
-        return Pipeline("remove_duplicates", stages=stages)  # type: ignore[arg-type]  # stages are invariant
+        return Pipeline("remove_duplicates", stages=stages)
 
     def _removing(self, source: DedupInput, run_dir: Path) -> AnyStage:
         if self.id_field != CURATOR_DEDUP_ID_STR:
             ids = self.ids_to_remove_path, self.id_field, self.duplicate_id_field
-            return RemoveById(*ids, drop_id_field=self.drop_id_field)  # type: ignore[return-value]
+            return RemoveById(*ids, drop_id_field=self.drop_id_field)
         removals = run_dir / "removals.npy"
         removals.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -117,4 +117,4 @@ class TextDuplicatesRemovalWorkflow(WorkflowBase):
                 f"{self.ids_to_remove_path}: expected places in {source.path!r} as they were when duplicates were "
                 f"identified, or id_field to name a column; got {error}"
             ) from error
-        return RemoveDocuments(source.numbers, str(removals))  # type: ignore[return-value]
+        return RemoveDocuments(source.numbers, str(removals))

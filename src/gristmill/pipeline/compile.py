@@ -31,7 +31,7 @@ class Sources(msgspec.Struct, frozen=True):
     def of(cls, tasks: Sequence[AnyTask], stage: str | None = None, directories: Sequence[str] = ()) -> "Sources":
         """Return the sources that tasks are. A list of files is not looked through: there may be a million."""
         if isinstance(tasks, FilePartitions):
-            return cls(tasks, tasks.names, tasks.files, tasks.nbytes, stage, tuple(directories))  # type: ignore[arg-type]
+            return cls(tasks, tasks.names, tasks.files, tasks.nbytes, stage, tuple(directories))
         files = {
             part.path: (part.path, part.file_size, part.version)
             for task in tasks
@@ -54,7 +54,7 @@ def take_sources(
         return Sources.of(initial_tasks), list(stages)
     listed = stages[0].partitions()
     if listed is None:
-        return Sources.of([EmptyTask()]), list(stages)  # type: ignore[list-item]  # Task is invariant
+        return Sources.of([EmptyTask()]), list(stages)
     if len(stages) == 1:
         who = stages[0].stage_name()
         raise ConfigError(f"pipeline {pipeline!r}: expected a stage behind {who!r}; it only lists what to read")

@@ -15,7 +15,7 @@ from gristmill.pipeline.watching import Watching
 from gristmill.runs.hang_watch import watched
 from gristmill.runs.options import Observer, RunOptions
 from gristmill.runs.result import RunResult
-from gristmill.stages.base import CompositeStage, ProcessingStage
+from gristmill.stages.base import CompositeStage
 
 
 class Pipeline:
@@ -39,7 +39,7 @@ class Pipeline:
         for stage in stages or ():
             self.add_stage(stage)
 
-    def add_stage(self, stage: ProcessingStage) -> "Pipeline":  # type: ignore[type-arg]  # of any tasks
+    def add_stage(self, stage: AnyStage) -> "Pipeline":
         """Append a stage; returns the pipeline, so that calls can be chained."""
         check_is_stage(self.name, stage)
         self.stages.append(stage)

@@ -51,7 +51,7 @@ def compile_chain(name: str, stages: Sequence[AnyStage], initial_tasks: Sequence
         mark = cast("Exchange", named[exchanges[number - 1]])
         directory = exchange_directory(NO_RUN, number)
         tasks = partition_tasks(directory, number, mark.partition_count(size), total_bytes=size)
-        plans.append(compile_plan(name, _segment(named, number, exchanges, size), Sources.of(tasks)))  # type: ignore[arg-type]
+        plans.append(compile_plan(name, _segment(named, number, exchanges, size), Sources.of(tasks)))
     return _chained(plans)
 
 
@@ -72,10 +72,10 @@ def _segment(stages: Sequence[AnyStage], number: int, exchanges: Sequence[int], 
     inner = list(stages[start : None if last else exchanges[number]])
     before: list[AnyStage] = []
     if number:
-        before = [ReadPartition(name=f"{stages[exchanges[number - 1]].stage_name()}_read")]  # type: ignore[list-item]
+        before = [ReadPartition(name=f"{stages[exchanges[number - 1]].stage_name()}_read")]
     if last:
         return before + inner
     mark = cast("Exchange", stages[exchanges[number]])
     sink = WritePartitions(mark.keys, mark.partition_count(input_bytes), mark.seed, name=mark.stage_name())
     sink._directory = exchange_directory(NO_RUN, number + 1)
-    return [*before, *inner, sink.with_(resources=mark.resources)]  # type: ignore[list-item]
+    return [*before, *inner, sink.with_(resources=mark.resources)]

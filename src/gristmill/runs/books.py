@@ -161,4 +161,4 @@ class _WrittenTasks(Made[AnyTask]):
         record = self._records[self._roots[index]]
         task = FileGroupTask(record.name, [file.final for file in record.files], partition_name=record.name)
         task.task_id = record.name
-        return task  # type: ignore[return-value]  # Task is invariant; a FileGroupTask is as good a Task as any
+        return task

@@ -48,7 +48,7 @@ def _placed(stage: AnyStage, run_dir: Path, number: int) -> AnyStage:
         return stage
     placed = stage.with_()
     placed.__dict__["_directory"] = exchange_directory(run_dir, number)
-    return placed  # type: ignore[return-value]  # stages are invariant in their tasks
+    return placed
 
 
 def check_outputs(outputs: Sequence[str], inputs: Sequence[tuple[str, int, str]], directories: Sequence[str]) -> None:

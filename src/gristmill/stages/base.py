@@ -8,7 +8,7 @@ same outputs for the same input: a worker may die, and the task is then done aga
 import copy
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import ClassVar, Generic, Protocol, TypeVar, cast
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast
 
 from gristmill.errors import ConfigError, StageError, nearest
 from gristmill.stages.context import CURRENT, StageContext
@@ -267,8 +267,8 @@ class ProcessingStage(Generic[X, Y]):
         return f"{type(self).__name__}(name={self.stage_name()!r})"
 
 
-AnyTask = Task[object]
-AnyStage = ProcessingStage[AnyTask, AnyTask]
+AnyTask = Task[Any]
+AnyStage = ProcessingStage[Any, Any]
 
 
 class JoinedStages(Protocol):

@@ -172,7 +172,7 @@ def curation(corpus: Path, out: Path, nodes: Path) -> Pipeline:
     nodes.mkdir(parents=True, exist_ok=True)
     stages: list[object] = [
         JsonlReader(str(corpus), blocksize="2KB"),
-        ScoreFilter(WordCountFilter(min_words=MIN_WORDS), score_field="words"),  # type: ignore[arg-type]  # its scores are numbers
+        ScoreFilter(WordCountFilter(min_words=MIN_WORDS), score_field="words"),
         _SplitsInTwo(),
         _FailsOnPoison(str(nodes)),
         JsonlWriter(str(out)),
@@ -322,7 +322,7 @@ class ExecutorContract:
     def test_calls_of_a_stage_with_lanes_overlap_and_fail_alone(self, executor: BaseExecutor) -> None:
         """`lanes`: one worker has several calls under way, and one that fails costs one document."""
         tasks = [DocumentBatch(dataset_name="n", data=pa.table({"n": [n]})) for n in range(12)]
-        pipeline = Pipeline("lanes", stages=[_MeetsAnother()])  # type: ignore[list-item]  # of documents
+        pipeline = Pipeline("lanes", stages=[_MeetsAnother()])
         result = pipeline.run(executor, initial_tasks=tasks)
         assert [number for task in result for number in _numbers(task)] == [n for n in range(12) if n != 3]
         assert counts_of(result)["meets_another"]["quarantined"] == 1

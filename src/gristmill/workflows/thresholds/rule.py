@@ -5,6 +5,7 @@ import types
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +24,7 @@ from gristmill.stages.text.modules import AddId
 THRESHOLD_PREFIXES = ("min_", "max_", "stop_at_")  # parameters that say what is kept, and not how it is measured
 MEASURING = ("score_document", "score_documents", "score_counts", "statistics")
 
-AnyFilter = DocumentFilter[object]
+AnyFilter = DocumentFilter[Any]
 
 
 @dataclass(frozen=True)

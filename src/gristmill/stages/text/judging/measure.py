@@ -7,7 +7,7 @@ that name with their own behind it, as in `language` and `language_score`.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, TypeAlias, cast
+from typing import Any, ClassVar, Protocol, TypeAlias, cast
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +20,7 @@ from gristmill.stages.text.judging.sieve import Sieve
 from gristmill.stages.text.judging.statistics import Statistic
 from gristmill.tasks.text_columns import from_texts
 
-AnyFilter = DocumentFilter[object]
+AnyFilter = DocumentFilter[Any]
 Judging = AnyFilter | Callable[..., object]  # a filter, or a function in the place of one
 Values: TypeAlias = "Numbers | pa.Array"
 
