@@ -326,3 +326,31 @@ def test_what_a_worker_has_learnt_is_handed_to_those_that_start_later():
     told = answers_in(result)
     assert told[0] == 0
     assert set(told[1:]) == {0, 512}  # never 1024: the smallest counts
+
+
+class CountTogether(ProcessingStage[DocumentBatch, DocumentBatch]):
+    """Says how many documents came in one call."""
+
+    fusible = False
+    batch_items = 10
+
+    def process_batch(self, tasks):
+        return [marked(task, sum(each.num_items for each in tasks)) for task in tasks]
+
+
+class PassAlone(ProcessingStage[DocumentBatch, DocumentBatch]):
+    fusible = False
+
+    def process(self, task):
+        return task
+
+
+@pytest.mark.parametrize("num_workers", POOLS)
+def test_a_call_is_bounded_by_documents_where_a_stage_says_so(num_workers):
+    given = [DocumentBatch("n", pa.table({"text": ["x"] * (1 + n % 4)})) for n in range(60)]
+    pipeline = Pipeline("sized", stages=[PassAlone(), CountTogether()])
+    result = pipeline.run(LocalExecutor(num_workers=num_workers), initial_tasks=given)
+
+    together = answers_in(result)
+    assert len(together) == sum(1 + n % 4 for n in range(60))
+    assert 4 < max(together) <= 10

@@ -45,7 +45,14 @@ class SchedulerMachine(RuleBasedStateMachine):
     )
     def start(self, shapes, sources, seed, memory, barrier=False, lifetime=None, twice=False, lanes=1):
         groups = tuple(
-            group(i, batch_size=size, resources=shape, may_run_twice=twice, lanes=lanes if i % 2 == 0 else 1)
+            group(
+                i,
+                batch_size=size,
+                resources=shape,
+                may_run_twice=twice,
+                lanes=lanes if i % 2 == 0 else 1,
+                **({"batch_bytes": 40} if size == 4 else {}),
+            )
             for i, (size, shape) in enumerate(shapes)
         )
         config = SchedulerConfig(len(sources), barrier=barrier, worker_max_lifetime_s=lifetime)

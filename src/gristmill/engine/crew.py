@@ -152,8 +152,9 @@ Box = OrderedDict[int, WorkerRecord]
 class Crew:
     """The workers of one group. Whoever changes what a worker holds calls `refile`."""
 
-    def __init__(self, *, lanes: int = 1, batch_size: int = 1) -> None:
+    def __init__(self, *, lanes: int = 1, batch_size: int = 1, by_calls: bool = False) -> None:
         self.lanes = lanes
+        self._by_calls = by_calls  # where calls differ in how many tasks they hold, a load is counted in calls
         self._open_below = (lanes - 1) * batch_size  # holding no more than so many tasks, a worker has a free lane
         self.lanes_used = 0  # of all workers; where there is one lane a worker, nobody counts
         self.workers: dict[int, WorkerRecord] = {}
@@ -199,6 +200,10 @@ class Crew:
         self.num_ready -= worker.state is WorkerState.READY
         self.num_staying -= worker.state is not WorkerState.DRAINING
 
+    def load(self, worker: WorkerRecord) -> int:
+        """How much a worker holds, in what workers are compared by."""
+        return len(worker.running) + len(worker.behind) if self._by_calls else len(worker.assigned)
+
     def refile(self, worker: WorkerRecord) -> None:
         """Count a worker and put it where it belongs, after what it holds has changed."""
         busy = worker.is_busy
@@ -206,7 +211,7 @@ class Crew:
         self.num_busy += busy - worker.counts_as_busy
         self.num_stalled += stalled - worker.counts_as_stalled
         worker.counts_as_busy, worker.counts_as_stalled = busy, stalled
-        shelf = len(worker.assigned) if worker.state is WorkerState.READY and not stalled else NO_SHELF
+        shelf = self.load(worker) if worker.state is WorkerState.READY and not stalled else NO_SHELF
         if self.lanes > 1:
             used = min(self.lanes, len(worker.running) + (worker.shadow is not None))
             self.lanes_used += used - worker.counts_lanes

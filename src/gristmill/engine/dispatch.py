@@ -62,11 +62,25 @@ class Dispatcher:
             setup_s=after.setup_s,
         )
 
+    def _sized(self, group: GroupRecord, *, more_coming: bool) -> int:
+        """How many of the waiting tasks go into the next call, which is bounded by items or bytes; 0 to wait for more.
+
+        At the tail calls shrink, as others do.
+        """
+        plan, sizes = group.plan, ((task.num_items, task.num_bytes) for task in group.queue)
+        count, full = batching.fitting(
+            sizes, batch_size=plan.batch_size, most_items=plan.batch_items, most_bytes=plan.batch_bytes
+        )
+        if more_coming:
+            waited = self.scheduler.now - group.queue[0].queued_at >= batching.FLUSH_S
+            return count if full or waited else 0
+        return max(1, min(count, batching.tail_share(group.live, group.crew.num_ready)))
+
     def slots(self, group: GroupRecord, *, more_coming: bool) -> int:
-        """Tasks a worker of a group may hold."""
+        """Tasks a worker of a group may hold; calls, where workers are compared by those."""
         share = None if more_coming else batching.tail_share(group.live, group.crew.num_ready)
-        plan = group.plan
-        return batching.slots(group.mean_service_s, batch_size=plan.batch_size, lanes=plan.lanes, share=share)
+        size = 1 if group.plan.has_sized_batches else group.plan.batch_size
+        return batching.slots(group.mean_service_s, batch_size=size, lanes=group.plan.lanes, share=share)
 
     def _dispatch_group(self, index: int, group: GroupRecord) -> None:
         s, size, workers = self.scheduler, group.plan.batch_size, group.crew.num_ready
@@ -76,6 +90,8 @@ class Dispatcher:
             head = group.queue[0]
             if size == 1:
                 count = -(-len(group.queue) // workers)
+            elif group.plan.has_sized_batches:
+                count = self._sized(group, more_coming=more_coming)
             else:
                 count = batching.batch_of(
                     len(group.queue),
@@ -91,7 +107,12 @@ class Dispatcher:
             below = 1 if runs_alone(head, group) else slots
             # A task that failed is tried elsewhere, if there is room elsewhere.
             workers_in_turn = group.crew.least_loaded(below=below, avoid=head.last_worker, near=head.node)
-            if not any(self._send(w, group, min(count, below - len(w.assigned))) for w in workers_in_turn):
+            whole = (
+                group.plan.has_sized_batches
+            )  # a call is not cut to what a worker may hold: that is counted in calls
+            if not any(
+                self._send(w, group, count if whole else min(count, below - len(w.assigned))) for w in workers_in_turn
+            ):
                 return
 
     def _share_out(self, index: int, group: GroupRecord) -> None:
@@ -105,7 +126,8 @@ class Dispatcher:
             self._dispatch_group(index, group)
 
     def _find_work(self, index: int, group: GroupRecord) -> bool:
-        victim = group.crew.most_loaded(above=group.plan.batch_size * group.plan.lanes)
+        most = group.plan.lanes * (1 if group.plan.has_sized_batches else group.plan.batch_size)
+        victim = group.crew.most_loaded(above=most)
         if victim is not None and self.recall(victim):
             return True
         return not self.scheduler.more_is_coming(index) and self.scheduler.copies.make(group)
@@ -129,6 +151,8 @@ class Dispatcher:
     def _waiting(self, worker: WorkerRecord) -> list[TaskRecord]:
         """What a worker holds beyond what it can have begun, if every call were full."""
         plan = self.scheduler.groups[worker.group].plan
+        if plan.has_sized_batches:
+            return [task for call in worker.behind for task in call.tasks]
         return list(worker.assigned.values())[plan.batch_size * plan.lanes :]
 
     def _take_back(self, worker: WorkerRecord, tasks: list[TaskRecord]) -> None:

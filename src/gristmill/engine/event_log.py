@@ -42,6 +42,8 @@ class GroupShape(msgspec.Struct, frozen=True):
     deadline_s: float | None
     expected_s: float | None = None
     may_run_twice: bool = False
+    batch_items: int | None = None
+    batch_bytes: int | None = None
     lanes: int = 1
     cancels: bool = False
 

@@ -23,6 +23,7 @@ class Output(msgspec.Struct, frozen=True, array_like=True):
     item_id: str
     num_bytes: int
     payload: object
+    num_items: int = 1
 
 
 class Crumb(NamedTuple):

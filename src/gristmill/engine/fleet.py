@@ -189,7 +189,8 @@ class Fleet:
         group, rate = s.groups[index], s.groups[index].rate
         unlisted = 0 if s.source_exhausted else max(0, s.config.num_sources - s.sources_listed)
         visits = remaining_visits([g.live for g in s.groups], [g.rate.fan_out() for g in s.groups], unlisted)[index]
-        useful = max(1, math.ceil(visits / (group.plan.batch_size * group.plan.lanes)))
+        a_call = 1 if group.plan.has_sized_batches else group.plan.batch_size  # a large task may be a call by itself
+        useful = max(1, math.ceil(visits / (a_call * group.plan.lanes)))
         running_s = group.running_s(s.now)
         fixed, staying = group.plan.num_workers, group.crew.num_staying
         if fixed is None and not rate.is_known:

@@ -83,7 +83,7 @@ def _crews(s: Scheduler) -> None:
         stalled = [worker for worker in busy if worker.is_stalled]
         expected = (len(ready), len(staying), len(busy), len(stalled))
         _agree("I6", f"ready, staying, busy and stalled workers of group {index}", counted, expected)
-        takers = {w.id: len(w.assigned) for w in ready if w not in stalled and not w.keeps_to_itself}
+        takers = {w.id: crew.load(w) for w in ready if w not in stalled and not w.keeps_to_itself}
         _agree("I6", f"tasks of the workers of group {index} that take more", crew.filed(), takers)
         waiting = {worker.id for worker in workers if worker.ungranted}
         _agree("I6", f"workers of group {index} that wait for a grant", set(crew.waiting), waiting)
@@ -203,6 +203,10 @@ def _could_send(s: Scheduler, index: int, group: GroupRecord, worker: WorkerReco
         return False
     waited = s.now - head.queued_at >= batching.FLUSH_S
     has_batch = len(group.queue) >= group.plan.batch_size or waited or not s.more_is_coming(index)
+    if group.plan.has_sized_batches and group.plan.batch_size > 1:
+        sizes = ((task.num_items, task.num_bytes) for task in group.queue)
+        limits = {"most_items": group.plan.batch_items, "most_bytes": group.plan.batch_bytes}
+        has_batch |= batching.fitting(sizes, batch_size=group.plan.batch_size, **limits)[1]
     return has_batch and not s.dispatcher.must_wait(index) and s.dispatcher.admits(head, worker)
 
 

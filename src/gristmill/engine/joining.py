@@ -21,6 +21,6 @@ def join_neighbours(stages: Sequence[AnyStage]) -> dict[int, tuple[int, JoinedSt
 
 
 def _joined(stages: Sequence[AnyStage]) -> JoinedStages | None:
-    if any((stage.batch_size or 1) != 1 for stage in stages):
+    if any(stage.tasks_a_call() != 1 for stage in stages):
         return None  # several tasks a call: that is the stage's own way of being cheaper
     return stages[0].joined_with(stages[1:])

@@ -25,8 +25,15 @@ class Group:
     deadline_s: float | None
     expected_s: float | None = None  # what its stages say a task takes
     may_run_twice: bool = False  # whether a straggler may be copied
+    batch_items: int | None = None  # of the tasks of one call together, unless there is only one
+    batch_bytes: int | None = None
     lanes: int = 1  # calls a worker has under way at once
     cancels: bool = False  # whether a worker ends an overdue call itself, so that it need not be killed
+
+    @property
+    def has_sized_batches(self) -> bool:
+        """Whether a call is bounded by more than a number of tasks."""
+        return self.batch_items is not None or self.batch_bytes is not None
 
     @property
     def name(self) -> str:

@@ -293,6 +293,8 @@ class Scheduler:
         task = TaskRecord(
             number, root.id, group, item_id, item.num_bytes, item.payload, self.now, path_s=path_s, node=node
         )
+        if isinstance(item, e.Output):
+            task.num_items = item.num_items
         if root.careful:
             task.trial = root.careful.get((group, item_id), task.trial)
         self.tasks[number] = task

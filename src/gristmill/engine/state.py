@@ -47,7 +47,8 @@ class GroupRecord:
 
     def __post_init__(self) -> None:
         self.book.units = (cpu_units(self.plan.resources), 0)
-        self.crew = Crew(lanes=self.plan.lanes, batch_size=self.plan.batch_size)
+        sized = self.plan.has_sized_batches
+        self.crew = Crew(lanes=self.plan.lanes, batch_size=1 if sized else self.plan.batch_size, by_calls=sized)
 
     @property
     def workers(self) -> dict[int, WorkerRecord]:

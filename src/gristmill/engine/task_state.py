@@ -42,6 +42,7 @@ class TaskRecord(msgspec.Struct, eq=False):
     state: State = State.QUEUED
     trial: Trial = FRESH
     received: int = 0  # outputs taken over so far; a streaming task that is done again repeats them
+    num_items: int = 1
     call: int = -1  # which call of its worker it is in: the number of that call's first task
     last_worker: int = -1
     shadow: int = -1  # the worker that runs it as well, if it has been given to another

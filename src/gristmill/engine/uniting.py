@@ -19,7 +19,8 @@ def belong_together(before: AnyStage, after: AnyStage, first: AnyStage) -> bool:
         and not after.resources.requires_gpu
         and before.runtime_env == after.runtime_env
         and before.num_workers() == after.num_workers()
-        and (after.batch_size or 1) in (1, first.batch_size or 1)
+        and after.tasks_a_call() in (1, first.tasks_a_call())
+        and (after.batch_items, after.batch_bytes) in ((None, None), (first.batch_items, first.batch_bytes))
         # Calls of a group with lanes overlap, and those of a stage that said nothing of it must not.
         and before.lanes == after.lanes == 1
     )

@@ -144,6 +144,9 @@ def check_stages(name: str, stages: Sequence[AnyStage]) -> None:
         remember_those_of(stage)
         if (stage.batch_size or 1) < 1:
             raise ConfigError(f"{stage.stage_name()}: expected batch_size ≥ 1; got {stage.batch_size!r}")
+        for bound, most in (("batch_items", stage.batch_items), ("batch_bytes", stage.batch_bytes)):
+            if most is not None and most < 1:
+                raise ConfigError(f"{stage.stage_name()}: expected {bound} ≥ 1 or None; got {most!r}")
         if stage.lanes < 1:
             raise ConfigError(f"{stage.stage_name()}: expected lanes ≥ 1; got {stage.lanes!r}")
         if inspect.isasyncgenfunction(type(stage).process):

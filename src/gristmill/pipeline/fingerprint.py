@@ -29,7 +29,7 @@ from gristmill.tasks import EmptyTask, FileGroupTask
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 
 # How a stage is run, not what it does: changing these must not throw away finished work.
-NOT_CONTENT = {"name", "resources", "batch_size", "lanes", "runtime_env"}
+NOT_CONTENT = {"name", "resources", "batch_size", "batch_items", "batch_bytes", "lanes", "runtime_env"}
 # Class attributes that say nothing about what is done.
 NOT_SETTINGS = NOT_CONTENT | {"__doc__", "__module__", "__qualname__", "__firstlineno__"}
 DEPTH = 12

@@ -24,6 +24,7 @@ Y = TypeVar("Y", bound=Task)  # type: ignore[type-arg]
 
 Columns = tuple[list[str], list[str]]  # task attributes, data columns
 _UNSET = object()
+SIZED_BATCH = 64  # tasks of a call that is bounded by items or bytes, where nobody says how many
 
 
 class _DefaultFrom:
@@ -45,6 +46,8 @@ class ProcessingStage(Generic[X, Y]):
     `name`           unique in a pipeline; the class name if not given
     `resources`      what one worker occupies
     `batch_size`     how many tasks `process_batch` gets at most
+    `batch_items`, `batch_bytes`   bound the items, or the bytes, of the tasks of one `process_batch` together; one task
+                     is always taken. `batch_size` is then the most tasks, 64 if it is not set
     `lanes`          calls a worker has under way at once: for a stage whose time is spent waiting, for a server most
                      often. They share `self`. `process` may be `async def`; else they run in threads
     `rows_are_independent`   False if a document's result depends on the others in its batch: such a batch is never
@@ -65,6 +68,8 @@ class ProcessingStage(Generic[X, Y]):
     name: str = ""
     resources: Resources = Resources(cpus=1.0)
     batch_size: int | None = 1
+    batch_items: int | None = None
+    batch_bytes: int | None = None
     lanes: int = 1
     runtime_env: ClassVar[Mapping[str, object] | None] = None
 
@@ -194,6 +199,12 @@ class ProcessingStage(Generic[X, Y]):
         return config
 
     # What gristmill does with it
+
+    def tasks_a_call(self) -> int:
+        """The most tasks `process_batch` gets."""
+        size = self.batch_size or 1
+        bounded = self.batch_items is not None or self.batch_bytes is not None
+        return SIZED_BATCH if bounded and size == 1 else size
 
     def stage_name(self) -> str:
         """The name in plans, metrics and messages."""

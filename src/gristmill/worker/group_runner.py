@@ -285,7 +285,7 @@ class GroupRunner:
     def _call(
         self, index: int, items: list[Item], jobs: Sequence[Job], results: list[JobResult]
     ) -> Iterator[tuple[Item, Result]]:
-        size = self.stages[index].batch_size or 1
+        size = self.stages[index].tasks_a_call()
         alone = size == 1 or len(items) == 1 or not self._own_batch[index] or self._one_at_a_time[index]
         if alone or any(jobs[item.job].care is not Care.NORMAL for item in items):
             for item in items:

@@ -62,6 +62,6 @@ class Hearing(msgspec.Struct):
         return None
 
     def _output(self, wire: Message, fds: Iterator[int]) -> e.Output:
-        index, item_id, num_bytes, header, body, size = wire
+        index, item_id, num_bytes, header, body, size, num_items = wire
         parcel = Parcel(header, body, size, -1 if body is not None else next(fds))
-        return e.Output(index, item_id, num_bytes, self.shelf.put(parcel))
+        return e.Output(index, item_id, num_bytes, self.shelf.put(parcel), num_items)

@@ -277,7 +277,8 @@ class WorkerProcess:
         if parcel.fd >= 0:
             self._fds.append(parcel.fd)
         # Of a task that does not say what it holds, what it takes to send is known: no task is free of charge.
-        return (index, item_id, task.nbytes or parcel.size, parcel.header, parcel.body, parcel.size)
+        num_bytes = task.nbytes or parcel.size
+        return (index, item_id, num_bytes, parcel.header, parcel.body, parcel.size, task.num_items)
 
     def _emit(self, wire: Message, index: int, item_id: str, task: AnyTask) -> None:
         """Send one output of a task that goes on, waiting while the driver has too many of them."""

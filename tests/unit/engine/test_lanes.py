@@ -173,3 +173,43 @@ def test_the_smallest_of_what_was_learnt_goes_to_workers_that_start_later():
 
     started = [command for command in run.commands if isinstance(command, c.StartWorker)]
     assert [command.learnt for command in started] == [(), (("ask/batch", 256.0), ("ask/other", 1.0))]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "limits", "expected"),
+    [
+        ([(1, 10), (1, 10), (1, 10)], {"most_items": 2}, (2, True)),
+        ([(1, 10), (1, 10), (1, 10)], {"most_bytes": 25}, (2, True)),
+        ([(1, 10), (1, 10)], {"most_items": 5}, (2, False)),
+        ([(9, 10), (1, 10)], {"most_items": 5}, (1, True)),  # one always goes
+        ([(2, 10), (3, 10)], {"most_items": 5}, (2, True)),
+        ([(1, 1)] * 9, {"most_items": 100}, (4, True)),  # batch_size
+        ([], {"most_items": 5}, (0, False)),
+    ],
+)
+def test_a_call_takes_as_many_tasks_as_its_bounds_allow(sizes, limits, expected):
+    given = {"most_items": None, "most_bytes": None} | limits
+    assert batching.fitting(sizes, batch_size=4, **given) == expected
+
+
+@pytest.mark.parametrize("bound", [{"batch_bytes": 100}, {"batch_items": 3}])
+@pytest.mark.parametrize("lanes", [1, 3])
+def test_calls_are_cut_by_bytes_or_items_and_everything_arrives(bound, lanes):
+    sizes = [30, 30, 30, 30, 120, 10, 10, 10, 90, 20] * 4
+
+    def script(index, assignment):
+        return Deed(sizes=(sizes[int(assignment.item_id[1:])],)) if index == 0 else Deed()
+
+    run = VirtualRun((group(0), group(1, batch_size=8, lanes=lanes, **bound)), [1] * len(sizes), script)
+    run.join(cpus=4)
+    run.run()
+    run.check_books()
+    made = {f"p{n}.0": size for n, size in enumerate(sizes)}
+    sent = [command for command in run.commands if isinstance(command, c.SendTask)]
+    calls = [[a.item_id for a in call] for x in sent for call in x.calls if call[0].item_id in made]
+
+    assert max(map(len, calls)) > 1
+    for call in calls:
+        if len(call) > 1:
+            total = sum(made[name] for name in call) if "batch_bytes" in bound else len(call)
+            assert total <= next(iter(bound.values()))

@@ -159,7 +159,7 @@ class InlinePool:
         index = call.emitted[which]
         call.emitted[which] += 1
         if index >= call.assignments[which].skip:
-            output = e.Output(index, item_id, task.nbytes, self.pack(task))
+            output = e.Output(index, item_id, task.nbytes, self.pack(task), task.num_items)
             self._events.append(e.TaskEmitted(call.worker, call.assignments[which].task, output))
 
     def _take(self, call: "_Call", outcomes: list[JobResult | JobFailure]) -> None:
@@ -203,7 +203,7 @@ class InlinePool:
         if isinstance(outcome, JobFailure):
             return e.TaskRaised(number, task, outcome.stage, outcome.error, outcome.fault, outcome.divisible)
         outputs = tuple(
-            e.Output(first + n, item_id, made.nbytes, self.pack(made))
+            e.Output(first + n, item_id, made.nbytes, self.pack(made), made.num_items)
             for n, (item_id, made) in enumerate(outcome.outputs)
         )
         counts, side, facts = outcome.counts, tuple(outcome.side_files), tuple(outcome.facts)

@@ -1,5 +1,7 @@
 """How many tasks a worker holds, and how many go into one call."""
 
+from collections.abc import Iterable
+
 PREFETCH_S = 0.005  # a round trip to a busy driver on a busy machine; measured 0.3–4 ms with both cores taken
 MAX_PREFETCH = 256
 # With lanes: calls that began together end together, and until the driver has heard of all of them nothing new comes.
@@ -20,6 +22,25 @@ def slots(mean_service_s: float | None, *, batch_size: int, lanes: int = 1, shar
     ahead = MAX_PREFETCH if mean_service_s <= 0 else min(MAX_PREFETCH, int(bridged_s / mean_service_s) + 1)
     full = batch_size * (lanes + -(-ahead // batch_size))
     return full if share is None else min(full, max(at_once, share))
+
+
+def fitting(
+    sizes: Iterable[tuple[int, int]], *, batch_size: int, most_items: int | None, most_bytes: int | None
+) -> tuple[int, bool]:
+    """Return how many of the tasks, each with its (items, bytes), go into one call, and whether it is then full.
+
+    One always goes, however large it is.
+    """
+    count = items = num_bytes = 0
+    for more_items, more_bytes in sizes:
+        items, num_bytes = items + more_items, num_bytes + more_bytes
+        too_many = most_items is not None and items > most_items
+        too_large = most_bytes is not None and num_bytes > most_bytes
+        if count == batch_size or (count and (too_many or too_large)):
+            return count, True
+        count += 1
+    full = (most_items is not None and items >= most_items) or (most_bytes is not None and num_bytes >= most_bytes)
+    return count, full or count == batch_size
 
 
 def tail_share(remaining: int, workers: int) -> int:
