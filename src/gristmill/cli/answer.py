@@ -40,6 +40,6 @@ def answer(document: object) -> None:
     if not _kept:
         typer.echo(line)
         return
-    # What cannot be encoded, such as a file name that is not UTF-8, becomes an escape that JSON knows.
+    # Characters that cannot be encoded, as of a file name that is not UTF-8, become escapes that JSON knows.
     with os.fdopen(os.dup(_kept[-1]), "wb") as out:
         out.write(f"{line}\n".encode(sys.stdout.encoding or "utf-8", errors="backslashreplace"))

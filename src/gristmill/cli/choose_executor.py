@@ -47,4 +47,4 @@ def _changed(executor: object, parameters: Mapping[str, object]) -> object:
     if not is_dataclass(executor) or not parameters.keys() <= {field.name for field in fields(executor)}:
         options = ", ".join(f"--{name.removeprefix('num_').replace('_', '-')}" for name in parameters)
         raise ConfigError(f"{options}: expected a recipe whose executor takes this; got {executor!r}")
-    return replace(executor, **parameters)  # type: ignore[type-var]  # an instance: a class would be no executor
+    return replace(executor, **parameters)  # type: ignore[type-var]  # an instance: a class would not be an executor

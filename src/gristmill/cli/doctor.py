@@ -66,7 +66,7 @@ def check_versions() -> Iterator[Finding]:
 
 
 def check_optional() -> Iterator[Finding]:
-    """Packages only some stages need: missing is no fault."""
+    """Packages only some stages need: it is fine if one is missing."""
     for module, extra in OPTIONAL.items():
         there = importlib.util.find_spec(module) is not None
         yield Finding(module, "there" if there else f"not installed (pip install 'gristmill[{extra}]')")
@@ -79,7 +79,7 @@ def check_cores() -> Iterator[Finding]:
 
 
 def check_memory() -> Iterator[Finding]:
-    """Memory of the machine and of the control group, whichever is smaller being the one that counts."""
+    """Memory of the machine or of the control group, whichever is smaller."""
     import psutil
 
     memory = psutil.virtual_memory()

@@ -30,5 +30,5 @@ def show(name: Annotated[str, typer.Argument(help="The name of a shipped recipe,
     """Print a recipe: save it to a file to make it your own."""
     from gristmill.config.shipped import find_recipe, recipe_path
 
-    find_recipe(name)  # a file that is no recipe is refused
+    find_recipe(name)  # a file that is not a recipe is refused
     typer.echo(recipe_path(name).read_text(encoding="utf-8"), nl=False)

@@ -83,7 +83,7 @@ class Tally:
                 self.outcome = command.outcome
 
     def summary(self, difference: str, *, checked: bool) -> str:
-        """What to tell the user, in lines."""
+        """Return the report for the user, in lines."""
         end = self.outcome or "the log ends before the run did"
         lines = [
             f"events:   {self.num_events:,} in {self.num_steps:,} calls of the scheduler",

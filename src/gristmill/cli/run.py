@@ -124,7 +124,7 @@ def _parse_shard(text: str, output: str | None, sample: int | None, run_dir: str
 
 
 def default_run_dir(output: str | None) -> str | None:
-    """Where the ledger goes: with the output, so that the two move and vanish together."""
+    """Return where the ledger goes: with the output, so that the two are moved and removed together."""
     return None if output is None else f"{output.rstrip('/')}/.gristmill"
 
 

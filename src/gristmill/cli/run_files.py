@@ -33,14 +33,14 @@ class RunFiles:
         return ON_A_DISK_S if self._store is None else ON_A_STORE_S
 
     def read(self, name: str) -> bytes | None:
-        """What a file says, or None if it is not there."""
+        """Return what a file says, or None if it is not there."""
         if self._store is not None:
             return self._store.read(f"{self.place}/{name}")
         file = Path(self.place) / name
         return file.read_bytes() if file.is_file() else None
 
     def holder(self) -> tuple[Holder, bool] | None:
-        """Who runs here or ran here last, and whether they still hold the run; None if nobody knows."""
+        """Return the process that runs here or ran here last, and whether it still holds the run; None if unknown."""
         if self._store is None:
             return holder_of(Path(self.place) / "lock")
         found = last_holder(self._store, self.place)

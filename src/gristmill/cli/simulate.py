@@ -1,6 +1,6 @@
 """`gristmill simulate`: how long a pipeline would take, in virtual time.
 
-Of a YAML file that describes machines and stages, or of a finished run, whose stages are as fast again as they were.
+The pipeline is described by a YAML file of machines and stages, or by a finished run, with the speeds it measured.
 """
 
 from pathlib import Path

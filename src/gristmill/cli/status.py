@@ -112,7 +112,7 @@ def _show(run: RunFiles) -> None:
 
 
 def _liveness(run: RunFiles, found: "tuple[Holder, bool] | None", *, ended: bool) -> str:
-    """What is to be said about the process of a run; nothing if it ended as it says."""
+    """Return a remark about the process of a run, or nothing if it ended as it says."""
     silence = run.silence_s()
     if found is None:
         is_silent = not ended and silence > run.silent_after_s

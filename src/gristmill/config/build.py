@@ -89,7 +89,7 @@ def build_executor(item: object, *, who: str, allow_modules: Sequence[str] = ())
     if not issubclass(cls, BaseExecutor):
         raise ConfigError(f"{who}: expected a BaseExecutor; got {cls.__module__}.{cls.__qualname__}")
     if not parameters.keys() <= inspect.signature(cls).parameters.keys():
-        return cls.from_options(parameters)  # some take options in a dictionary; one that is not there it knows itself
+        return cls.from_options(parameters)  # some executors take options in a dictionary, and check those themselves
     return prepare(cls, parameters, who=f"{who} {name.rpartition('.')[2]}", allow_modules=allow_modules).make()
 
 

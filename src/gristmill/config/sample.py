@@ -2,8 +2,8 @@
 
 The reading stages run here, one source partition after the other in the order of the input, and stop as soon as there
 are enough documents; the rest of the pipeline then gets exactly these, under the names of their partitions. So a sample
-is the same every time, and of a large input only the beginning is read. Lines that are no documents are quarantined as
-in a full run, those behind the last document taken included if they were in the part that was read.
+is the same every time, and of a large input only the beginning is read. Lines that are not documents are quarantined
+as in a full run, including those behind the last document taken if they were in the part that was read.
 """
 
 import json

@@ -70,7 +70,7 @@ def add_up(output: str) -> ShardBooks:
 
 
 def _state(run_dir: Path | None) -> str:
-    """What is wrong with a shard, or nothing."""
+    """Return what is wrong with a shard, or nothing."""
     if run_dir is None or not (run_dir / RECORD).is_file():
         return "not started"
     if (run_dir / "report.json").is_file():

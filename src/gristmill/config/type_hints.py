@@ -35,7 +35,7 @@ def alternatives(hint: object) -> list[object]:
 
 
 def accepts(value: object, hint: object) -> bool:
-    """Whether the value fits the hint; an int is a float, a bool is no int, a text is a path."""
+    """Whether the value fits the hint; an int is a float, a bool is not an int, a text is a path."""
     return any(_accepts_one(value, member) for member in alternatives(hint))
 
 

@@ -30,7 +30,7 @@ START_S = 120.0
 SETTLE_S = 30.0  # after its first answer, if it does not say that it has started
 STOP_S = 15.0
 SOCKET = "/session_2026-01-01_00-00-00_000000_1234567/sockets/plasma_store"  # below the temporary directory
-LONGEST_DIR = (103 if sys.platform == "darwin" else 107) - len(SOCKET)  # what the path of a socket may be long
+LONGEST_DIR = (103 if sys.platform == "darwin" else 107) - len(SOCKET)  # how long the path of a socket may be
 STARTED = "Ray runtime started"
 SHOWN_LINES = 8  # of what Ray said when it did not start
 

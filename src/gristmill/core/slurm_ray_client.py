@@ -7,8 +7,8 @@ have joined; on the others it does not return: they work until the first is done
     node k   waits for the address file ──▶ ray start --address ──▶ ends when the head is gone
 
 Ray runs as a child of this process, so it ends with the job and nothing else of the user's is touched. The cluster lets
-in who knows a token made for this job, which is in the address file, readable by the user only; with RAY_AUTH_MODE set,
-the user's own way is kept.
+in whoever knows a token made for this job; it is in the address file, which only the user can read. With RAY_AUTH_MODE
+set, the user's own way is kept.
 """
 
 import importlib

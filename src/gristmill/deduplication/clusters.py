@@ -165,7 +165,7 @@ class ClusterSketches(ProcessingStage[FileGroupTask, FileGroupTask]):
     def _preference(
         self, files: list[str], num_indexed: int, positions: NDArray[np.int32]
     ) -> tuple[NDArray[np.generic], ...]:
-        """What decides who is better, for `lexsort`: most important last, so index, worth, content hash, id, order."""
+        """Keys that rank documents, for `lexsort`: most important last, so index, worth, content hash, id, order."""
         later = positions >= num_indexed
         if self.by_order:
             return (later,)  # sorting is stable: the earlier one comes first

@@ -92,7 +92,7 @@ class DatasetIndex:
         except ResumeRefused:  # the documents have been written again since, after the machine had stopped
             done = pipeline.run(job.executor, checkpoint_path=part / "run", fresh=True, quiet=True)
         for file in done.output_files:
-            force_file(file)  # who consults an index does not continue the run that made it
+            force_file(file)  # whoever consults an index does not check it against the ledger of the run that made it
         force_names(str(part / "rows"), above=True)
         header = self.own / "header.json"
         if not header.exists():
@@ -100,7 +100,7 @@ class DatasetIndex:
 
 
 def _noted(path: Path) -> list[str]:
-    """What `DatasetIndex.files` wrote down. Which files there were then is known from nowhere else."""
+    """Return the files `DatasetIndex.files` wrote down: the only record of which files there were then."""
     try:
         text = path.read_text()
     except (FileNotFoundError, UnicodeDecodeError):

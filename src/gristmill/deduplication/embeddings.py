@@ -139,8 +139,8 @@ class AssignClusters(ProcessingStage[DocumentBatch, DocumentBatch]):
 class FindSemanticDuplicates(ProcessingStage[DocumentBatch, DocumentBatch]):
     """Return rows of `doc`, `kept_doc` and `similarity` for documents whose cosine to a kept one is at least 1 - eps.
 
-    With `ranking` its columns decide who is kept. Otherwise kept first are those far from the centroid ("hard"), near
-    to it ("easy"), or any ("random"). Ties go by id.
+    With `ranking` its columns decide which document is kept. Otherwise those far from the centroid ("hard"), near to it
+    ("easy") or any ("random") are kept first. Ties go by id.
     """
 
     rows_are_independent: ClassVar[bool] = False

@@ -15,8 +15,8 @@ from gristmill.storage.atomic_write import checksum_of, force_file, force_names,
 # Arrays between two pipelines of a workflow. They appear whole or not at all, and stay when the machine stops.
 #
 # The files of a pipeline are checked by its ledger when it is continued. These are in no ledger: they are forced to
-# disk, and each has its checksum in a file beside it. What is not as written is made again, with the same numbers;
-# one wrong bit in it would have other documents removed, and nobody would notice.
+# disk, and each has its checksum in a file beside it. A file that differs from its checksum is made again, with the
+# same numbers: one wrong bit in it would remove other documents, and nobody would notice.
 
 CHECKSUM = ".checksum"  # behind the name of an array
 

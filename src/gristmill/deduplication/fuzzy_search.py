@@ -129,7 +129,7 @@ class FuzzySearch:
         return Clusters.load(directory)
 
     def _verify(self, clusters: Clusters) -> pa.Table:
-        """Compare the candidates; return rows of who lost, and of buckets that were crowded."""
+        """Compare the candidates; return rows of the documents that lost, and of buckets that were crowded."""
         s = self.settings
         if not len(clusters.positions):
             return _no_losers()

@@ -1,4 +1,4 @@
-"""`DedupJob`: one deduplication: what it reads, where it leaves things, who runs its pipelines."""
+"""`DedupJob`: one deduplication: what it reads, where it leaves its files, which executor runs its pipelines."""
 
 import contextlib
 import shutil

@@ -26,7 +26,7 @@ class DedupInput:
     read_kwargs: Mapping[str, object] | None = None
 
     def __post_init__(self) -> None:
-        # What stays is written in the format it came in.
+        # Documents that stay are written in the format they came in.
         check_format(self.filetype, WRITERS, who=self.who, option="input_filetype")
 
     def reader(self, fields: Sequence[str] | None = None) -> CompositeStage[EmptyTask, DocumentBatch]:

@@ -1,4 +1,4 @@
-"""`worth_of`: what each document is worth to a `KeepPolicy`."""
+"""`KeepPolicy`: which of several duplicates stays. `worth_of`: what each document is worth to a policy."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from gristmill.errors import ConfigError, nearest
 from gristmill.kernels.arrow_arrays import is_null
 from gristmill.tasks import DocumentBatch
 
-# `KeepPolicy`: which of several duplicates stays.
+# The policies, as a user writes them:
 #
 #     first                     the one that comes first in the input
 #     longest                   the one with the longest text
@@ -20,14 +20,13 @@ from gristmill.tasks import DocumentBatch
 #
 # Ties go to the lower content hash, then to the lower hash of the id if there is one, then to the earlier in the input.
 # So except for `first`, the survivor does not depend on how the input is cut or ordered, if ids tell equal texts apart.
-# What a document is worth by a policy is in `document_worth.py`: a workflow is made, and refused, without Arrow.
 
 KINDS = ("first", "longest", "newest", "highest", "source")
 
 
 @dataclass(frozen=True)
 class KeepPolicy:
-    """A policy taken apart: see the module."""
+    """A policy taken apart: see the list above."""
 
     kind: str = "first"
     column: str | None = None

@@ -69,7 +69,7 @@ class HashParts(ProcessingStage[DocumentBatch, DocumentBatch]):
 
 
 def are_parts(directory: Path) -> bool:
-    """Whether `write_parts` has written here, and it is as it was. If not, what there is is removed."""
+    """Whether `write_parts` has written here and nothing has changed since. If not, whatever is here is removed."""
     return has_arrays(directory, ("doc", "part"))
 
 

@@ -1,4 +1,4 @@
-"""`TextDuplicatesRemovalWorkflow`: remove what was identified before, for those who look in between."""
+"""`TextDuplicatesRemovalWorkflow`: remove duplicates that an earlier run listed, for users who check the list first."""
 
 import time
 from collections.abc import Mapping, Sequence

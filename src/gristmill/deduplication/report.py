@@ -1,4 +1,4 @@
-"""What is told of a deduplication: `duplicates.parquet` for programs, the report for people."""
+"""The findings of a deduplication, told: `duplicates.parquet` for programs, the report for people."""
 
 import difflib
 from collections import Counter

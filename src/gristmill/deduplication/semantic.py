@@ -176,7 +176,7 @@ class SemanticDeduplicationWorkflow(WorkflowBase):
         return duplicates
 
     def _fit(self, files: Sequence[str], path: Path) -> None:
-        """Write the centroids of a sample: every so-manieth embedding, so the same one each time."""
+        """Write the centroids of a sample: every n-th embedding, so the same sample each time."""
         sample = self._sample(files)
         centroids = fit(sample, self.n_clusters, seed=self.random_state, max_iter=self.max_iter, tol=self.tol)
         write_sealed_array(path, centroids)

@@ -18,7 +18,7 @@ Compiled: TypeAlias = Callable[..., int]
 
 TOO_SHORT = -(1 << 62)  # and the next ones: no kernel returns anything like it
 
-# What compiled code may call: LLVM turns loops that fill or copy memory into these.
+# Functions compiled code may call: LLVM turns loops that fill or copy memory into these.
 _LIBRARY = ("memcpy", "memmove", "memset")
 # Numba's code for exceptions refers to these; kernels do not raise, so any address will do.
 _FOR_EXCEPTIONS = ("numba_", "NRT_", "Py")

@@ -2,7 +2,7 @@
 
 A run may quarantine millions of documents for a handful of reasons. Errors that differ in numbers, quoted text or
 addresses only ("line 17", "line 18") are one; of each, one example is kept with its place, traceback and document: the
-first by source and line, so it does not matter which worker reports when. What is kept is bounded.
+first by source and line, so it does not matter which worker reports when. The number of examples is bounded.
 """
 
 import re
@@ -39,7 +39,7 @@ class ErrorExample(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def order(self) -> tuple[str, int, int, str, str]:
-        """What makes one of two examples the first, whoever reported it when."""
+        """The key by which one of two examples comes first, whoever reported it when."""
         line = -1 if self.line is None else self.line
         return self.source, line, -1 if self.row is None else self.row, self.task, self.document_id
 
@@ -133,7 +133,7 @@ def alike(message: str) -> str:
 
 
 def error_kind(kind: str, error: str) -> str:
-    """What errors like this one are called in a word to whoever watches: short, and the same for all of them.
+    """Return what the terminal calls errors like this one: short, and the same for all of them.
 
     >>> error_kind("ValueError", "ValueError: line 17: expected 'text'")
     "ValueError: line …: expected …"
@@ -145,7 +145,7 @@ def error_kind(kind: str, error: str) -> str:
 def of_record(
     stage: str, kind: str, error: str, example: ErrorExample, *, num_documents: int = 1, lost_bytes: int = 0
 ) -> ErrorCount:
-    """What one quarantine record counts as. A record of no document is a part of a file that cannot be read."""
+    """Return what a quarantine record counts as. One without a document is a part of a file that cannot be read."""
     lost = num_documents == 0
     return ErrorCount(stage, kind, _without_kind(error, kind), num_documents, int(lost), lost_bytes, example)
 

@@ -1,6 +1,6 @@
 """`Spoken`: the warnings of a run worth saying now: each at once, and not eighty times in a minute.
 
-What the engine has to say comes with snapshots; that documents are being quarantined is seen in their numbers.
+Warnings of the engine come with snapshots; quarantined documents are seen in the snapshots' counts.
 """
 
 from collections.abc import Iterator

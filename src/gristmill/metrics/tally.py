@@ -1,7 +1,7 @@
 """How a number is distributed, in counts that add up: what `context.observe` keeps of all the values it was given.
 
-A value falls into a slot by its size: every octave (1 to 2, 2 to 4, ...) has 32 slots of equal width. What is known of
-a value afterwards is the lower edge of its slot, at most 3.1 % below it; whole numbers up to 64 are exact. There are
+A value falls into a slot by its size: every octave (1 to 2, 2 to 4, ...) has 32 slots of equal width. Of a value only
+the lower edge of its slot is kept, at most 3.1 % below it; whole numbers up to 64 are exact. There are
 slots of their own for zero, for negative values and for what is not a number; what is beyond 2 to the power
 of ±40 counts as that. So a tally has at most 5,186 slots, and as a rule a few dozen, which are kept in a dict.
 

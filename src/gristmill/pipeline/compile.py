@@ -18,7 +18,7 @@ from gristmill.tasks import EmptyTask, FileGroupTask, Task
 
 
 class Sources(msgspec.Struct, frozen=True):
-    """What a line of stages begins with: tasks that were given, or what its first stage has listed."""
+    """The beginning of a line of stages: tasks that were given, or partitions its first stage has listed."""
 
     tasks: Sequence[AnyTask]
     names: Sequence[str]  # of the partitions

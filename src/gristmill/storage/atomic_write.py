@@ -19,8 +19,8 @@ import xxhash
 from gristmill.storage.failures import explained
 from gristmill.storage.file_system import StorageOptions, file_system, is_url, plain
 
-# What the system takes at a time. For more it looks for large blocks of memory, and those a virtual machine has often
-# given back to its host: written in one piece, 768 MB took 2.8 s here, in pieces of this size 0.3 s.
+# Bytes given to the system at a time. For more it looks for large blocks of memory, and a virtual machine has often
+# given those back to its host: written in one piece, 768 MB took 2.8 s here, in pieces of this size 0.3 s.
 _PIECE_BYTES = 1 << 17
 _SETTLED_S = 600  # every file system writes a new name to disk by itself within this time (ext4: 5 s, XFS: 30 s)
 _NOT_FOR_DIRECTORIES = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)  # some network file systems know no such fsync
@@ -91,7 +91,7 @@ def whole_file(path: Path, *, forced: bool = False) -> Iterator[Path]:
 
 
 def publish(temporary: str, final: str, *, storage_options: StorageOptions | None = None) -> None:
-    """Let a staged file appear under its name. Doing it again after a crash is no error."""
+    """Let a staged file appear under its name. Doing it again after a crash is not an error."""
     fs = file_system(final, storage_options)
     if fs.status(temporary) is None and fs.status(final) is not None:
         return
@@ -120,7 +120,7 @@ def make_directory(path: str, *, storage_options: StorageOptions | None = None) 
 
 
 def force_file(path: str) -> None:
-    """Return when a file is on disk, whatever becomes of the machine. What a URL names is when it is closed."""
+    """Return when a file is on disk, whatever becomes of the machine. An object of a store is safe once closed."""
     if is_url(path):
         return
     with explained(path):

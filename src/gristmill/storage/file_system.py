@@ -1,7 +1,8 @@
 """Local paths and URLs behind one small interface.
 
-A plain path never imports fsspec (0.15 s); `file://` counts as a plain path. What the system says about a local file is
-left alone here: whoever knows what the file was for says so. Stores are in `remote_file_system.py`.
+A plain path never imports fsspec (0.15 s); `file://` counts as a plain path. Errors of the
+system about a local file pass through unchanged: whoever knows what the file was for explains them. Stores are in
+`remote_file_system.py`.
 """
 
 import contextlib
@@ -18,7 +19,7 @@ import msgspec
 from gristmill.errors import ConfigError
 from gristmill.secrets import without_secrets
 
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")  # two letters at least: C:// is no scheme
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")  # two letters at least: C:// is not a scheme
 
 _OF_THIS_MACHINE = ("file://", "local://")  # the two names fsspec has for it
 
@@ -92,7 +93,7 @@ class LocalFileSystem:
         """All files below, in no order; hidden ones (. or _ in front) and what is below hidden directories left out.
 
         Links are followed, but each directory is walked once: two that link to each other would be walked by every way
-        there is. What is not a file and what a link does not lead to is listed too, with its `kind`.
+        there is. Pipes, devices and links that lead nowhere are listed too, with their `kind`.
         """
         pending = [plain(directory)]
         links: list[str] = []  # to directories: after those that lie here, which keep their own names
@@ -198,7 +199,7 @@ def absolute(path: str) -> str:
         return path
     full = plain(path)
     if ".." in full.split("/"):
-        # What `link/..` names depends on where the link leads, so as much as that is asked of the disk.
+        # The meaning of `link/..` depends on where the link leads, so the disk is asked about that much of the path.
         head, _, rest = full.rpartition("..")
         full = os.path.realpath(f"{head}..") + rest
     if not full.startswith("/"):

@@ -3,7 +3,7 @@
 `InputFile` is a file while it is read. Given what was planned (size and version, as a listing said them), it compares
 when it opens the file and again after the last byte, and raises `InputChanged` where they differ: a file that shrank,
 grew, was replaced or is gone is never read in part as if it were whole. A file that is cut off or damaged is a
-`DamagedFile`. What the bytes mean is not known here.
+`DamagedFile`. The meaning of the bytes is not known here.
 """
 
 import os

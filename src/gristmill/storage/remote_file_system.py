@@ -1,8 +1,8 @@
 """Whatever fsspec reaches, as a `FileSystem`: `s3://`, `gs://`, `az://`, `https://`, `memory://`.
 
 An object store has no directories and no rename. An object appears whole when its upload ends, so publishing is a copy
-inside the store followed by a delete, and doing both again changes nothing. What makes a run safe there is `create`,
-which fails if the object exists: of two that create the same one, the store lets one through.
+inside the store followed by a delete, and doing both again changes nothing. A run is safe there because
+of `create`, which fails if the object exists: of two that create the same one, the store lets one through.
 """
 
 import contextlib
@@ -17,11 +17,11 @@ from gristmill.storage.file_system import UNKNOWN_SIZE, FileStatus, StorageOptio
 from gristmill.storage.store_errors import code_of, store_errors
 
 S3 = ("s3", "s3a")
-# Stores whose client creates an object only if it is not there in one step. What fsspec does elsewhere is to look, and
-# then to write: between the two another may have written.
+# Stores whose client creates an object only if it is not there, in one step. Elsewhere fsspec looks first and then
+# writes: in between another may have written.
 CREATES = (*S3, "gs", "gcs", "az", "abfs", "abfss", "memory")
-# Names fsspec has for what is not a place but instructions: templates that are rendered, caches that are unpacked (some
-# versions unpickle them), other machines that are told what to load. A path is data, and may come from a stranger.
+# Names under which fsspec takes instructions instead of a place: templates that are rendered, caches that are unpacked
+# (some versions unpickle them), other machines that are told what to load. A path is data, maybe from a stranger.
 REFUSED = (
     "reference", "filecache", "blockcache", "simplecache", "cached", "generic", "dask", "async_wrapper", "asyncwrapper",
 )  # fmt: skip
@@ -317,7 +317,7 @@ class _Upload(_Remote):
             return self._file.write(data)
 
     def flush(self) -> None:
-        """What is written goes to the store when there is enough of it."""
+        """Bytes written here go to the store when there are enough of them."""
 
     def __enter__(self) -> "_Upload":
         return self

@@ -1,4 +1,4 @@
-"""What is good in a damaged compressed file: everything up to the damage, to the byte.
+"""The good part of a damaged compressed file: everything up to the damage, to the byte.
 
 A fast decompressor works on large pieces and loses what it has made of one when it meets damage in it. Here a file that
 is known to be damaged is read a second time, byte by byte where the damage is. So what is kept depends on the file
@@ -47,8 +47,8 @@ def _damaged(name: str, codec: str, problem: str, position: int, size: int, *, c
 def _ends_early(name: str, codec: str, start: int, size: int) -> DamagedFile:
     """The error for a member that begins at `start` and is cut off.
 
-    What is missing is not there to be counted. The bytes the member has left stand for it: they are the nearest guess,
-    and none at all would hide the loss from every limit by bytes.
+    The missing bytes cannot be counted. The bytes left of the member stand for them: they are the nearest guess, and a
+    loss of 0 would pass every limit by bytes.
     """
     error = _damaged(name, codec, "the end of the file too early", size, size)
     error.lost_bytes = size - start

@@ -1,4 +1,4 @@
-"""What each character becomes before texts are compared: lower case, without accents, punctuation as a separator.
+"""The form each character takes before texts are compared: lower case, without accents, punctuation as a separator.
 
     letter, digit      its base letter in lower case ("É" -> "e")
     combining mark     nothing

@@ -1,4 +1,4 @@
-"""`inline` and `part`: mark what kernels are made of. What they decorate can be called from compiled code only."""
+"""`inline` and `part`: mark the parts kernels are made of. Only compiled code can call what they decorate."""
 
 from collections.abc import Callable
 from typing import TypeVar, cast

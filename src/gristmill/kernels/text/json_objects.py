@@ -1,7 +1,7 @@
 """JSON lines at the speed of reading them: that every line is one object, and where the values of some fields are.
 
-What is accepted is a part of JSON, and enough of it for what programs write: no escapes in the names of a line's own
-fields, at most `MOST_LEVELS` levels. What is refused is not wrong for that: who calls has a slower way to tell.
+It accepts the part of JSON that programs write: no escapes in the names of a line's own fields, at most `MOST_LEVELS`
+levels. A line it refuses may still be valid JSON: the caller then asks a slower parser.
 """
 
 import numpy as np

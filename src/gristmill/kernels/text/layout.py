@@ -1,6 +1,6 @@
 """How the arrays of this package's kernels are laid out, for compiled code and for whoever calls it.
 
-Every size is stated once, here, and both sides import it. What a kernel needs of each array is stated beside the kernel
+Every size is stated once, here, and both sides import it. How long each array must be is stated beside the kernel
 (`sizes.sized`) and checked when it is called. Nothing here may load the compiler.
 """
 
@@ -29,7 +29,7 @@ SHIFTS = 1 << (2 * PAIR_BITS)  # numbers at the head of a table of phrases, one 
 
 TABLE_SLOTS = 4  # most slots of a hash table for each entry, see `distinct.table_bits`
 
-# What is noted of words while n-grams are counted: so many arrays with a number a word each, and behind them a table.
+# Notes on words while n-grams are counted: this many arrays with one number for each word, and behind them a table.
 NGRAM_ARRAYS = 9
 NGRAM_SCRATCH = NGRAM_ARRAYS + TABLE_SLOTS + 1  # numbers a word; the least table has eight slots, for one word too
 TOP, DUPLICATE = 0, 1  # what may be asked for of n-grams

@@ -75,7 +75,7 @@ def word_stop(data: Bytes, position: int, stop: int) -> int:
     """Return where the word that begins here ends."""
     while position + 8 <= stop:
         value = load8(data, position)
-        # The lowest flagged byte is the first that is no printable ASCII; bytes above it may be flagged by mistake.
+        # The lowest flagged byte is the first that is not printable ASCII; bytes above it may be flagged by mistake.
         flags = (((value - _SPACE_PLUS_1) & ~value) | value) & HIGHS
         if not flags:
             position += 8

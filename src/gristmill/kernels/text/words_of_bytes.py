@@ -118,7 +118,7 @@ def mix(value: np.uint64) -> np.uint64:
 
 @inline
 def hash_bytes(data: Bytes, start: int, stop: int) -> np.uint64:
-    """Hash a range of bytes: equal ranges are equal numbers. Who needs the converse compares the bytes."""
+    """Hash a range of bytes: equal ranges give equal numbers. Whoever needs the converse compares the bytes."""
     one = np.uint64(stop - start)
     other = _MULTIPLIER
     position = start

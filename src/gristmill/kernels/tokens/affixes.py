@@ -139,7 +139,7 @@ def prefix_length(data: Bytes, low: int, high: int, classes: Classes) -> int:
         while end < high and data[end] == _DOT:
             end += 1
         return end - low if end - low > 1 else 0
-    if first == _PLUS:  # + that is no sign of a number
+    if first == _PLUS:  # + that is not the sign of a number
         return 0 if low + 1 < high and is_digit(data[low + 1]) else 1
     if (first == _CAPITAL_C or first == _CAPITAL_A) and low + 1 < high and data[low + 1] == _DOLLAR:  # C$ A$
         return 2
@@ -329,7 +329,7 @@ def _ends_location(data: Bytes, at: int, high: int, classes: Classes) -> bool:
 
 @part
 def _domain_end(data: Bytes, low: int, high: int, classes: Classes) -> int:
-    """Where labels separated by full stops end, the last of them in lower case; -1 if they are no domain."""
+    """Where labels separated by full stops end, the last of them in lower case; -1 if they are not a domain."""
     at = low
     label_start = low
     labels = 0

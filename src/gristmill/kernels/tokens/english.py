@@ -95,7 +95,7 @@ def _split_middle(chunk: str, known: dict[str, list[str]]) -> list[str]:
 def _rejoin(pieces: list[tuple[str, str]]) -> list[tuple[str, str]]:
     """Put exceptions together again that affixes cut: longest first, and where they overlap the first one.
 
-    A candidate that spans a blank is no exception, but it does keep others from what it covers.
+    A candidate that spans a blank is not an exception, but it does keep others away from the tokens it covers.
     """
     candidates = sorted(_candidates([token for token, _ in pieces]), key=lambda span: (span[0] - span[1], span[0]))
     covered: set[int] = set()

@@ -44,7 +44,7 @@ PUNCTUATION = "…,:;!?¿؟¡()[]{}<>_#*&。？！，、；：～·।،۔؛٪"
 QUOTES = "'\"”“`‘´’‚,„»«「」『』（）〔〕【】《》〈〉\u2329\u232a⟦⟧"
 CURRENCY = ("$", "£", "€", "¥", "฿", "US$", "C$", "A$", "﷼", *map(chr, range(0x20A0, 0x20C0)))
 HYPHENS = ("---", "--", "——", "-", "–", "—", "~")  # longest first
-# What may follow a number without a space. The last of the Cyrillic ones is glued to an Arabic one in the tool's list.
+# Units that may follow a number without a space. In the tool's list the last Cyrillic one is glued to an Arabic one.
 UNITS = (
     *"km km² km³ m m² m³ dm dm² dm³ cm cm² cm³ mm mm² mm³ ha µm nm yd in ft kg g mg µg t lb oz m/s km/h kmh".split(),
     *"mph hPa Pa mbar mb MB kb KB gb GB tb TB T G M K % км км² км³ м м² м³ дм дм² дм³ см см² см³ мм мм² мм³ нм".split(),

@@ -16,7 +16,7 @@ SLOT = 4  # words
 PAIR = 2 * SLOT  # one line of the processor's cache
 LONGEST_PIECE = 64  # bytes that are remembered; longer ones are mostly data and come once
 
-# What is known of a piece: its length (0 in an empty slot), tokens that are words, their characters, tokens with a
+# Notes on a piece: its length (0 in an empty slot), tokens that are words, their characters, tokens with a
 # letter, seven bits each; and what may make it part of a cut-up exception, see `english_tables`.
 FIELD_BITS = 7
 LENGTH, WORDS, WORD_CHARS, LETTERS = (FIELD_BITS * field for field in range(4))

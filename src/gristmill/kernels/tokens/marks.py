@@ -2,12 +2,12 @@
 
 import unicodedata
 
-# What ends a sentence for the sentence splitter, in all scripts.
+# Marks that end a sentence for the sentence splitter, in all scripts.
 SENTENCE_ENDS = frozenset(
     "!.?։؟۔܀܁܂߹।॥၊။።፧፨᙮᜵᜶᠃᠉᥄᥅᪨᪩᪪᪫᭚᭛᭞᭟᰻᰼᱾᱿‼‽⁇⁈⁉⸮⸼。꓿꘎꘏꛳꛷꡶꡷꣎꣏꤯꧈꧉꩝꩞꩟꫰꫱꯫﹒﹖﹗！．？｡𐩖𐩗𑁇𑁈𑂾𑂿𑃀𑃁𑅁𑅂𑅃𑇅𑇆𑇍𑇞𑇟𑈸𑈹𑈻𑈼𑊩𑑋𑑌𑗂𑗃"
     "𑗉𑗊𑗋𑗌𑗍𑗎𑗏𑗐𑗑𑗒𑗓𑗔𑗕𑗖𑗗𑙁𑙂𑜼𑜽𑜾𑩂𑩃𑪛𑪜𑱁𑱂𖩮𖩯𖫵𖬷𖬸𖭄𛲟𝪈"
 )
-# What a line may end with: the same and some of later versions of Unicode.
+# Marks a line may end with: the same and some of later versions of Unicode.
 LINE_ENDS = SENTENCE_ENDS | frozenset(
     "\u061d؞࠷࠹࠽࠾។៕៖៙៚\u1b7d\u1b7e\u2e53\u2e54𐽕𐽖𐽗𐽘𐽙\U00010f86\U00010f87\U00010f88\U00010f89𑥄𑥆𑻷𑻸\U00011f43\U00011f44𖺘"
 )

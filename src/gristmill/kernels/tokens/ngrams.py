@@ -1,8 +1,7 @@
 """Repeated n-grams of tokens, as datatrove's Gopher repetition rules count them, exactly where it matters.
 
-The most frequent n-gram is one of tokens: those are numbered, and counted as words are in `kernels.text.ngrams`, but
-only in texts where one could be above its limit. What repeats is in `repeats`. Tokens are given as `tokenize` writes
-them.
+To find the most frequent n-gram, tokens are numbered, and counted as words are in `kernels.text.ngrams`, but only in
+texts where one could be above its limit. Repeated n-grams are in `repeats`. Tokens are given as `tokenize` writes them.
 """
 
 import numpy as np

@@ -16,7 +16,7 @@ from gristmill.kernels.tokens.affixes import hash_keys, keys_of
 from gristmill.kernels.tokens.layout import PIECE_ARRAYS, PIECES
 from gristmill.kernels.tokens.lexicon import Words
 
-# What is noted of each piece: array k holds notes[k * PIECES .. (k + 1) * PIECES].
+# Notes on each piece: array k holds notes[k * PIECES .. (k + 1) * PIECES].
 STARTS, STOPS, PAIRS, ONES, OTHERS, BEHIND = range(0, (PIECE_ARRAYS + 1) * PIECES, PIECES)
 
 Longs = NDArray[np.int64]

@@ -39,7 +39,7 @@ _ONE_KEY, _TWO_KEYS = 8, 16  # bytes of which the keys are all
 
 @inline
 def _gap(data: Bytes, text: int, start: int, end: int) -> int:
-    """What the white space between two pieces is; a blank right behind a piece belongs to that."""
+    """Return which white space separates two pieces; a blank right behind a piece belongs to that piece."""
     if start == end:
         return NOTHING
     return BLANK if (start > text) & (end == start + 1) & (data[start] == 0x20) else SPACE

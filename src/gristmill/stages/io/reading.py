@@ -1,7 +1,7 @@
 """What readers of files share, whatever they make of them: parameters, checks before a run, records of what is lost.
 
 A reader is two stages to the planner: `FilePartitioningStage` lists files and divides them into parts, as the reader's
-`split` says, and a `ReadingStage` reads the parts. A format is one subclass of each: docs/guides/own-format.md.
+`split` says, and a `ReadingStage` reads the parts. A format is one subclass of each: docs/guide/own-format.md.
 """
 
 from collections.abc import Iterable, Mapping

@@ -43,7 +43,7 @@ class FilterRule:
 
     @cached_property
     def name(self) -> str:
-        """What tells the measure from others: the filter's name and the parameters it is measured with."""
+        """The identity of the measure: the filter's name and the parameters it is measured with."""
         field = "" if self.text_field == "text" else f"{self.text_field}_"
         behind = f"_{self.changes + 1}" if self.changes else ""
         return field + "_".join([self.judge.name, *self._measured_with()]) + behind
@@ -60,12 +60,12 @@ class FilterRule:
 
     @property
     def measure(self) -> AnyFilter:
-        """What gives scores that serve every threshold."""
+        """The filter whose scores serve every threshold."""
         return self.judge.for_any_threshold()
 
     @property
     def threshold(self) -> str:
-        """What a kept document meets."""
+        """The condition a kept document meets."""
         return self.judge.describe_threshold(invert=self.invert) or "as the filter decides"
 
     def keep(self, scores: pa.ChunkedArray) -> NDArray[np.bool_]:
@@ -173,7 +173,7 @@ def _stage_names(pipeline: Pipeline) -> list[str]:
 
 
 def _parameters(judge: AnyFilter) -> dict[str, tuple[object, object]]:
-    """Value and default of each parameter; of a filter that is no dataclass nothing is known."""
+    """Value and default of each parameter; nothing is known of a filter that is not a dataclass."""
     fields: dict[str, dataclasses.Field[object]] = getattr(judge, "__dataclass_fields__", {})
     return {name: (getattr(judge, name), field.default) for name, field in fields.items() if field.init}
 

@@ -1,4 +1,4 @@
-"""What was scored, and how: `scored.json` beside the scores. Counts are given only for what a run would do too.
+"""What was scored, and how: `scored.json` beside the scores. Counts are given only where a run would give them too.
 
 Scores tell what thresholds do if they were measured on the same texts by the same filters. A recipe that was edited in
 between, another recipe, or an input that changed would give counts that are true of nothing.

@@ -64,7 +64,7 @@ class BenchmarkNgrams:
 
 
 def shared_words(one: str, other: str, n: int) -> str:
-    """Return the first n words in a row that both texts have, folded; "" if these are no words separated by spaces."""
+    """Return the first n words in a row that both texts have, folded; "" if there are none."""
     ours, theirs = _words(one), _words(other)
     known = {tuple(theirs[i : i + n]) for i in range(len(theirs) - n + 1)}
     found = (ours[i : i + n] for i in range(len(ours) - n + 1) if tuple(ours[i : i + n]) in known)

@@ -1,6 +1,6 @@
 """`UnicodeReformatter`: text that was decoded wrongly, repaired with ftfy.
 
-ftfy is asked only about texts it might change. What it leaves alone is known from its steps: each of them acts on
+ftfy is asked only about texts it might change. Its steps tell which texts it leaves alone: each of them acts on
 certain characters (`_touched`), and the repair of encodings begins with a search for unlikely neighbours. The
 expression for that search runs in RE2 over whole columns, a hundred times as fast as in Python. A test compares the
 answers with ftfy's own on texts of all kinds.
@@ -98,7 +98,7 @@ def _may_change(text: str, config: "TextFixerConfig") -> bool:
 
 @cache
 def _touched_in_re2(config: "TextFixerConfig") -> str:
-    """What the steps act on, all of them: RE2's spelling of at least that."""
+    """A pattern of RE2 for everything the steps act on; it may match more, never less."""
     from ftfy.badness import BADNESS_RE
 
     touched = [_touched(config).pattern.replace(_SURROGATES, "")]  # which no column holds
@@ -121,7 +121,7 @@ def _without_layout(pattern: str) -> str:
 
 @cache
 def _touched(config: "TextFixerConfig") -> re.Pattern[str]:
-    """What the steps act on, but for normalization and unlikely neighbours."""
+    """The characters the steps act on, apart from normalization and unlikely neighbours."""
     from ftfy import chardata
 
     ligatures = "".join(map(chr, chardata.LIGATURES))

@@ -62,5 +62,5 @@ class AddId(ProcessingStage[DocumentBatch, DocumentBatch]):
             yield from (f"{partition}_{number}" for number in range(task.num_items))
             return
         for text in task.column(self.text_field).to_pylist():
-            # A missing text is no empty one.
+            # A missing text is not an empty one: their ids differ.
             yield "null" if text is None else xxhash.xxh3_128_hexdigest(str(text).encode("utf-8", "surrogatepass"))

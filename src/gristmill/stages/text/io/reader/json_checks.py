@@ -29,7 +29,7 @@ _MAX_KEPT_CHARS = 1_000_000  # of a broken line; it may be a whole file without 
 
 
 class BadLine(msgspec.Struct, frozen=True):
-    """A line that is no document. `number` counts from 1, blank lines included."""
+    """A line that is not a document. `number` counts from 1, blank lines included."""
 
     number: int
     kind: str

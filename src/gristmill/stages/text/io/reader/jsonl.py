@@ -1,7 +1,7 @@
 """`JsonlReader`: one JSON object a line.
 
 Lines are found and checked here; fields are parsed when a stage first asks for them (`DocumentBatch.column`). A line
-that is no JSON object goes to quarantine with its file and line number; it never ends a run.
+that is not a JSON object goes to quarantine with its file and line number; it never ends a run.
 """
 
 from collections.abc import Iterable, Iterator

@@ -15,7 +15,7 @@ _TRIPLE = r'"""(?:[^"\\]++|\\.|"(?!""))*+(?:"""|\Z)' + "|" + r"""'{3}(?:[^'\\]++
 _SLASHES = r"//(?P<line>[^\n]*)"
 _BLOCK = r"/\*(?P<block>.*?)(?:\*/|\Z)"
 _HASH = r"#(?P<line>[^\n]*)"
-_HASH_AT_WORD = r"(?<![^\s;])#(?P<line>[^\n]*)"  # in a shell, $# and a#b are no comments
+_HASH_AT_WORD = r"(?<![^\s;])#(?P<line>[^\n]*)"  # in a shell, $# and a#b are not comments
 _MARKUP = r"<!--(?P<block>.*?)(?:-->|\Z)"
 _BEGIN_END = r"^=begin\b(?P<block>.*?)(?:^=end\b|\Z)"
 

@@ -1,4 +1,4 @@
-"""Filters on the share of comments in a program: none is seldom good code, only comments is no code."""
+"""Filters on the share of comments in a program: code without any is seldom good, and comments alone are not code."""
 
 import ast
 import io
@@ -13,13 +13,13 @@ from gristmill.errors import ConfigError, nearest
 from gristmill.stages.text.filters.heuristic.code.comment_syntax import LANGUAGES, find_comments
 from gristmill.stages.text.judging.document_filter import Bounds, DocumentFilter
 
-# What parsing a text that is no program may raise; MemoryError is what CPython says about too deep nesting.
+# What parsing a text that is not a program may raise; MemoryError is what CPython says about too deep nesting.
 _NOT_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError, tokenize.TokenError)
 
 
 @dataclass
 class PythonCommentToCodeFilter(DocumentFilter[float]):
-    """Drop Python programs with too few or too many comments and docstrings; what is no Python scores 0."""
+    """Drop Python programs with too few or too many comments and docstrings; a text that is not Python scores 0."""
 
     measure: ClassVar[str] = "share of comments"
     score_type: ClassVar[pa.DataType] = pa.float64()

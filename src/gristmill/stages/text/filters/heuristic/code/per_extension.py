@@ -42,7 +42,7 @@ class PerExtensionFilter(DocumentFilter[int]):
     """Keep programs within the limits that a table has for their language and extension (StarCoder, Li et al., 2023).
 
     `metadata_file` is CSV with the columns language, extension, Include (1 or 0), Long_line_threshold,
-    Alphanum_threshold and Alpha filter; an empty field is no limit. What the table does not list is dropped.
+    Alphanum_threshold and Alpha filter; an empty field sets no limit. Files the table does not list are dropped.
     """
 
     measure: ClassVar[str] = "within the limits"
