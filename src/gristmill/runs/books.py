@@ -21,6 +21,7 @@ _PackedFile = tuple[int, str, int, str, int, int, str]  # numbers of two directo
 _PackedRecord = tuple[list[_PackedFile], list[_PackedFile], list[tuple[str, bytes]]]
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(_PackedRecord).decode
+NOTHING = -1  # tasks that are kept in memory leave none of it
 
 
 class CommittedRecords(Mapping[int, CommitRecord]):
@@ -28,23 +29,30 @@ class CommittedRecords(Mapping[int, CommitRecord]):
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names = names  # of all partitions
-        self._places = array("q", bytes(8 * len(names)))  # where each is in `_packed`, counted from 1; 0: not committed
+        # Where each is in `_packed`, counted from 1; 0: not committed; NOTHING: committed, with nothing to its name.
+        self._places = array("q", bytes(8 * len(names)))
         self._number = 0
-        self.has_side_files = False  # any of them
+        self.has_files = False  # any of them
+        self.has_side_files = False
         self._packed = Packed()
         self._directories: list[str] = []
         self._directory_numbers: dict[str, int] = {}
 
     def add(self, record: CommitRecord) -> None:
         """Enter a record, in place of an earlier one of its partition."""
-        files, side_files = ([self._pack(file) for file in some] for some in (record.files, record.side_files))
-        self._packed.append(_encode((files, side_files, record.facts)))
         self._number += not self._places[record.root]
+        if not (record.files or record.side_files or record.facts):
+            self._places[record.root] = NOTHING
+            return
+        files = [self._pack(file) for file in record.files]
+        side_files = [self._pack(file) for file in record.side_files]
+        self._packed.append(_encode((files, side_files, record.facts)))
+        self.has_files = self.has_files or bool(files)
         self.has_side_files = self.has_side_files or bool(side_files)
         self._places[record.root] = len(self._packed)
 
     def __contains__(self, root: object) -> bool:
-        return isinstance(root, int) and 0 <= root < len(self._places) and self._places[root] > 0
+        return isinstance(root, int) and 0 <= root < len(self._places) and self._places[root] != 0
 
     def __len__(self) -> int:
         return self._number
@@ -55,7 +63,10 @@ class CommittedRecords(Mapping[int, CommitRecord]):
     def __getitem__(self, root: int) -> CommitRecord:
         if root not in self:
             raise KeyError(root)
-        packed = _decode(self._packed[self._places[root] - 1])
+        place = self._places[root]
+        if place == NOTHING:
+            return CommitRecord(root, self._names[root], (), (), (), ())
+        packed = _decode(self._packed[place - 1])
         files, side_files = (tuple(map(self._unpack, some)) for some in packed[:2])
         return CommitRecord(root, self._names[root], files, side_files, (), tuple(packed[2]))
 
@@ -126,7 +137,7 @@ class Books:
     def result(self, *, run_dir: str | None, rejects_path: str | None) -> RunResult:
         """Return the result, tasks and files in the order of the source partitions."""
         files, roots = PathList(), array("q")
-        for root, record in self.records.items():
+        for root, record in self.records.items() if self.records.has_files else ():
             for file in record.files:
                 files.append(file.final)
             if record.files:

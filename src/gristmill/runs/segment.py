@@ -161,7 +161,7 @@ class Segment:
     def _errors(self, quarantine_files: Sequence[str], finish: Finish) -> list[ErrorCount]:
         if self._kept_errors is not None:
             return self._kept_errors
-        if finish.outcome == "finished":
+        if finish.outcome == "finished" and self.books.records.has_side_files:
             self.directory.complete_records(self.plan, self.books.records)
         return read_errors(quarantine_files, self._quarantine_options())
 

@@ -62,3 +62,14 @@ def test_a_committed_partition_takes_little_memory():
     tracemalloc.stop()
 
     assert size / len(names) < 250  # two names of each file and its checksum, twice: 1.7 kB as objects
+
+
+def test_a_partition_with_nothing_to_its_name_is_committed_all_the_same():
+    committed = CommittedRecords(["a", "b", "c"])
+    committed.add(CommitRecord(1, "b", (), (), (), ()))
+
+    assert (list(committed), len(committed), 0 in committed, 1 in committed) == ([1], 1, False, True)
+    assert committed[1] == CommitRecord(1, "b", (), (), (), ())
+    assert not committed.has_files
+    committed.add(CommitRecord(1, "b", (StagedFile("t/x", "o/x", 1, 1, "c"),), (), (), ()))
+    assert (len(committed), committed.has_files, committed[1].files[0].final) == (1, True, "o/x")
