@@ -19,7 +19,7 @@ FILES = 48
 DOCUMENTS = 6
 KILLS = int(os.environ.get("GRISTMILL_REMOTE_KILLS", "8"))  # 20 in the note of the change; each costs a second or two
 HELD = 40  # ledger lines with which a run waits to be killed
-STOPPED_S = 10  # where others want the cores; 0.3 to 0.6 s where nobody does
+STOPPED_S = 10  # 0.2 to 0.8 s where ten others want the two cores; a guard, not a measurement
 
 
 def make_corpus(directory, *, poison=None):

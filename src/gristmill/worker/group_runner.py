@@ -407,7 +407,7 @@ class GroupRunner:
     def _enter(self, stage: AnyStage, context: StageContext) -> Token[StageContext | None]:
         """Give a call its context. Where calls do not overlap, threads the stage starts itself find it too."""
         if self.group.lanes == 1:
-            stage.context = context
+            stage.__dict__["_context"] = context  # what the property sets, without the cost of asking it
         return CURRENT.set(context)
 
     def _given(self, index: int, tasks: list[AnyTask]) -> Sequence[Result]:
@@ -423,7 +423,8 @@ class GroupRunner:
         stage = self.stages[index]
         token = self._enter(stage, context)
         try:
-            return self._one_of(stage, self._given(index, [task]))
+            given = self._given(index, [task]) if self._is_async[index] else stage.process_batch([task])
+            return self._one_of(stage, given)
         except StageRaised:
             raise
         except Exception as error:
