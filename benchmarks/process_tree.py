@@ -1,6 +1,6 @@
 """Samples a process and its descendants: memory with shared pages counted once, and processor time.
 
-The sampler runs in the parent of what it measures, so that it is no part of the measurement.
+The sampler runs in the parent of what it measures, so that it is not part of the measurement.
 """
 
 import contextlib

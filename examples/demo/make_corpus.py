@@ -1,7 +1,7 @@
 """Make the demo's corpus: about 3 MB of JSONL, the same bytes every time.
 
 Most documents are made-up prose; some are short passages of well-known works in the public domain; and some are what
-the web is full of: menus, price lists, repeated notices, symbols, documents without text. A few lines are no JSON.
+the web is full of: menus, price lists, repeated notices, symbols, documents without text. A few lines are not JSON.
 
     python examples/demo/make_corpus.py DIRECTORY
 """

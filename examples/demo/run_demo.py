@@ -73,7 +73,7 @@ def main() -> int:
     result = json.loads(done.stdout.splitlines()[-1])
     print("\nSome dropped documents, with what was measured:")
     show_rejects(rejects)
-    print(f"\nSome of the {result['quarantined']} lines that are no documents:")
+    print(f"\nSome of the {result['quarantined']} lines that are not documents:")
     show_quarantine(Path(result["run_dir"]) / "quarantine", raw)
     print("\nWhere to look next:")
     print(f"  {clean}   what was kept, one file for each part of the input")

@@ -177,7 +177,7 @@ class ProcessingStage(Generic[X, Y]):
         return False
 
     def joined_with(self, following: "Sequence[ProcessingStage[X, Y]]") -> "JoinedStages | None":
-        """Return what takes a task through this stage and the following ones in one pass over the data, if there is it.
+        """Return what takes a task through this stage and the following ones in one pass over the data, or None.
 
         For stages that are cheaper together, such as filters that count the same things. A group asks for the longest
         run of its stages that can be joined; each keeps its name, its counts and its reports.

@@ -4,7 +4,7 @@ Every size is stated once, here, and both sides import it. How long each array m
 (`sizes.sized`) and checked when it is called. Nothing here may load the compiler.
 """
 
-BLOCK = 64  # bytes looked at at a time; no text is given to a kernel with fewer before the end of its array
+BLOCK = 64  # bytes looked at together; no text is given to a kernel with fewer before the end of its array
 
 # Columns of counts, one row a document.
 CHARACTER_COLUMNS = 5  # characters, plain ones, digits, white space, brackets

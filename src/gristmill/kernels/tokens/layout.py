@@ -8,7 +8,7 @@ from gristmill.kernels.text.layout import NGRAM_SCRATCH, TABLE_SLOTS
 
 COUNTS = 3  # columns: words, characters of words, tokens with a letter
 
-PIECES = 512  # looked at at a time: what is noted of them stays in the fastest cache
+PIECES = 512  # looked at together: what is noted of them stays in the fastest cache
 PIECE_ARRAYS = 5  # what is noted of each
 NOTES = PIECE_ARRAYS * PIECES + 8  # and how far a text is, behind that
 
