@@ -31,7 +31,7 @@ FRAME_HEADER = 9  # bytes: 3 of length, then type, flags, 4 of stream
 LARGEST = 1 << 14  # body of a frame, for whoever has not allowed more
 STREAM = 1
 END_STREAM, END_HEADERS = 1, 4  # flags
-# Who wants a token first is no stranger: Ray knows what to say about it. gRPC writes this name and number as they are.
+# Whatever wants a token first is Ray: it knows what to say about it. gRPC writes this name and number as they are.
 UNAUTHENTICATED = b"grpc-status\x0216"
 
 

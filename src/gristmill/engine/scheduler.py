@@ -137,7 +137,7 @@ class Scheduler:
     # Source
 
     def _source_listed(self, event: e.SourceListed) -> None:
-        # An answer that has come before is no answer to what was asked since.
+        # An answer that has come before does not answer what was asked since.
         if event.items and event.items[-1].index > self.last_listed:
             self.pull_outstanding = False
         for item in event.items:

@@ -1,6 +1,6 @@
 """`Commits`: what is done is on record, then visible. The same on every executor.
 
-A ledger line is forced to disk before the files it names get their final names (`run_directory.py` says why). Lines
+A ledger line is forced to disk before the files it names get their final names (`directory.py` says why). Lines
 that wait are forced together, because a disk takes as long for one as for a hundred.
 """
 

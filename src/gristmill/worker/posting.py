@@ -1,4 +1,4 @@
-"""`Posting`: what a driver says to a worker, in the words of `worker_process.py`. How it gets there is the pool's."""
+"""`Posting`: what a driver says to a worker, in the words of `loop.py`. How it gets there is the pool's."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence

@@ -106,7 +106,7 @@ class LocalRun:
             worker_memory_bytes=worker_memory,
             worker_max_tasks=self.executor.worker_max_tasks,
             watchdog_s=self.executor.watchdog_s,
-            # In this process one task runs at a time: those behind it are no stragglers.
+            # In this process one task runs at a time: those behind it are not stragglers.
             copies=self.server is not None,
         )
 

@@ -1,4 +1,4 @@
-"""`WorkerActor`: one worker as a Ray actor. The loop inside is that of every worker (`processes/worker_process.py`).
+"""`WorkerActor`: one worker as a Ray actor. The loop inside is that of every worker (`worker/loop.py`).
 
     driver                                   actor
     begin(what to do)            ────────▶   a thread that sets the stages up and runs the loop

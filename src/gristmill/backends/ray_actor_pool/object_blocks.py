@@ -1,4 +1,4 @@
-"""`ObjectBlocks`: large bodies of tasks as objects in Ray's store. The twin of `processes/shared_memory.py`.
+"""`ObjectBlocks`: large bodies of tasks as objects in Ray's store. The twin of `worker/shared_memory.py`.
 
 Here as there a process knows a block by a number. Behind the number is an array (just packed, not in the store yet) or
 a reference. An object belongs to the driver, which called for it (`actor.py`), and lies on the machine that made it: it

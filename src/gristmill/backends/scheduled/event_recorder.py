@@ -37,7 +37,7 @@ BUFFER_BYTES = 1 << 20
 class EventRecorder:
     """Writes the log of one driver, from the beginning: an earlier driver's log in this directory is replaced.
 
-    A log is an observation: if it cannot be written (the disk is full, a user's task has a size that is no number), the
+    A log is an observation: if it cannot be written (the disk is full, a task's size is not a number), the
     run goes on without it, and `problem` says so.
     """
 

@@ -61,7 +61,7 @@ class Bounds(NamedTuple):
 
 @dataclass(frozen=True)
 class Rule:
-    """Keep a document whose measure is at least `low` and at most `high`; None is no bound.
+    """Keep a document whose measure is at least `low` and at most `high`; None sets no bound.
 
     A measure that is not a number, as the mean length of no words, says nothing: the document stays.
     """
