@@ -17,8 +17,8 @@ from tests.fault.hold import wait_while_held
 
 from gristmill.pipeline import Pipeline
 from gristmill.stages.base import ProcessingStage
+from gristmill.stages.io.files import FileWriter
 from gristmill.stages.io.partitioning import FilePartitioningStage
-from gristmill.stages.io.writing import FileWriter
 from gristmill.tasks import Batch, FileGroupTask, ItemRecord
 
 BAD, FATAL = b"BAD", b"KILL"  # how items begin that a stage raises for, and that end its process

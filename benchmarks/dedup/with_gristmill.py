@@ -37,7 +37,7 @@ def _hashing(source: str) -> dict[str, object]:
 
     from gristmill.deduplication.sketches import Shingling
     from gristmill.kernels.dedup.banding import Banding
-    from gristmill.stages.text.text_column import TextColumn
+    from gristmill.stages.text.judging.statistics import TextColumn
 
     encoded = [json.loads(line)["text"].encode() for f in sorted(Path(source).glob("*.jsonl")) for line in f.open()]
     bounds = np.cumsum([0, *map(len, encoded)]).astype(np.int64)

@@ -15,9 +15,9 @@ import time
 
 from benchmarks.record import header, record
 
+from gristmill.engine.fleet import Demand, plan_workers
 from gristmill.engine.pattern_bound import pattern_bound
-from gristmill.engine.policies.planner import Demand, plan_workers
-from gristmill.engine.policies.rooms import UNITS, Room
+from gristmill.engine.policies.packing import UNITS, Room
 from gristmill.stages.resources import Resources
 
 MARK = 0.98

@@ -17,7 +17,7 @@ from benchmarks.engine.outcome import Outcome, Row
 
 from gristmill.backends.local import LocalExecutor
 from gristmill.pipeline import Pipeline
-from gristmill.runs.result import RunResult
+from gristmill.runs.books import RunResult
 from gristmill.stages.base import ProcessingStage
 from gristmill.tasks import DocumentBatch
 

@@ -6,7 +6,7 @@ from benchmarks.engine.sleepers import run_for_real
 from gristmill.backends.simulated.accounts import rooms_of
 from gristmill.backends.simulated.simulation import Simulation
 from gristmill.backends.simulated.spec import NodeSpec, SimulationSpec, SlowdownSpec, StageSpec
-from gristmill.engine.policies.planner import Demand, area_bound
+from gristmill.engine.fleet import Demand, area_bound
 
 TAIL = SimulationSpec(
     items=4_000,

@@ -12,7 +12,7 @@ from gristmill.backends.local import LocalExecutor
 from gristmill.backends.simulated.chance import Chance
 from gristmill.backends.simulated.spec import SimulationSpec
 from gristmill.pipeline import Pipeline
-from gristmill.runs.result import RunResult
+from gristmill.runs.books import RunResult
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.worker_info import WorkerMetadata
 from gristmill.tasks import EmptyTask

@@ -15,7 +15,7 @@ from benchmarks.engine.outcome import Outcome, Row, at_least
 from gristmill.backends.simulated.accounts import rooms_of
 from gristmill.backends.simulated.simulation import Simulation
 from gristmill.backends.simulated.spec import NodeSpec, SimulationSpec, StageSpec
-from gristmill.engine.policies.planner import Demand, WorkerPlan, area_bound, plan_workers
+from gristmill.engine.fleet import Demand, WorkerPlan, area_bound, plan_workers
 
 TABLES: dict[str, dict[str, object]] = yaml.safe_load(Path(__file__).with_name("stage_tables.yaml").read_text())
 RUN_S = 5_000.0  # of virtual time at the best rate: filling and emptying the pipeline is a few percent of it

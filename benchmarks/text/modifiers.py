@@ -19,7 +19,7 @@ from benchmarks.record import header, record
 from gristmill.stages.text.filters.fasttext import FastTextLangId
 from gristmill.stages.text.filters.heuristic import code
 from gristmill.stages.text.judging.document_filter import DocumentFilter
-from gristmill.stages.text.judging.measure import score_texts
+from gristmill.stages.text.judging.judge import score_texts
 from gristmill.stages.text.modifiers import (
     BoilerPlateStringModifier,
     DocumentModifier,

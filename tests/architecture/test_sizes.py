@@ -7,7 +7,15 @@ import pytest
 
 ROOT = Path(__file__).parents[2] / "src" / "gristmill"
 FILES = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py"))
-FILE_LINES = 600
+FILE_LINES = 500
+# What is read as one thing and would be two halves otherwise.
+LONGER = {
+    "engine/dispatch.py": 540,  # who gets the next task, and the memory that decides it
+    "runs/directory.py": 510,  # one directory, and the order in which its files are forced to disk
+    "engine/scheduler.py": 600,  # one event, one method; what can be told apart (fleet, dispatch, caretaker) is
+    "worker/group_runner.py": 610,  # one call of a group, from its jobs to its books
+    "testing/virtual_run.py": 560,  # one answer to every command of the scheduler
+}
 FUNCTION_LINES = 60
 HOMELESS = {"util", "utils", "helper", "helpers", "common", "misc", "manager", "handler"}
 KNOWN_NAMES = {"tasks/utils.py"}  # users import TaskPerfUtils from there
@@ -15,7 +23,7 @@ KNOWN_NAMES = {"tasks/utils.py"}  # users import TaskPerfUtils from there
 
 @pytest.mark.parametrize("file", FILES)
 def test_a_file_fits_its_limit(file):
-    assert len((ROOT / file).read_text(encoding="utf-8").splitlines()) <= FILE_LINES
+    assert len((ROOT / file).read_text(encoding="utf-8").splitlines()) <= LONGER.get(file, FILE_LINES)
 
 
 @pytest.mark.parametrize("file", FILES)

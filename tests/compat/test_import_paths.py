@@ -15,7 +15,7 @@ NAMES = {
     "gristmill.tasks": ["Task", "DocumentBatch", "FileGroupTask", "EmptyTask"],
     "gristmill.backends.base": ["BaseExecutor", "NodeInfo", "WorkerMetadata"],
     "gristmill.backends.local": ["LocalExecutor"],
-    "gristmill.runs.result": ["RunResult"],
+    "gristmill.runs.books": ["RunResult"],
     "gristmill.config.run": ["create_pipeline_from_yaml", "create_executor_from_yaml"],
     "gristmill.stages.text.io": ["JsonlReader", "ParquetReader", "JsonlWriter", "ParquetWriter"],
     "gristmill.stages.text.io.reader": ["JsonlReader", "ParquetReader", "CsvReader", "TextReader"],

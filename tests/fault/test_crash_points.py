@@ -24,7 +24,7 @@ from tests.fault.disk.explorer import Tally, all_states, explore, random_states,
 from tests.fault.disk.programs import PROGRAMS
 from tests.fault.disk.summary import FLOOR, PROPERTY
 
-from gristmill.runs import lock_file
+from gristmill.runs import sinks as lock_file
 
 NIGHTLY = FLOOR > 0
 

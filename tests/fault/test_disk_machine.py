@@ -31,7 +31,7 @@ from tests.property.budget import SEEDS
 
 from gristmill.engine.policies import retry
 from gristmill.errors import ConfigError, GristmillError, MachineError, MachineFailed
-from gristmill.runs import lock_file
+from gristmill.runs import sinks as lock_file
 
 FAILURES = [errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS]
 CALLS = 130  # about as many as an undisturbed run makes

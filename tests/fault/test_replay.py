@@ -12,7 +12,7 @@ from tests.fault.processes import finish, wait_until
 from tests.fault.test_poison_documents import write_corpus
 
 from gristmill.backends.local import LocalExecutor
-from gristmill.backends.scheduled.event_recorder import read_frames
+from gristmill.backends.scheduled.kept_records import read_frames
 from gristmill.engine import events as e
 from gristmill.engine.event_log import decode_events, encode_events, frame
 

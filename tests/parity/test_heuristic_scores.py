@@ -11,8 +11,7 @@ import pyarrow as pa
 import pytest
 
 from gristmill.stages.text.filters import heuristic
-from gristmill.stages.text.judging.statistics import measure
-from gristmill.stages.text.text_column import TextColumn
+from gristmill.stages.text.judging.statistics import TextColumn, measure
 
 DATA = Path(__file__).parents[1] / "data" / "heuristic_scores.jsonl"
 ROWS = [json.loads(line) for line in DATA.read_bytes().splitlines()]  # bytes: texts hold U+2028, a line end to str

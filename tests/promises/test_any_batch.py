@@ -7,7 +7,7 @@ from tests.byte_batch import BAD, FATAL, decoded, expected_output, make_payloads
 
 from gristmill.backends.local import LocalExecutor
 from gristmill.backends.ray_actor_pool import RayActorPoolExecutor
-from gristmill.metrics.stage_counts import balance
+from gristmill.metrics.snapshot import balance
 
 FILES, ITEMS = 4, 10
 BAD_FILES = (0, 2)

@@ -7,9 +7,9 @@ import pytest
 from tests.jsonl_files import read_documents, write_documents
 
 from gristmill.backends.local import LocalExecutor
-from gristmill.engine.ledger import CHECKSUM, sealed
 from gristmill.errors import EngineBug, TooManyQuarantined
 from gristmill.pipeline import Pipeline
+from gristmill.runs.ledger import CHECKSUM, sealed
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.text.filters import ScoreFilter
 from gristmill.stages.text.filters.heuristic import WordCountFilter

@@ -12,7 +12,7 @@ from tests.jsonl_files import contents, read_documents, write_documents
 from gristmill.backends.local import LocalExecutor
 from gristmill.errors import ConfigError, GristmillError, ResumeRefused, RunFailed
 from gristmill.pipeline import Pipeline
-from gristmill.runs import telling
+from gristmill.runs import progress as telling
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.text.filters import ScoreFilter
 from gristmill.stages.text.filters.heuristic import WordCountFilter

@@ -5,7 +5,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from gristmill.backends.local import LocalExecutor
-from gristmill.backends.scheduled.profiles import ProfileStore
+from gristmill.backends.scheduled.kept_records import ProfileStore
 from gristmill.pipeline import Pipeline
 from gristmill.stages.base import ProcessingStage
 from gristmill.tasks import DocumentBatch

@@ -11,10 +11,10 @@ from gristmill.backends.local import LocalExecutor
 from gristmill.engine.commands import Finish
 from gristmill.errors import Interrupted
 from gristmill.pipeline import Pipeline
-from gristmill.pipeline.segments import compile_chain
+from gristmill.pipeline.compile import compile_chain
 from gristmill.runs.directory import ON_DISK
-from gristmill.runs.options import RunOptions
 from gristmill.runs.run import Ending, Run
+from gristmill.runs.user import RunOptions
 from gristmill.stages.deduplication.exact.workflow import ExactDeduplicationWorkflow
 from gristmill.stages.exchange import Exchange
 from gristmill.stages.text.filters import ScoreFilter

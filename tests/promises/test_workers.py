@@ -7,8 +7,8 @@ import pytest
 from tests.fault.processes import wait_until
 
 from gristmill.backends.local import LocalExecutor
-from gristmill.backends.local.gpus import Gpu, find_gpus
-from gristmill.engine.policies.rooms import UNITS, place
+from gristmill.backends.local.executor import Gpu, find_gpus
+from gristmill.engine.policies.packing import UNITS, place
 from gristmill.errors import ConfigError, RunFailed
 from gristmill.pipeline import Pipeline
 from gristmill.stages.base import ProcessingStage

@@ -13,7 +13,7 @@ from tests.property.scripts import Fanning
 
 from gristmill.engine import commands as c
 from gristmill.engine import events as e
-from gristmill.engine import ledger
+from gristmill.runs import ledger
 from gristmill.stages.resources import Resources
 from gristmill.tasks import StagedFile
 from gristmill.testing.virtual_run import Deed, VirtualRun, group

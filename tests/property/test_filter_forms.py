@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from tests.heuristic_filters import FILTERS, HARD_TEXTS, PIECES
 
 from gristmill.stages.text.judging.document_filter import has_column_form
-from gristmill.stages.text.judging.statistics import measure
-from gristmill.stages.text.text_column import TextColumn
+from gristmill.stages.text.judging.statistics import TextColumn, measure
 
 pytestmark = pytest.mark.slow
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gristmill.engine.commands import Care
-from gristmill.pipeline.segments import compile_chain
+from gristmill.pipeline.compile import compile_chain
 from gristmill.stages.base import ProcessingStage
 from gristmill.tasks import DocumentBatch
 from gristmill.worker.group_runner import GroupRunner

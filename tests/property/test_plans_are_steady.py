@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gristmill.backends.simulated.simulation import Simulation
 from gristmill.backends.simulated.spec import SimulationSpec
 from gristmill.engine import commands as c
-from gristmill.engine.policies.planner import Demand, pays, throughput
+from gristmill.engine.fleet import Demand, pays, throughput
 from gristmill.engine.scheduler import SchedulerConfig
 from gristmill.stages.resources import Resources
 from gristmill.testing.virtual_run import Deed, VirtualRun, group

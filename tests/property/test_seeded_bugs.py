@@ -10,7 +10,7 @@ from hypothesis.stateful import initialize, run_state_machine_as_test
 from tests.property.test_scheduler_machine import SchedulerMachine
 
 from gristmill.engine import commands as c
-from gristmill.engine.policies.backpressure import MemoryBook
+from gristmill.engine.dispatch import MemoryBook
 from gristmill.engine.scheduler import Scheduler
 from gristmill.errors import EngineBug
 from gristmill.stages.resources import Resources

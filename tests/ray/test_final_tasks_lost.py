@@ -9,7 +9,7 @@ from tests.ray_cluster import NODE
 
 from gristmill.backends.ray_actor_pool import RayActorPoolExecutor
 from gristmill.backends.ray_actor_pool.actor import MESSAGE_BYTES, in_a_call
-from gristmill.backends.scheduled.event_recorder import FILE_NAME, read_frames
+from gristmill.backends.scheduled.kept_records import FILE_NAME, read_frames
 from gristmill.engine.event_log import decode_events
 from gristmill.engine.events import NodeLost, OutputsLost, Ticked
 from gristmill.pipeline import Pipeline

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Self
 
 from gristmill.engine.plan import Plan
-from gristmill.runs.options import RunOptions
-from gristmill.runs.result import RunResult
+from gristmill.runs.books import RunResult
+from gristmill.runs.user import RunOptions
 from gristmill.stages.worker_info import NodeInfo, WorkerMetadata
 
 __all__ = ["BaseExecutor", "NodeInfo", "RunOptions", "WorkerMetadata"]

@@ -118,7 +118,7 @@ def main() -> None:
 
 def _books(error: BaseException) -> dict[str, object]:
     """The books of a run that ended before its time but has some."""
-    from gristmill.runs.result import RunResult
+    from gristmill.runs.books import RunResult
 
     result = getattr(error, "result", None)
     return result.to_json() if isinstance(result, RunResult) else {}

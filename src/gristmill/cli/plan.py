@@ -34,7 +34,7 @@ def plan(
     from gristmill.cli.choose_executor import choose_executor
     from gristmill.cli.recipe_values import recipe_values
     from gristmill.config.shipped import find_recipe
-    from gristmill.engine.joining import join_neighbours
+    from gristmill.engine.plan import join_neighbours
     from gristmill.secrets import without_secrets
 
     found = find_recipe(recipe)

@@ -23,7 +23,7 @@ def replay(
 ) -> None:
     """Replay a run's event log and compare every decision with the recorded one."""
     from gristmill import __version__
-    from gristmill.backends.scheduled.event_recorder import read_frames
+    from gristmill.backends.scheduled.kept_records import read_frames
     from gristmill.engine.replay import read_header
     from gristmill.engine.replay import replay as steps_of
     from gristmill.engine.task_story import TaskStory

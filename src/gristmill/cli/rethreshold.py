@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from gristmill.backends.base import BaseExecutor
     from gristmill.config.recipe import Recipe
     from gristmill.pipeline import Pipeline
-    from gristmill.runs.result import RunResult
+    from gristmill.runs.books import RunResult
     from gristmill.workflows.thresholds import Difference, FilterRule, Outcome, Scored
 
 PLACE = "."  # `build` wants a path for the writer; nothing is written there

@@ -30,9 +30,9 @@ from gristmill.errors import ConfigError, InputsChanged, TooManyQuarantined
 
 if TYPE_CHECKING:
     from gristmill.config.shard import Shard
-    from gristmill.engine.policies.quarantine_limit import QuarantineLimit
+    from gristmill.engine.breaker import QuarantineLimit
     from gristmill.pipeline import Pipeline
-    from gristmill.runs.result import RunResult
+    from gristmill.runs.books import RunResult
 
 
 def run(
@@ -134,7 +134,7 @@ def parse_limit(text: str | None) -> "QuarantineLimit":
     >>> [str(parse_limit(text)) for text in ("100", "0.5", "1%")]
     ['100 documents', '50 %', '1 %']
     """
-    from gristmill.engine.policies.quarantine_limit import DEFAULT_LIMIT, QuarantineLimit
+    from gristmill.engine.breaker import DEFAULT_LIMIT, QuarantineLimit
 
     if text is None:
         return DEFAULT_LIMIT

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gristmill.errors import ConfigError
-from gristmill.runs.lock_file import Holder, holder_of
+from gristmill.runs.sinks import Holder, holder_of
 from gristmill.runs.store_lease import last_holder
 from gristmill.storage.file_system import is_url
 from gristmill.storage.remote_file_system import RemoteFileSystem

@@ -15,7 +15,7 @@ from gristmill.errors import ConfigError
 
 if TYPE_CHECKING:
     from gristmill.metrics.snapshot import RunSnapshot
-    from gristmill.runs.lock_file import Holder
+    from gristmill.runs.sinks import Holder
 
 ENDED = ("finished", "stopped", "failed")
 
@@ -87,9 +87,9 @@ def _show(run: RunFiles) -> None:
 
     from rich.console import Console
 
-    from gristmill.metrics.rates import Rates
+    from gristmill.metrics.snapshot import Rates
     from gristmill.metrics.snapshot_view import full_view, own_metrics, where_time_went
-    from gristmill.runs.quarantine_errors import read_errors
+    from gristmill.runs.books import read_errors
     from gristmill.runs.summary import error_lines
 
     console = Console(highlight=False)

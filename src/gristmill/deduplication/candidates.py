@@ -17,7 +17,7 @@ from gristmill.kernels.arrow_arrays import Number, from_bools, from_lists, from_
 from gristmill.kernels.dedup.banding import Banding
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.compiled_kernel import CompiledKernel
-from gristmill.stages.text.text_column import texts_of_batch
+from gristmill.stages.text.judging.statistics import texts_of_batch
 from gristmill.stages.worker_info import WorkerMetadata
 from gristmill.tasks import DocumentBatch
 

@@ -14,9 +14,9 @@ import xxhash
 
 from gristmill.deduplication.job import DedupJob
 from gristmill.deduplication.job_input import DedupInput
-from gristmill.engine.ledger import is_sealed, sealed
 from gristmill.errors import ConfigError, ResumeRefused
 from gristmill.pipeline import Pipeline
+from gristmill.runs.ledger import is_sealed, sealed
 from gristmill.stages.text.io.formats import WRITERS
 from gristmill.stages.text.io.writer import ArrowWriter
 from gristmill.storage.atomic_write import force_file, force_names, write_file

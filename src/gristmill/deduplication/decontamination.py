@@ -11,9 +11,9 @@ from gristmill.backends.base import BaseExecutor
 from gristmill.backends.default_executor import default_executor
 from gristmill.deduplication.job_input import DedupInput
 from gristmill.pipeline import Pipeline
-from gristmill.pipeline.watching import Watching
+from gristmill.pipeline.pipeline import Watching
 from gristmill.pipeline.workflow import WorkflowBase, WorkflowRunResult, errors_of
-from gristmill.runs.options import Observer
+from gristmill.runs.user import Observer
 from gristmill.stages.text.decontamination import Decontaminate
 from gristmill.stages.text.io.formats import WRITERS
 from gristmill.storage.atomic_write import write_file

@@ -18,7 +18,7 @@ from gristmill.deduplication.files_between import write_array
 from gristmill.errors import ConfigError, StageError
 from gristmill.kernels.arrow_arrays import from_bools, from_numbers
 from gristmill.stages.base import ProcessingStage
-from gristmill.stages.text.text_column import unparsed_texts
+from gristmill.stages.text.judging.statistics import unparsed_texts
 from gristmill.stages.worker_info import WorkerMetadata
 from gristmill.tasks import DocumentBatch
 from gristmill.tasks.text_columns import from_bytes_and_offsets

@@ -13,9 +13,9 @@ from gristmill.backends.default_executor import default_executor
 from gristmill.deduplication.keep_policy import KeepPolicy
 from gristmill.engine.plan import AnyStage, AnyTask
 from gristmill.errors import ConfigError
-from gristmill.pipeline.watching import Watching
+from gristmill.pipeline.pipeline import Watching
 from gristmill.pipeline.workflow import WorkflowBase, WorkflowRunResult, errors_of, warn_ignored
-from gristmill.runs.options import Observer
+from gristmill.runs.user import Observer
 from gristmill.storage.file_system import disk_path
 
 IMPORTS = ["gristmill.deduplication.exact_stages"]  # and what comes with it: most of what workers need

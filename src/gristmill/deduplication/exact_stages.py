@@ -18,7 +18,7 @@ from gristmill.kernels.dedup.fold_table import fold_table
 from gristmill.kernels.row_hash import hash_column
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.compiled_kernel import CompiledKernel
-from gristmill.stages.text.text_column import TextColumn, text_pieces
+from gristmill.stages.text.judging.statistics import TextColumn, text_pieces
 from gristmill.tasks import DocumentBatch
 from gristmill.tasks.text_columns import from_texts
 

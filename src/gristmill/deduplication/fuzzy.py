@@ -22,9 +22,9 @@ from gristmill.deduplication.sketches import Shingling
 from gristmill.engine.plan import AnyStage, AnyTask
 from gristmill.errors import ConfigError, nearest
 from gristmill.kernels.dedup.banding import DEFAULT_ROWS, Banding, choose_bands
-from gristmill.pipeline.watching import Watching
+from gristmill.pipeline.pipeline import Watching
 from gristmill.pipeline.workflow import WorkflowBase, WorkflowRunResult, errors_of, warn_ignored
-from gristmill.runs.options import Observer
+from gristmill.runs.user import Observer
 from gristmill.storage.file_system import disk_path
 
 SIMILARITIES = ("jaccard", "containment")

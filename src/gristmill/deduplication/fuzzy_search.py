@@ -31,7 +31,7 @@ from gristmill.deduplication.sketches import Shingling, SketchDocuments
 from gristmill.kernels.arrow_arrays import from_numbers, to_numbers
 from gristmill.kernels.dedup.banding import Banding
 from gristmill.pipeline import Pipeline
-from gristmill.runs.result import RunResult
+from gristmill.runs.books import RunResult
 from gristmill.stages.exchange import Exchange
 from gristmill.stages.text.io.writer import ArrowWriter
 from gristmill.tasks import FileGroupTask

@@ -15,10 +15,10 @@ from gristmill.backends.default_executor import default_executor
 from gristmill.deduplication.documents import RemoveDocuments, TakeDocuments, write_removals
 from gristmill.deduplication.job_input import DedupInput
 from gristmill.pipeline import Pipeline
-from gristmill.runs.options import Observer
-from gristmill.runs.result import RunResult
+from gristmill.runs.books import RunResult
+from gristmill.runs.user import Observer
 from gristmill.stages.text.io.formats import WRITERS
-from gristmill.storage.failures import machine_failures
+from gristmill.storage.atomic_write import machine_failures
 from gristmill.tasks import DocumentBatch
 
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ from gristmill.deduplication.job import DedupJob, open_job
 from gristmill.deduplication.job_input import DedupInput
 from gristmill.deduplication.part_stages import SEPARATORS, HashParts, RemoveParts, Unit, are_parts, write_parts
 from gristmill.errors import ConfigError
-from gristmill.pipeline.watching import Watching
+from gristmill.pipeline.pipeline import Watching
 from gristmill.pipeline.workflow import WorkflowBase, WorkflowRunResult, errors_of
-from gristmill.runs.options import Observer
-from gristmill.runs.result import RunResult
+from gristmill.runs.books import RunResult
+from gristmill.runs.user import Observer
 from gristmill.stages.exchange import Exchange
 from gristmill.stages.text.io.formats import WRITERS
 from gristmill.stages.text.io.writer import ArrowWriter

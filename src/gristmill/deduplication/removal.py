@@ -15,7 +15,7 @@ from gristmill.engine.plan import AnyStage, AnyTask
 from gristmill.errors import ConfigError, StageError
 from gristmill.pipeline import Pipeline
 from gristmill.pipeline.workflow import WorkflowBase, WorkflowRunResult, warn_ignored
-from gristmill.runs.options import Observer
+from gristmill.runs.user import Observer
 from gristmill.stages.deduplication.id_generator import CURATOR_DEDUP_ID_STR
 from gristmill.stages.text.io.formats import WRITERS, check_format
 from gristmill.storage.file_system import disk_path

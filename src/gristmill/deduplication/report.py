@@ -15,7 +15,7 @@ from gristmill.deduplication.documents import OF_INDEX, SOURCE_SHIFT, source_of
 from gristmill.deduplication.job import DedupJob
 from gristmill.deduplication.job_input import DedupInput
 from gristmill.kernels.arrow_arrays import from_numbers
-from gristmill.runs.ledger_file import read_ledger
+from gristmill.runs.ledger import read_ledger
 from gristmill.storage.atomic_write import whole_file
 from gristmill.tasks.text_columns import from_texts
 

@@ -31,9 +31,9 @@ from gristmill.deduplication.report import Duplicates, no_duplicates
 from gristmill.errors import ConfigError
 from gristmill.kernels.arrow_arrays import from_numbers, to_numbers
 from gristmill.kernels.kmeans import fit
-from gristmill.pipeline.watching import Watching
+from gristmill.pipeline.pipeline import Watching
 from gristmill.pipeline.workflow import WorkflowBase, WorkflowRunResult, errors_of, warn_ignored
-from gristmill.runs.options import Observer
+from gristmill.runs.user import Observer
 from gristmill.stages.exchange import Exchange
 from gristmill.stages.text.io.reader import ArrowReader
 from gristmill.stages.text.io.writer import ArrowWriter

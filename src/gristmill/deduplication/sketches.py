@@ -18,7 +18,7 @@ from gristmill.kernels.dedup.permutations import draw_permutations
 from gristmill.kernels.row_hash import hash_column
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.compiled_kernel import CompiledKernel
-from gristmill.stages.text.text_column import TextColumn, texts_of_batch
+from gristmill.stages.text.judging.statistics import TextColumn, texts_of_batch
 from gristmill.tasks import DocumentBatch
 from gristmill.tasks.text_columns import from_texts
 

@@ -6,14 +6,17 @@ before the shortest patience has passed, nor a worker that becomes ready before 
 """
 
 import math
+from collections import deque
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from gristmill.engine import commands as c
-from gristmill.engine.crew import WorkerRecord, WorkerState
+from gristmill.engine import events as e
 from gristmill.engine.policies.recycling import own_limit
-from gristmill.engine.state import GroupRecord
+from gristmill.engine.policies.speculation import is_straggler
+from gristmill.engine.state import Change, GroupRecord, RootRecord, State, TaskRecord, WorkerRecord, WorkerState
 
-if TYPE_CHECKING:  # parts of one object: the scheduler owns them all
+if TYPE_CHECKING:
     from gristmill.engine.scheduler import Scheduler
 
 WATCHDOG_FACTOR = 20.0  # times the usual time of a task before the user is told
@@ -160,3 +163,196 @@ class Caretaker:
             if not under_way and not s.group_finished(index):
                 found += [worker for worker in workers if worker.state is WorkerState.READY]
         return sorted(found, key=lambda worker: worker.id)
+
+
+# Second runs of tasks that take suspiciously long. Part of the scheduler.
+#
+# The task itself moves on: it is queued again under a new number, as after a recall. The worker that has it gets
+# nothing more, and what it is running becomes a shadow: not a task of the books any more, but if its result comes
+# first, that is taken, and whoever has the task by then is stopped. If the task is done first, the worker with the
+# shadow is stopped.
+
+NOBODY = -1
+LOST = "another worker was faster with the same task"
+
+
+class Copies:
+    """Makes copies and settles which run counts. Where a copy runs is the dispatcher's choice."""
+
+    def __init__(self, scheduler: "Scheduler") -> None:
+        self.scheduler = scheduler
+
+    def make(self, group: GroupRecord) -> bool:
+        """Queue the group's worst straggler a second time, if it has one; whoever asks has an idle worker for it."""
+        s = self.scheduler
+        worker = group.crew.most_loaded(above=0) if s.config.copies and group.plan.may_run_twice else None
+        if worker is None or len(worker.assigned) != 1:
+            return False
+        (task,) = worker.assigned.values()
+        running_s = s.now - worker.oldest_since
+        # What has begun to stream has outputs further on; what failed before is looked at with care, and alone.
+        is_plain = not task.received and task.trial.care is c.Care.NORMAL and task.shadow == NOBODY
+        if not is_plain or s.restarts.is_void(task) or not is_straggler(running_s, group.mean_call_s):
+            return False
+        worker.shadow = (task.id, task)
+        task.shadow = task.last_worker = worker.id
+        s.recalled(worker, task)
+        s.fleet.drain(worker)
+        return True
+
+    def bring_back(self, worker_id: int, number: int) -> tuple[WorkerRecord, TaskRecord] | None:
+        """A shadow has a result and its task has none yet: give the task back to the worker that did it.
+
+        Returns None if that worker has no such shadow, or the task is over.
+        """
+        s = self.scheduler
+        worker = s.fleet.find(worker_id)
+        if worker is None or worker.shadow is None or worker.shadow[0] != number:
+            return None
+        task = worker.shadow[1]
+        if s.tasks.get(task.id) is not task:
+            return None
+        group = s.groups[task.group]
+        if task.state is State.ASSIGNED:
+            self._stop(next(w for w in group.workers.values() if task.id in w.assigned), task)
+        elif task in group.queue:
+            group.queue.remove(task)
+        else:
+            # Sorted is in order for a heap too, and numbers are unique, so tasks are never compared.
+            group.delayed = sorted(entry for entry in group.delayed if entry[2] is not task)
+        s.renumber(task, number)
+        task.change(Change.SENT)
+        worker.give([task])
+        worker.begin(group.plan.lanes, s.now)
+        worker.shadow = None
+        task.shadow = NOBODY
+        return worker, task
+
+    def streams(self, worker_id: int, number: int) -> None:
+        """A shadow begins to stream. Its outputs are let go, so it can no longer win; nobody would grant it more."""
+        worker = self.scheduler.fleet.find(worker_id)
+        if worker is not None and worker.shadow is not None and worker.shadow[0] == number:
+            worker.shadow = None
+            self._kill(worker)
+
+    def _stop(self, worker: WorkerRecord, task: TaskRecord) -> None:
+        """Stop a worker that runs a copy nobody needs; what else it holds goes to others, without blame."""
+        s = self.scheduler
+        task.change(Change.RECALLED)
+        worker.take(task)
+        s.memory.unsend(task.id)
+        for other in list(worker.assigned.values()):
+            s.recalled(worker, other)
+        self._kill(worker)
+
+    def settle(self, task: TaskRecord) -> None:
+        """A task is done: stop the worker that has its shadow."""
+        worker = self.scheduler.fleet.find(task.shadow)
+        if worker is not None and worker.shadow is not None and worker.shadow[1] is task:
+            worker.shadow = None
+            self._kill(worker)
+
+    def _kill(self, worker: WorkerRecord) -> None:
+        s = self.scheduler
+        crew = s.groups[worker.group].crew
+        if worker.state is WorkerState.READY:
+            crew.drain(worker)  # so that nobody gives it anything before its end is known
+        crew.refile(worker)
+        s.groups[worker.group].book.wasted_s += s.now - worker.running_since
+        s.out.append(c.KillWorker(worker.id, LOST))
+
+
+# Source partitions that start over, because data that came of them was on a machine that is lost.
+#
+# Part of the scheduler. Inputs are let go as soon as they have been used, so what a lost machine held can only be made
+# again from the last boundary that is on disk: the source partition. What waits of such a root is dropped at once; what
+# runs of it elsewhere ends in its own time, and its result is let go. When nothing of the root is left it is listed
+# again. Nothing of it was committed, so nothing is seen twice. Files of the new attempts have other names: somebody may
+# still write the old ones.
+
+
+class Restarts:
+    """Knows which roots start over, and lets go of what is left of them."""
+
+    def __init__(self, scheduler: "Scheduler") -> None:
+        self.scheduler = scheduler
+        self.listed_again: set[int] = set()  # roots that are waited for
+        self.given_up: dict[str, str] = {}  # by the name of the partition: why it was given up
+
+    def data_lost(self, node: int) -> None:
+        """Everything on a machine is gone; what ran there has been taken back before."""
+        s = self.scheduler
+        lost = [task for task in s.tasks.values() if task.node == node]
+        for task in lost:
+            task.node = None
+        self._start_over(dict.fromkeys(task.root for task in lost))
+
+    def outputs_lost(self, event: e.OutputsLost) -> None:
+        """What came out at the end of a root was on a machine that is gone, and nobody has it yet."""
+        s = self.scheduler
+        root = s.committing.pop(event.root, None)
+        if root is not None:
+            root.outputs = []
+            s.roots[root.id] = root
+            self.list_again(root)
+
+    def give_up(self, root: RootRecord, why: str) -> None:
+        """The input of a root is not what was planned: nothing of it counts, and it is not tried again."""
+        root.given_up = why
+        self.given_up[root.name] = why
+        self._start_over([root.id])
+
+    def start_over(self, root: RootRecord) -> None:
+        """What a root has streamed so far will not come again in the same way: nothing of it counts."""
+        self._start_over([root.id])
+
+    def _start_over(self, roots: Iterable[int]) -> None:
+        s = self.scheduler
+        for root in roots:
+            s.roots[root].starts_over = True
+        waiting = [task for task in s.tasks.values() if self.is_void(task) and task.state is State.QUEUED]
+        for group in s.groups:
+            group.queue = deque(task for task in group.queue if not self.is_void(task))
+            # Sorted is in order for a heap too, and numbers are unique, so tasks are never compared.
+            group.delayed = sorted(entry for entry in group.delayed if not self.is_void(entry[2]))
+        for task in waiting:
+            s.let_go(task)
+        for group in s.groups:
+            for worker in list(group.workers.values()):
+                s.dispatcher.recall_void(worker)
+
+    def is_void(self, task: TaskRecord) -> bool:
+        """Whether nothing that comes of a task counts."""
+        return self.scheduler.roots[task.root].starts_over
+
+    def list_again(self, root: RootRecord) -> None:
+        """Nothing is left of a root that starts over."""
+        s = self.scheduler
+        for total, counts in zip(s.totals, root.counts, strict=True):
+            total.subtract(counts)
+        for group, seconds in root.useful_s.items():
+            s.groups[group].book.came_to_nothing(seconds)
+        s.out.extend(c.Release(output.payload) for output in root.outputs)
+        if s.stop_reason or root.given_up:
+            del s.roots[root.id]
+            s.fleet.rescale_now = True
+            return
+        root.begin_again(first_attempt=s.next_task)
+        self.listed_again.add(root.id)
+        s.out.append(c.ListAgain(root.id, root.first_attempt))
+
+    def take(self, event: e.ListedAgain) -> None:
+        """Begin a partition again, if this is the attempt that is waited for."""
+        s, item = self.scheduler, event.item
+        root = s.roots.get(item.index)
+        if root is None or item.index not in self.listed_again or event.attempt != root.first_attempt:
+            s.out.append(c.Release(item.payload))
+            return
+        self.listed_again.remove(item.index)
+        if s.stop_reason:
+            s.out.append(c.Release(item.payload))
+            del s.roots[item.index]
+            return
+        root.live = 1
+        s.enqueue(root, 0, item, item.name, None)
+        s.fleet.rescale_now = True

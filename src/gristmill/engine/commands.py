@@ -5,7 +5,7 @@ from enum import Enum
 import msgspec
 
 from gristmill.engine.events import Crumb, Fact, Learnt, Output
-from gristmill.metrics.stage_counts import StageCounts
+from gristmill.metrics.snapshot import StageCounts
 from gristmill.tasks import StagedFile
 
 EMIT_CREDITS = 2  # outputs a streaming worker may be ahead of its grants

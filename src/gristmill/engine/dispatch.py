@@ -5,17 +5,274 @@ least loaded worker. Downstream goes first, so that memory is freed before more 
 """
 
 import heapq
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from gristmill.engine import commands as c
-from gristmill.engine.crew import WorkerRecord
-from gristmill.engine.policies import backlog, batching, recall
-from gristmill.engine.policies.retry import FRESH
-from gristmill.engine.state import GroupRecord, RootRecord
-from gristmill.engine.task_state import Change, TaskRecord
+import msgspec
 
-if TYPE_CHECKING:  # two parts of one object: the scheduler owns the dispatcher
+from gristmill.engine import commands as c
+from gristmill.engine.policies.rates import is_far_ahead
+from gristmill.engine.policies.retry import FRESH
+from gristmill.engine.state import Change, GroupRecord, RootRecord, TaskRecord, WorkerRecord
+
+if TYPE_CHECKING:
     from gristmill.engine.scheduler import Scheduler
+
+# How many tasks a worker holds, and how many go into one call.
+
+PREFETCH_S = 0.005  # a round trip to a busy driver on a busy machine; measured 0.3–4 ms with both cores taken
+MAX_PREFETCH = 256
+# With lanes: calls that began together end together, and until the driver has heard of all of them nothing new comes.
+BURST_S = 0.1
+FLUSH_S = 0.05  # how long an incomplete batch waits for company while upstream still runs
+
+
+def slots(mean_service_s: float | None, *, batch_size: int, lanes: int = 1, share: int | None = None) -> int:
+    """Return how many tasks a worker may hold: what is running, and what bridges the round trip to the driver.
+
+    Before anything is measured a worker holds what it can run at once, and at the tail no more than its `share` of what
+    is left: a task waiting behind another is a task an idle worker cannot have.
+    """
+    at_once = lanes * batch_size
+    if mean_service_s is None:
+        return at_once
+    bridged_s = PREFETCH_S if lanes == 1 else BURST_S
+    ahead = MAX_PREFETCH if mean_service_s <= 0 else min(MAX_PREFETCH, int(bridged_s / mean_service_s) + 1)
+    full = batch_size * (lanes + -(-ahead // batch_size))
+    return full if share is None else min(full, max(at_once, share))
+
+
+def fitting(
+    sizes: Iterable[tuple[int, int]], *, batch_size: int, most_items: int | None, most_bytes: int | None
+) -> tuple[int, bool]:
+    """Return how many of the tasks, each with its (items, bytes), go into one call, and whether it is then full.
+
+    One always goes, however large it is.
+    """
+    count = items = num_bytes = 0
+    for more_items, more_bytes in sizes:
+        items, num_bytes = items + more_items, num_bytes + more_bytes
+        too_many = most_items is not None and items > most_items
+        too_large = most_bytes is not None and num_bytes > most_bytes
+        if count == batch_size or (count and (too_many or too_large)):
+            return count, True
+        count += 1
+    full = (most_items is not None and items >= most_items) or (most_bytes is not None and num_bytes >= most_bytes)
+    return count, full or count == batch_size
+
+
+def tail_share(remaining: int, workers: int) -> int:
+    """Return what one worker takes at a time when no more is coming: a quarter of its part of what is left."""
+    return -(-remaining // (4 * max(workers, 1)))
+
+
+def batch_of(
+    queued: int, *, batch_size: int, remaining: int, workers: int, more_coming: bool, oldest_wait_s: float
+) -> int:
+    """Return how many of the queued tasks to put into one call now; 0 to wait for more.
+
+    At the tail batches shrink, so that no worker is left alone with a full one.
+    """
+    if queued == 0:
+        return 0
+    if more_coming:
+        return min(queued, batch_size) if queued >= batch_size or oldest_wait_s >= FLUSH_S else 0
+    return max(1, min(queued, batch_size, tail_share(remaining, workers)))
+
+
+# Whether to take tasks back that wait behind another, when others could have them.
+#
+# A worker holds a task or two in advance so that it need not wait for the driver. If the one it runs turns out to be
+# long, those behind it are stuck while others are idle. They are taken back: the worker skips what it has not begun.
+# Should it begin one at that very moment, both do it, and the first result counts.
+
+# Not worth a message if shorter. And on a busy machine a worker with quick tasks that waits for a core for a few
+# hundredths of a second looks like one with a long task: it would do what is taken back before it hears of it.
+RECALL_S = 0.1
+
+
+def is_worth_it(waiting: int, *, mean_service_s: float | None, running_s: float) -> bool:
+    """Whether the last of so many tasks behind one that has run for `running_s` would wait longer than messages take.
+
+    A task that has run longer than the mean is expected to need as long again: that is what long tails are like.
+    """
+    mean = running_s if mean_service_s is None else mean_service_s
+    rest = running_s if running_s > mean else mean - running_s
+    return waiting > 0 and rest + (waiting - 1) * mean >= RECALL_S
+
+
+# Memory, in bytes: who may start another task, and on which machine.
+#
+# Held bytes are the inputs of tasks that wait or run, on the machine that made them; reserved bytes are what tasks that
+# run are expected to need beyond that: their working copies and outputs. Sending a task of group g to a machine needs
+#
+#     held + reserved + need(task) + sum over later groups j of unmet_j  <=  limit        (all of that machine)
+#
+# where unmet_j is what group j lacks of its lane: room for the largest task it has seen, in and out. Memory is thus
+# taken in one direction, towards the sink, which frees it: an upstream stage can never fill the room a downstream stage
+# needs, so there is no deadlock. A task too large for this runs alone, when nothing is left further on that could go
+# first.
+#
+# A task needs its input times the expansion its group has shown. One whose size nobody knows needs what others like it
+# have made. Both are close to the 95th percentile.
+
+FIRST_GUESS = 5.0  # bytes needed per input byte before anything is measured: parsed columns, a filtered copy, output
+MAX_GUESS = 32.0  # an input is perhaps compressed, and small ones are allowed to be by this factor
+UNKNOWN_BYTES = 256 << 20  # what may come of one unmeasured task beyond the guess: a few decoded images, a short film
+FORGET = 0.98  # the estimate is a maximum that fades, close to a p95 over the last fifty tasks
+
+
+class NodeBytes(msgspec.Struct):
+    """The bytes on one machine, by group and in all."""
+
+    limit: int
+    held: list[int]
+    reserved: list[int]
+    held_total: int = 0
+    reserved_total: int = 0
+
+
+class Reservation(msgspec.Struct, frozen=True, gc=False):
+    """What a task that runs is expected to need."""
+
+    node: int
+    group: int
+    num_bytes: int
+
+
+@dataclass
+class MemoryBook:
+    """The bytes of all machines. Inputs of the first group are names: nothing is held for them anywhere."""
+
+    num_groups: int
+    nodes: dict[int, NodeBytes] = field(default_factory=dict)
+    lane: list[int] = field(init=False)  # per group: the largest input so far
+    expansion: list[float | None] = field(init=False)  # of inputs with a size
+    made: list[float | None] = field(init=False)  # bytes, from inputs without
+    reserved: dict[int, Reservation] = field(default_factory=dict)  # by task
+
+    def __post_init__(self) -> None:
+        self.lane = [0] * self.num_groups
+        self.expansion = [None] * self.num_groups
+        self.made = [None] * self.num_groups
+
+    # Machines
+
+    def add_node(self, node: int, limit: int) -> None:
+        """A machine has so many bytes for data; one that is known already has only repeated itself."""
+        if node in self.nodes:
+            return
+        self.nodes[node] = NodeBytes(limit, [0] * self.num_groups, [0] * self.num_groups)
+
+    def remove_node(self, node: int) -> None:
+        """A machine is gone with all that was on it; what ran there has been taken back before."""
+        self.nodes.pop(node, None)
+
+    @property
+    def limit(self) -> int:
+        """Bytes of all machines together."""
+        return sum(node.limit for node in self.nodes.values())
+
+    @property
+    def held_total(self) -> int:
+        """Bytes of inputs on all machines."""
+        return sum(node.held_total for node in self.nodes.values())
+
+    # Estimates
+
+    def need(self, group: int, num_bytes: int) -> int:
+        """Bytes a task of this size is expected to take beyond its input."""
+        if num_bytes:
+            expansion = self.expansion[group]
+            if expansion is None:
+                return int(min(num_bytes * MAX_GUESS, num_bytes * FIRST_GUESS + UNKNOWN_BYTES))
+            return int(num_bytes * expansion)
+        made = self.made[group]
+        return UNKNOWN_BYTES if made is None else int(made)
+
+    def observe(self, group: int, num_bytes: int, peak_bytes: int) -> None:
+        """Learn how many bytes a task of `num_bytes` really took."""
+        if num_bytes:
+            self.expansion[group] = _fading_maximum(self.expansion[group], peak_bytes / num_bytes)
+        else:
+            self.made[group] = _fading_maximum(self.made[group], peak_bytes)
+
+    # Tasks
+
+    def admits(self, group: int, num_bytes: int, *, at: int, source: int | None) -> bool:
+        """Whether a task whose input is at `source` may be sent to a worker on the machine `at` now."""
+        return self._has_room(self.nodes[at], group, self._amount(group, num_bytes, moves=source != at))
+
+    def _has_room(self, node: NodeBytes, group: int, amount: int) -> bool:
+        if node.reserved_total == 0 and not any(node.held[group + 1 :]):
+            return True  # nothing runs here and nothing waits further on: alone it may be as large as it is
+        return node.held_total + node.reserved_total + self._unmet(node, group) + amount <= node.limit
+
+    def _amount(self, group: int, num_bytes: int, *, moves: bool) -> int:
+        """Bytes a task takes on its machine when it is sent, with its input if that comes from elsewhere.
+
+        At least one, so that "nothing runs" is the same as "nothing is reserved" even for empty tasks.
+        """
+        arriving = num_bytes if group and moves else 0
+        return arriving + self.need(group, num_bytes) or 1
+
+    def _unmet(self, node: NodeBytes, group: int) -> int:
+        unmet = 0
+        for later in range(group + 1, self.num_groups):  # for every task that is sent: calls would cost most of it
+            lane = self.lane[later]
+            if lane:
+                lacking = lane - node.held[later]
+                if lacking > 0:
+                    unmet += lacking
+                expansion = self.expansion[later]
+                if expansion is not None:
+                    lacking = int(lane * expansion) - node.reserved[later]
+                    if lacking > 0:
+                        unmet += lacking
+        return unmet
+
+    def queue(self, group: int, num_bytes: int, *, at: int | None) -> None:
+        """A task waits with its input on a machine."""
+        self._hold(at, group, num_bytes)
+        self.lane[group] = max(self.lane[group], num_bytes)
+
+    def consume(self, group: int, num_bytes: int, *, at: int | None) -> None:
+        """The input of a finished task is gone."""
+        self._hold(at, group, -num_bytes)
+
+    def _hold(self, at: int | None, group: int, num_bytes: int) -> None:
+        if at is not None:  # a name is nowhere, and so is what was on a machine that is lost
+            node = self.nodes[at]
+            node.held[group] += num_bytes
+            node.held_total += num_bytes
+
+    def send(self, task: int, group: int, num_bytes: int, *, at: int, source: int | None, anyway: bool = False) -> bool:
+        """A task runs, or is about to, if there is room for it or if it has to; False if it does not."""
+        node, amount = self.nodes[at], self._amount(group, num_bytes, moves=source != at)
+        if not anyway and not self._has_room(node, group, amount):
+            return False
+        self.reserved[task] = Reservation(at, group, amount)
+        node.reserved[group] += amount
+        node.reserved_total += amount
+        return True
+
+    def unsend(self, task: int) -> None:
+        """A task came back, or ended: its reservation is free."""
+        reservation = self.reserved.pop(task, None)
+        if reservation is None:
+            return
+        node = self.nodes.get(reservation.node)
+        if node is not None:
+            node.reserved[reservation.group] -= reservation.num_bytes
+            node.reserved_total -= reservation.num_bytes
+
+
+def _fading_maximum(before: float | None, seen: float) -> float:
+    if before is None:
+        return seen
+    faded = before * FORGET
+    return faded if faded > seen else seen
 
 
 class Dispatcher:
@@ -54,7 +311,7 @@ class Dispatcher:
         queued = len(after.queue)
         if queued >= s.config.max_queued:
             return True
-        return backlog.is_far_ahead(
+        return is_far_ahead(
             queued,
             workers=len(after.workers),
             batch_size=after.plan.batch_size * after.plan.lanes,
@@ -68,19 +325,19 @@ class Dispatcher:
         At the tail calls shrink, as others do.
         """
         plan, sizes = group.plan, ((task.num_items, task.num_bytes) for task in group.queue)
-        count, full = batching.fitting(
+        count, full = fitting(
             sizes, batch_size=plan.batch_size, most_items=plan.batch_items, most_bytes=plan.batch_bytes
         )
         if more_coming:
-            waited = self.scheduler.now - group.queue[0].queued_at >= batching.FLUSH_S
+            waited = self.scheduler.now - group.queue[0].queued_at >= FLUSH_S
             return count if full or waited else 0
-        return max(1, min(count, batching.tail_share(group.live, group.crew.num_ready)))
+        return max(1, min(count, tail_share(group.live, group.crew.num_ready)))
 
     def slots(self, group: GroupRecord, *, more_coming: bool) -> int:
         """Tasks a worker of a group may hold; calls, where workers are compared by those."""
-        share = None if more_coming else batching.tail_share(group.live, group.crew.num_ready)
+        share = None if more_coming else tail_share(group.live, group.crew.num_ready)
         size = 1 if group.plan.has_sized_batches else group.plan.batch_size
-        return batching.slots(group.mean_service_s, batch_size=size, lanes=group.plan.lanes, share=share)
+        return slots(group.mean_service_s, batch_size=size, lanes=group.plan.lanes, share=share)
 
     def _dispatch_group(self, index: int, group: GroupRecord) -> None:
         s, size, workers = self.scheduler, group.plan.batch_size, group.crew.num_ready
@@ -93,7 +350,7 @@ class Dispatcher:
             elif group.plan.has_sized_batches:
                 count = self._sized(group, more_coming=more_coming)
             else:
-                count = batching.batch_of(
+                count = batch_of(
                     len(group.queue),
                     batch_size=size,
                     remaining=group.live,
@@ -137,7 +394,7 @@ class Dispatcher:
         s, group = self.scheduler, self.scheduler.groups[worker.group]
         waiting = self._waiting(worker)
         running_s = s.now - worker.running_since
-        if not recall.is_worth_it(len(waiting), mean_service_s=group.mean_service_s, running_s=running_s):
+        if not is_worth_it(len(waiting), mean_service_s=group.mean_service_s, running_s=running_s):
             return False
         self._take_back(worker, waiting if all_of_it else waiting[len(waiting) // 2 :])
         return True
@@ -241,7 +498,7 @@ class Dispatcher:
         s = self.scheduler
         times = [group.delayed[0][0] for group in s.groups if group.delayed]
         times += [
-            group.queue[0].queued_at + batching.FLUSH_S
+            group.queue[0].queued_at + FLUSH_S
             for group in s.groups
             if group.plan.batch_size > 1 and group.queue and group.crew.num_ready
         ]

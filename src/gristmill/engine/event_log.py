@@ -8,7 +8,7 @@ not kept: who has the events can make them again. How events and commands are la
 defined (arrays that begin with the class name), so that encoding is one call into C.
 
 A payload is written as it is, so an executor that keeps a log uses numbers for payloads and keeps what they stand for
-to itself. Opening and writing files is `backends/scheduled/event_recorder.py`'s.
+to itself. Opening and writing files is `backends/scheduled/kept_records.py`'s.
 """
 
 import struct

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from gristmill.engine.faults import Fault
-from gristmill.metrics.stage_counts import StageCounts
+from gristmill.metrics.snapshot import StageCounts
 from gristmill.tasks import StagedFile
 
 Learnt = tuple[tuple[str, float], ...]  # "stage/name" and a value; not opened here either, but the smallest is kept

@@ -20,14 +20,10 @@ from collections import Counter
 from collections.abc import Iterable
 
 from gristmill.engine import commands as c
-from gristmill.engine.crew import WorkerRecord, WorkerState
-from gristmill.engine.dispatch import runs_alone
-from gristmill.engine.policies import batching
-from gristmill.engine.policies.backpressure import MemoryBook, NodeBytes
-from gristmill.engine.policies.rooms import UNITS
+from gristmill.engine.dispatch import FLUSH_S, MemoryBook, NodeBytes, fitting, runs_alone
+from gristmill.engine.policies.packing import UNITS
 from gristmill.engine.scheduler import Scheduler
-from gristmill.engine.state import GroupRecord
-from gristmill.engine.task_state import State, TaskRecord
+from gristmill.engine.state import GroupRecord, State, TaskRecord, WorkerRecord, WorkerState
 from gristmill.errors import EngineBug
 
 
@@ -201,12 +197,12 @@ def _could_send(s: Scheduler, index: int, group: GroupRecord, worker: WorkerReco
     head = group.queue[0]
     if worker.assigned and runs_alone(head, group):
         return False
-    waited = s.now - head.queued_at >= batching.FLUSH_S
+    waited = s.now - head.queued_at >= FLUSH_S
     has_batch = len(group.queue) >= group.plan.batch_size or waited or not s.more_is_coming(index)
     if group.plan.has_sized_batches and group.plan.batch_size > 1:
         sizes = ((task.num_items, task.num_bytes) for task in group.queue)
         limits = {"most_items": group.plan.batch_items, "most_bytes": group.plan.batch_bytes}
-        has_batch |= batching.fitting(sizes, batch_size=group.plan.batch_size, **limits)[1]
+        has_batch |= fitting(sizes, batch_size=group.plan.batch_size, **limits)[1]
     return has_batch and not s.dispatcher.must_wait(index) and s.dispatcher.admits(head, worker)
 
 

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gristmill.engine.policies.planner import Demand, plan_workers
-from gristmill.engine.policies.rooms import UNITS, Placed, Room, cpu_units, gpu_amount
+from gristmill.engine.fleet import Demand, plan_workers
+from gristmill.engine.policies.packing import UNITS, Placed, Room, cpu_units, gpu_amount
 from gristmill.errors import require
 
 if TYPE_CHECKING:

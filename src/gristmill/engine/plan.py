@@ -1,12 +1,35 @@
 """`Plan`: what a pipeline compiles to. Frozen; made by `gristmill.pipeline`, read by engine and executors."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from gristmill.engine.joining import join_neighbours
-from gristmill.stages.base import AnyStage, AnyTask
+from gristmill.stages.base import AnyStage, AnyTask, JoinedStages
 from gristmill.stages.resources import Resources
 from gristmill.tasks import FileGroupTask
+
+# Which neighbouring stages of a group take tasks in one pass, because they are cheaper together than one by one.
+
+
+def join_neighbours(stages: Sequence[AnyStage]) -> dict[int, tuple[int, JoinedStages]]:
+    """Return, for the first stage of each run that can be joined, how long the run is and what takes its place."""
+    found: dict[int, tuple[int, JoinedStages]] = {}
+    first = 0
+    while first < len(stages):
+        length = 1
+        while first + length < len(stages) and _joined(stages[first : first + length + 1]) is not None:
+            length += 1
+        joined = _joined(stages[first : first + length]) if length > 1 else None
+        if joined is not None:
+            found[first] = (length, joined)
+        first += length
+    return found
+
+
+def _joined(stages: Sequence[AnyStage]) -> JoinedStages | None:
+    if any(stage.tasks_a_call() != 1 for stage in stages):
+        return None  # several tasks a call: that is the stage's own way of being cheaper
+    return stages[0].joined_with(stages[1:])
+
 
 __all__ = ["AnyStage", "AnyTask", "Group", "Plan"]
 
@@ -112,3 +135,51 @@ def _shape(group: Group) -> str:
 def is_file_source(task: AnyTask) -> bool:
     """Whether a source task names files, whose size and version then belong to the plan's inputs."""
     return isinstance(task, FileGroupTask)
+
+
+# Which stages may run in one process, and groups that are made one for engines that cannot stream between them.
+#
+# A large file that cannot be split is streamed: its first group makes tasks for hours, and the groups behind take them
+# as they come. An engine that hands on results when a call has ended would hold the whole file in memory; there the
+# stages behind the reader run in its process, one task at a time.
+
+
+def belong_together(before: AnyStage, after: AnyStage, first: AnyStage) -> bool:
+    """Whether a stage can run in the process of the one before it, in a group that begins with `first`."""
+    return (
+        before.fusible
+        and after.fusible
+        and before.resources == after.resources
+        and not after.resources.requires_gpu
+        and before.runtime_env == after.runtime_env
+        and before.num_workers() == after.num_workers()
+        and after.tasks_a_call() in (1, first.tasks_a_call())
+        and (after.batch_items, after.batch_bytes) in ((None, None), (first.batch_items, first.batch_bytes))
+        # Calls of a group with lanes overlap, and those of a stage that said nothing of it must not.
+        and before.lanes == after.lanes == 1
+    )
+
+
+def unite_streaming(plan: Plan) -> Plan:
+    """Return the plan with the group that streams and the one behind it made one, if they can be."""
+    if len(plan.groups) < 2:
+        return plan
+    reading, behind, *rest = plan.groups
+    streams = any(reading.stages[-1].streams(task) for task in plan.sources)
+    if not streams or not belong_together(reading.stages[-1], behind.stages[0], reading.stages[0]):
+        return plan
+    groups = (_united(reading, behind), *(replace(group, index=group.index - 1) for group in rest))
+    return replace(plan, groups=groups)
+
+
+def _united(first: Group, second: Group) -> Group:
+    deadlines = [group.deadline_s for group in (first, second) if group.deadline_s is not None]
+    expected = [group.expected_s for group in (first, second) if group.expected_s is not None]
+    return replace(
+        first,
+        stages=(*first.stages, *second.stages),
+        names=(*first.names, *second.names),
+        deadline_s=sum(deadlines) if deadlines else None,
+        expected_s=sum(expected) if len(expected) == 2 else None,
+        may_run_twice=first.may_run_twice and second.may_run_twice,
+    )

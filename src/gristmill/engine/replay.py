@@ -1,7 +1,7 @@
 """Replay of an event log: the same events to a new scheduler, which must give the same commands (I13).
 
 Pure like the scheduler: frames in, steps out. It stops at the first difference, because what follows was answered to
-commands that were never given. Where frames come from is `backends/scheduled/event_recorder.py`.
+commands that were never given. Where frames come from is `backends/scheduled/kept_records.py`.
 """
 
 from collections.abc import Iterable, Iterator

@@ -16,22 +16,16 @@ from typing import TYPE_CHECKING
 from gristmill.engine import commands as c
 from gristmill.engine import events as e
 from gristmill.engine.account import Account
-from gristmill.engine.breaker import Breaker
-from gristmill.engine.caretaker import Caretaker
-from gristmill.engine.copies import Copies
-from gristmill.engine.crew import WorkerRecord, WorkerState
-from gristmill.engine.dispatch import Dispatcher
+from gristmill.engine.breaker import NO_LIMIT, NOTHING_FAILED, Breaker, Failed, QuarantineLimit
+from gristmill.engine.caretaker import Caretaker, Copies, Restarts
+from gristmill.engine.dispatch import Dispatcher, MemoryBook
 from gristmill.engine.faults import Fault
 from gristmill.engine.fleet import Fleet
 from gristmill.engine.plan import Group
 from gristmill.engine.policies import retry
-from gristmill.engine.policies.backpressure import MemoryBook
-from gristmill.engine.policies.quarantine_limit import NO_LIMIT, NOTHING_FAILED, Failed, QuarantineLimit
 from gristmill.engine.policies.rates import Prior
-from gristmill.engine.restarts import Restarts
-from gristmill.engine.state import GroupRecord, RootRecord
-from gristmill.engine.task_state import Change, TaskRecord
-from gristmill.metrics.stage_counts import StageCounts
+from gristmill.engine.state import Change, GroupRecord, RootRecord, TaskRecord, WorkerRecord, WorkerState
+from gristmill.metrics.snapshot import StageCounts
 from gristmill.tasks import StagedFile
 
 if TYPE_CHECKING:

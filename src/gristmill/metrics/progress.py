@@ -6,9 +6,8 @@ It only shows what snapshots say; it computes nothing about the run and never to
 from collections.abc import Callable
 from types import TracebackType
 
-from gristmill.metrics.rates import Rates
 from gristmill.metrics.screens import ON_THE_COMMAND_LINE, Pace, Screen, choose_screen
-from gristmill.metrics.snapshot import SNAPSHOT_S, RunSnapshot
+from gristmill.metrics.snapshot import SNAPSHOT_S, Rates, RunSnapshot
 from gristmill.metrics.spoken import Spoken
 
 

@@ -12,8 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Protocol, TextIO
 
-from gristmill.metrics.rates import Rates
-from gristmill.metrics.snapshot import SNAPSHOT_S, RunSnapshot
+from gristmill.metrics.snapshot import SNAPSHOT_S, Rates, RunSnapshot
 from gristmill.metrics.snapshot_line import one_line
 from gristmill.metrics.spoken import ENDED
 

@@ -1,8 +1,7 @@
 """A `RunSnapshot` in one line, for a log file. Apart from the table, which needs rich."""
 
 from gristmill.metrics.amounts import duration, share, size
-from gristmill.metrics.rates import Rates
-from gristmill.metrics.snapshot import RunSnapshot
+from gristmill.metrics.snapshot import Rates, RunSnapshot
 
 
 def one_line(snapshot: RunSnapshot, rates: Rates) -> str:

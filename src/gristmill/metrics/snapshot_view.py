@@ -7,8 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gristmill.metrics.amounts import count, duration, share, size
-from gristmill.metrics.rates import Rates
-from gristmill.metrics.snapshot import RunSnapshot, StageSnapshot
+from gristmill.metrics.snapshot import Rates, RunSnapshot, StageSnapshot
 from gristmill.metrics.tally import metric_lines
 
 BAR_WIDTH = 16

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from gristmill.metrics.error_counts import alike
-from gristmill.metrics.snapshot import RunSnapshot
+from gristmill.metrics.snapshot import RunSnapshot, alike
 
 AT_ONCE = 5  # of messages that differ in numbers and names only; then one a minute
 AGAIN_S = 60.0

@@ -1,20 +1,328 @@
 """Pipeline to plan: decompose, list the inputs, check, fuse, fingerprint. Whatever can be wrong is said here."""
 
+import copy
+import dataclasses
+import enum
+import hashlib
 import inspect
-from collections.abc import Sequence
+import itertools
+import json
+import pickle
+import types
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
+from pathlib import PurePath
+from typing import TYPE_CHECKING, cast
 
 import msgspec
+import xxhash
 
-from gristmill.engine.plan import AnyStage, AnyTask, Plan
-from gristmill.errors import ConfigError
-from gristmill.pipeline.fingerprint import contents, fingerprint, stage_config
-from gristmill.pipeline.fusion import fuse
-from gristmill.runs.places import check_outputs
-from gristmill.secrets import has_secrets, remember_those_of, without_url_secrets
+from gristmill.engine.plan import AnyStage, AnyTask, Group, Plan, belong_together
+from gristmill.errors import ConfigError, nearest
+from gristmill.runs.segment import NO_RUN, check_outputs, exchange_directory
+from gristmill.secrets import has_secrets, is_secret, remember_those_of, without_secrets, without_url_secrets
 from gristmill.stages.base import CompositeStage, ProcessingStage
 from gristmill.stages.io.partitions import FilePartitions
 from gristmill.tasks import EmptyTask, FileGroupTask, Task
+
+if TYPE_CHECKING:
+    from gristmill.stages.exchange.exchange import Exchange
+
+# A stage's configuration as text that is equal exactly when the stage does the same.
+#
+# Used to refuse resuming a run with a changed threshold or a changed function. Values become JSON; functions and
+# classes of the user's become a hash of their compiled code, constants, defaults and closure, so moving a function to
+# another line changes nothing and changing a number in it does. No address, hash order or file path may get into it,
+# and no secret, not even hashed: the configurations are written into the run directory, and a new token is still the
+# same run.
+
+Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
+
+# How a stage is run, not what it does: changing these must not throw away finished work.
+NOT_CONTENT = {"name", "resources", "batch_size", "batch_items", "batch_bytes", "lanes", "runtime_env"}
+# Class attributes that say nothing about what is done.
+NOT_SETTINGS = NOT_CONTENT | {"__doc__", "__module__", "__qualname__", "__firstlineno__"}
+DEPTH = 12
+AT_ONCE = 1000  # texts of a fingerprint that are encoded together; one by one takes three times as long
+CODE = "<code>"  # a key that no parameter can have
+
+
+def fingerprint(parts: Iterable[str]) -> str:
+    """Return 16 hex digits for texts: those of the list of them as JSON, which is never there as a whole."""
+    digest, rest, between = hashlib.sha256(b"["), iter(parts), ""
+    while some := list(itertools.islice(rest, AT_ONCE)):
+        digest.update(f"{between}{json.dumps(some)[1:-1]}".encode())
+        between = ", "
+    digest.update(b"]")
+    return digest.hexdigest()[:16]
+
+
+def contents(tasks: Iterable[AnyTask]) -> str:
+    """Return 16 hex digits for what tasks hold in memory, or "" if they only name files or hold nothing.
+
+    Their history does not count. A task that cannot be pickled is like no other, not even itself the next time.
+    """
+    digest = xxhash.xxh3_64()
+    held = [task for task in tasks if not isinstance(task, FileGroupTask | EmptyTask)]
+    for task in held:
+        plain = copy.copy(task)
+        plain._stage_perf, plain.task_id = [], ""
+        buffers: list[pickle.PickleBuffer] = []
+        try:
+            digest.update(pickle.dumps(plain, protocol=5, buffer_callback=buffers.append))
+        except (pickle.PicklingError, AttributeError, TypeError):
+            digest.update(uuid.uuid4().bytes)
+        for buffer in buffers:
+            digest.update(buffer.raw())
+    return digest.hexdigest() if held else ""
+
+
+def stage_config(stage: AnyStage) -> str:
+    """Return the canonical configuration of a stage, as JSON."""
+    config = {k: v for k, v in stage.get_config().items() if k not in NOT_CONTENT}
+    described = _fields(config, -1)
+    kind = type(stage)
+    return json.dumps({"class": f"{kind.__module__}.{kind.__qualname__}", CODE: _class_code(kind), **described})
+
+
+def canonical(value: object, depth: int = 0) -> Json:  # noqa: C901, PLR0911  # one branch for each kind of value
+    """Return a JSON value that is the same for equal values in every process."""
+    if depth > DEPTH:
+        return f"<{type(value).__qualname__}>"
+    if isinstance(value, enum.Enum):
+        return f"{type(value).__qualname__}.{value.name}"
+    if isinstance(value, str):
+        return without_secrets(value)
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, bytes | bytearray):
+        return f"bytes:{hashlib.sha256(value).hexdigest()[:16]}"
+    if isinstance(value, PurePath):
+        return without_secrets(str(value))
+    if isinstance(value, Mapping):
+        return _fields(value, depth)
+    if isinstance(value, list | tuple):
+        return [canonical(item, depth + 1) for item in value]
+    if isinstance(value, set | frozenset):
+        return sorted((canonical(item, depth + 1) for item in value), key=json.dumps)
+    if isinstance(value, type):
+        return f"{value.__module__}.{value.__qualname__}:{_class_code(value)}"
+    if isinstance(value, types.FunctionType | types.MethodType):
+        return _function(value, depth)
+    return _object(value, depth)
+
+
+def _fields(values: Mapping[str, object], depth: int) -> dict[str, Json]:
+    named = sorted(((str(name), value) for name, value in values.items()), key=lambda pair: pair[0])
+    return {name: canonical(value, depth + 1) for name, value in named if not is_secret(name)}
+
+
+def _object(value: object, depth: int) -> Json:
+    kind = f"{type(value).__module__}.{type(value).__qualname__}"
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = {f.name: getattr(value, f.name, None) for f in dataclasses.fields(value)}
+    else:
+        fields = {k: v for k, v in getattr(value, "__dict__", {}).items() if k != "_context"}
+    described: dict[str, Json] = {"class": kind, CODE: _class_code(type(value))}
+    return described | _fields(fields, depth)
+
+
+def _function(function: types.FunctionType | types.MethodType, depth: int) -> Json:
+    bound = function.__self__ if isinstance(function, types.MethodType) else None
+    plain = cast("types.FunctionType", function.__func__ if isinstance(function, types.MethodType) else function)
+    code = plain.__code__
+    cells: list[Json] = []
+    for name, cell in zip(code.co_freevars, plain.__closure__ or (), strict=True):
+        try:
+            cells.append(None if is_secret(name) else canonical(cell.cell_contents, depth + 1))
+        except ValueError:  # not filled yet: a function that refers to itself
+            cells.append("<empty>")
+    given = plain.__defaults__ or ()
+    defaults = dict(zip(code.co_varnames[code.co_argcount - len(given) : code.co_argcount], given, strict=True))
+    return {
+        "function": f"{plain.__module__}.{plain.__qualname__}",
+        CODE: _code(code),
+        "defaults": _fields(defaults | (plain.__kwdefaults__ or {}), depth),
+        "closure": cells,
+        "self": canonical(bound, depth + 1),
+    }
+
+
+def _code(code: types.CodeType) -> str:
+    digest = hashlib.sha256(code.co_code)
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            digest.update(_code(constant).encode())
+        elif isinstance(constant, frozenset):
+            digest.update(repr(sorted(map(repr, constant))).encode())
+        else:
+            digest.update(repr(constant).encode())
+    digest.update(repr((code.co_names, code.co_varnames[: code.co_argcount])).encode())
+    return digest.hexdigest()[:16]
+
+
+def _class_code(cls: type) -> str:
+    """A hash of the user's own code in a class and its bases; gristmill's is covered by the version in the header."""
+    digest = hashlib.sha256()
+    for base in cls.__mro__:
+        if base is object or base.__module__.partition(".")[0] in ("gristmill", "typing", "builtins", "abc"):
+            continue
+        for name, member in sorted(vars(base).items()):
+            function = inspect.unwrap(member) if callable(member) else getattr(member, "fget", None)
+            function = getattr(function, "__func__", function)
+            if isinstance(function, types.FunctionType):
+                digest.update(f"{name}:{_code(function.__code__)}".encode())
+            elif isinstance(member, bool | int | float | str) and name not in NOT_SETTINGS:
+                digest.update(f"{name}={member!r}".encode())
+    return digest.hexdigest()[:16]
+
+
+# Column flow: every column a stage reads must come from somewhere before it.
+#
+# The set of columns is known where a reader knows it (a Parquet schema, `fields`, a sample of JSON lines) and is
+# carried on through stages that say what they add. A user's own stage may add anything, so after one nothing is an
+# error any more: no false alarms, at the price of finding some mistakes at run time.
+
+
+def check_columns(stages: Sequence[AnyStage]) -> None:
+    """Raise ConfigError for the first column that no earlier stage provides."""
+    known: list[str] | None = None  # None: anything may be there
+    origin = ""
+    for stage in stages:
+        if known is not None:
+            for column in stage.inputs()[1]:
+                if column not in known:
+                    raise ConfigError(
+                        f"{stage.stage_name()}: expected a column {column!r} from {origin}; "
+                        f"got {_listed(known)}{nearest(column, known)}"
+                    )
+            for column in stage.new_columns():
+                if column in known:
+                    raise ConfigError(
+                        f"{stage.stage_name()}: expected no column {column!r} yet; {origin} has it. "
+                        "Choose another name, or let the stage replace it"
+                    )
+        own = stage.columns()
+        if own is not None:
+            known, origin = list(own), stage.stage_name()
+        elif known is not None and stage.adds_only_declared_columns:
+            known += [column for column in stage.outputs()[1] if column not in known]
+        else:
+            known = None
+
+
+def _listed(columns: Sequence[str], most: int = 12) -> str:
+    more = f" and {len(columns) - most} more" if len(columns) > most else ""
+    return f"{list(columns[:most])}{more}"
+
+
+# Which neighbouring stages run in one process, handing tasks over as objects.
+#
+# Moving a batch to another process costs a copy and a round trip, so neighbours are fused unless something speaks
+# against it: other resources or environment, another number of workers, a GPU (its memory was asked for by one stage),
+# a stage that batches tasks the group before it does not, a stage that must not be fused, or a source that streams one
+# large file: then the stages behind it can keep the other cores busy.
+
+
+def fuse(stages: Sequence[AnyStage], names: Sequence[str], sources: Sequence[AnyTask]) -> tuple[Group, ...]:
+    """Cut the line of stages into groups."""
+    cuts = [0]
+    for index in range(1, len(stages)):
+        streaming = index == 1 and any(stages[0].streams(task) for task in sources)
+        if streaming or not belong_together(stages[index - 1], stages[index], stages[cuts[-1]]):
+            cuts.append(index)
+    ends = [*cuts[1:], len(stages)]
+    return tuple(_group(n, stages, names, first, end) for n, (first, end) in enumerate(zip(cuts, ends, strict=True)))
+
+
+def _group(number: int, stages: Sequence[AnyStage], names: Sequence[str], first: int, end: int) -> Group:
+    members = tuple(stages[first:end])
+    deadlines = [stage.deadline_s for stage in members if stage.deadline_s is not None]
+    for stage, name in zip(members, names[first:end], strict=True):
+        if stage.expected_s is not None and not stage.expected_s > 0:
+            raise ConfigError(f"{name}: expected expected_s > 0; got {stage.expected_s!r}")
+    expected = [stage.expected_s for stage in members if stage.expected_s is not None]
+    return Group(
+        index=number,
+        stages=members,
+        names=tuple(names[first:end]),
+        first_stage=first,
+        resources=members[0].resources,
+        batch_size=members[0].tasks_a_call(),
+        batch_items=members[0].batch_items,
+        batch_bytes=members[0].batch_bytes,
+        num_workers=members[0].num_workers(),
+        deadline_s=sum(deadlines) if deadlines else None,
+        expected_s=sum(expected) if len(expected) == len(members) else None,
+        # A file is written once, whatever a writer says.
+        may_run_twice=all(stage.may_run_twice and stage.output_directory() is None for stage in members),
+        lanes=members[0].lanes,
+        cancels=bool(deadlines) and all(stage.is_async for stage in members if stage.deadline_s is not None),
+    )
+
+
+# Segments: a pipeline with exchanges is a chain of plans, each of which begins when the one before is done.
+#
+# An exchange becomes a stage that writes at the end of one segment and a stage that reads at the start of the next. The
+# engine knows nothing of it: a segment is a plan like any other, with a ledger of its own.
+
+
+def compile_chain(name: str, stages: Sequence[AnyStage], initial_tasks: Sequence[AnyTask] | None) -> Plan:
+    """Return the plan of a pipeline; if it has exchanges, `Plan.then` is the plan of what comes behind the first.
+
+    The input is listed, and looked into for its columns, once: what is checked here is what runs. Where rows meet is
+    known only when the run has a directory: it puts that in.
+    """
+    flat = decompose(stages)
+    check_stages(name, flat)
+    if flat[0].is_exchange and initial_tasks is None:
+        raise ConfigError(
+            f"pipeline {name!r}: expected a reader before {flat[0].stage_name()!r}; it is the first stage"
+        )
+    sources, rest = take_sources(name, flat, initial_tasks)
+    check_columns(rest)
+    exchanges = [index for index, stage in enumerate(rest) if stage.is_exchange]
+    if not exchanges:
+        return compile_plan(name, rest, sources)
+    from gristmill.stages.exchange.read_partition import partition_tasks
+
+    named = [stage.with_(name=unique) for stage, unique in zip(rest, unique_names(name, rest), strict=True)]
+    size = sources.num_bytes
+    plans = [compile_plan(name, _segment(named, 0, exchanges, size), sources)]
+    for number in range(1, len(exchanges) + 1):
+        mark = cast("Exchange", named[exchanges[number - 1]])
+        directory = exchange_directory(NO_RUN, number)
+        tasks = partition_tasks(directory, number, mark.partition_count(size), total_bytes=size)
+        plans.append(compile_plan(name, _segment(named, number, exchanges, size), Sources.of(tasks)))
+    return _chained(plans)
+
+
+def _chained(plans: Sequence[Plan]) -> Plan:
+    chained = plans[-1]
+    for plan in reversed(plans[:-1]):
+        chained = replace(plan, then=chained)
+    return chained
+
+
+def _segment(stages: Sequence[AnyStage], number: int, exchanges: Sequence[int], input_bytes: int) -> list[AnyStage]:
+    """The stages of one segment, with the halves of the exchanges at its ends."""
+    from gristmill.stages.exchange.read_partition import ReadPartition  # these need Arrow; most pipelines need neither
+    from gristmill.stages.exchange.write_partitions import WritePartitions
+
+    start = exchanges[number - 1] + 1 if number else 0
+    last = number == len(exchanges)
+    inner = list(stages[start : None if last else exchanges[number]])
+    before: list[AnyStage] = []
+    if number:
+        before = [ReadPartition(name=f"{stages[exchanges[number - 1]].stage_name()}_read")]
+    if last:
+        return before + inner
+    mark = cast("Exchange", stages[exchanges[number]])
+    sink = WritePartitions(mark.keys, mark.partition_count(input_bytes), mark.seed, name=mark.stage_name())
+    sink._directory = exchange_directory(NO_RUN, number + 1)
+    return [*before, *inner, sink.with_(resources=mark.resources)]
 
 
 class Sources(msgspec.Struct, frozen=True):

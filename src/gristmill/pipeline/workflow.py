@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Protocol
 
 from gristmill.engine.plan import AnyTask
-from gristmill.metrics.error_counts import ErrorCount, alike
-from gristmill.runs.result import RunResult
+from gristmill.metrics.snapshot import ErrorCount, alike
+from gristmill.runs.books import RunResult
 from gristmill.runs.summary import error_lines
 
 

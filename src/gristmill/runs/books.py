@@ -1,21 +1,322 @@
 """The books of a run: what is committed, here or in an earlier session, and the result made of it."""
 
+import io
+import json
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO, cast, overload
 
 import msgspec
 
-from gristmill.engine.ledger import CommitRecord
 from gristmill.engine.plan import AnyTask, Plan
-from gristmill.metrics.stage_counts import StageCounts
-from gristmill.runs.result import LazyTasks, RunResult
-from gristmill.storage.file_list import Made, Packed, PathList
+from gristmill.metrics.snapshot import ErrorCount, ErrorCounts, ErrorExample, StageCounts, balance, of_record
+from gristmill.metrics.tally import Distribution
+from gristmill.runs.ledger import CommitRecord
+from gristmill.stages.context import Completer, CompletesRecords
+from gristmill.storage.atomic_write import make_directory, stage_file
+from gristmill.storage.file_system import StorageOptions, file_system, is_url
+from gristmill.storage.paths import Made, Packed, PathList
 from gristmill.tasks import FileGroupTask, StagedFile
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from gristmill.engine.account import Efficiency
+
+# `RunResult`: what `Pipeline.run` returns. A sequence of the final tasks, with the books of the run.
+
+
+class LazyTasks(Sequence[AnyTask]):
+    """Final tasks, unpacked when somebody looks at them."""
+
+    def __init__(self, unpack: list[Callable[[], AnyTask]]) -> None:
+        self._unpack = unpack
+        self._tasks: dict[int, AnyTask] = {}
+
+    @overload
+    def __getitem__(self, index: int) -> AnyTask: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[AnyTask]: ...
+    def __getitem__(self, index: int | slice) -> AnyTask | list[AnyTask]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        index = range(len(self))[index]
+        if index not in self._tasks:
+            self._tasks[index] = self._unpack[index]()
+        return self._tasks[index]
+
+    def __len__(self) -> int:
+        return len(self._unpack)
+
+
+@dataclass(repr=False)
+class RunResult(Sequence[AnyTask]):
+    """The final tasks (the files written, if the pipeline ends in a writer) and what became of every document.
+
+    `print(result)` says it in words. `errors` are kept even where the run leaves no directory behind.
+    """
+
+    tasks: Sequence[AnyTask]
+    counts: dict[str, StageCounts]
+    output_files: Sequence[str] = ()
+    rejects_files: Sequence[str] = ()
+    quarantine_files: Sequence[str] = ()
+    run_dir: str | None = None
+    wall_s: float = 0.0
+    resumed: bool = False
+    already_finished: bool = False
+    messages: list[str] = field(default_factory=list)
+    errors: "list[ErrorCount]" = field(default_factory=list)  # by stage and kind, with an example of each
+    peak_memory_bytes: int = 0
+    efficiency: "Efficiency | None" = None  # of the session that ended the run; None if nothing was left to do
+
+    @overload
+    def __getitem__(self, index: int) -> AnyTask: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[AnyTask]: ...
+    def __getitem__(self, index: int | slice) -> AnyTask | list[AnyTask]:
+        return self.tasks[index] if isinstance(index, int) else list(self.tasks[index])
+
+    def __len__(self) -> int:
+        return len(self.tasks)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, list) and list(self.tasks) == other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __str__(self) -> str:
+        from gristmill.runs.summary import summarise
+
+        return summarise(self)
+
+    def __repr__(self) -> str:
+        books = f"read={self.read}, written={self.written}, dropped={self.dropped_total}"
+        return f"RunResult({len(self)} tasks, {books}, quarantined={self.quarantined})"
+
+    @property
+    def read(self) -> int:
+        """Documents the readers met, the malformed ones included."""
+        return sum(c.read for c in self.counts.values())
+
+    @property
+    def created(self) -> int:
+        """Documents made out of others."""
+        return sum(c.created for c in self.counts.values())
+
+    @property
+    def written(self) -> int:
+        """Documents that came out at the end."""
+        return sum(c.written for c in self.counts.values())
+
+    @property
+    def quarantined(self) -> int:
+        """Documents that could not be processed."""
+        return sum(c.quarantined for c in self.counts.values())
+
+    @property
+    def lost_parts(self) -> int:
+        """Files, or parts of files, that could not be read: nobody knows how many documents they held."""
+        return sum(c.lost_parts for c in self.counts.values())
+
+    @property
+    def lost_bytes(self) -> int:
+        """The size of those parts."""
+        return sum(c.lost_bytes for c in self.counts.values())
+
+    @property
+    def dropped(self) -> dict[str, dict[str, int]]:
+        """Documents a stage left out: stage -> reason -> number."""
+        return {name: dict(c.dropped) for name, c in self.counts.items() if c.dropped}
+
+    @property
+    def dropped_total(self) -> int:
+        return sum(c.dropped_total for c in self.counts.values())
+
+    @property
+    def balanced(self) -> bool:
+        """Whether read + created = written + dropped + quarantined."""
+        return balance(list(self.counts.values())) == 0
+
+    @property
+    def stage_metrics(self) -> dict[str, dict[str, float]]:
+        """Documents, bytes and seconds of each stage, and what else is counted there, by its author too."""
+        always = ("documents_in", "documents_out", "quarantined", "bytes_in", "process_s")
+        return {
+            name: dict.fromkeys(always, 0) | c.numbers() | {"dropped": c.dropped_total} | c.counted
+            for name, c in self.counts.items()
+        }
+
+    @property
+    def observed(self) -> dict[str, dict[str, Distribution]]:
+        """Values that stages have noted with `context.observe`: stage -> name -> how they are distributed."""
+        return {
+            stage: {name: Distribution(slots) for name, slots in sorted(c.observed.items())}
+            for stage, c in self.counts.items()
+            if c.observed
+        }
+
+    def to_json(self) -> dict[str, object]:
+        """The books as one JSON object."""
+        return self.books() | {"output_files": list(self.output_files)}
+
+    def books(self) -> dict[str, object]:
+        """The same, but for the names of the output files, of which there may be millions."""
+        return {
+            "read": self.read,
+            "created": self.created,
+            "written": self.written,
+            "dropped": self.dropped,
+            "quarantined": self.quarantined,
+            "lost_parts": self.lost_parts,
+            "lost_bytes": self.lost_bytes,
+            "errors": [error.to_json() for error in self.errors],
+            "output_files": [],
+            "run_dir": self.run_dir,
+            "wall_s": round(self.wall_s, 3),
+            "resumed": self.resumed,
+            "already_finished": self.already_finished,
+            "balanced": self.balanced,
+            "metrics": {stage: dict(sorted(c.counted.items())) for stage, c in self.counts.items() if c.counted},
+            "observed": {
+                stage: {name: values.to_json() for name, values in own.items()} for stage, own in self.observed.items()
+            },
+            "efficiency": None if self.efficiency is None else self.efficiency.to_json(),
+        }
+
+
+# What is in the quarantine of a run, when it ends: `completed_text` and `read_errors`.
+#
+# Stages that noted facts about their partitions complete the records first, a line number for instance. Then the files
+# are read once, line by line, and counted by error: so the errors of a run in a temporary directory outlive it, and
+# those of earlier sessions count like the latest one's. Only the documents shown as examples are ever decoded.
+
+
+class _Record(msgspec.Struct):
+    """A line as `SideFiles` writes it, without what is long."""
+
+    stage: str
+    error: str
+    kind: str
+    task: str = ""
+    source: str = ""
+    line: int | None = None
+    block_start: int | None = None
+    row: int | None = None
+    document_id: str = ""
+    num_documents: int = 1
+    lost_bytes: int = 0
+
+
+class _Shown(msgspec.Struct):
+    """What is long."""
+
+    traceback: str = ""
+    document: str = ""
+    payload: str = ""
+
+
+_records = msgspec.json.Decoder(_Record)
+_shown = msgspec.json.Decoder(_Shown)
+
+
+def read_errors(quarantine_files: Iterable[str], options: StorageOptions | None = None) -> list[ErrorCount]:
+    """Count what the files hold. A line that is damaged counts as that: the books know the documents anyway."""
+    counts = ErrorCounts()
+    for path in quarantine_files:
+        try:
+            file = file_system(path, options).open_read(path)
+            with file if is_url(path) else _in_large_pieces(file) as lines:
+                for line in lines:
+                    _count(counts, path, line)
+        except FileNotFoundError:
+            counts.add(_damaged(path, "a file of the quarantine is gone"))
+    return counts.all()
+
+
+def _in_large_pieces(file: BinaryIO) -> BinaryIO:
+    """A file of this machine is not buffered, and would be read byte by byte to find the ends of lines."""
+    return io.BufferedReader(cast("io.RawIOBase", file))
+
+
+def _damaged(path: str, message: str) -> ErrorCount:
+    return ErrorCount("quarantine", "damaged_record", message, example=ErrorExample(source=path))
+
+
+def _count(counts: ErrorCounts, path: str, line: bytes) -> None:
+    try:
+        counts.add(_error(counts, path, line))
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        counts.add(_damaged(path, "a line of the quarantine is damaged"))
+
+
+def _error(counts: ErrorCounts, path: str, line: bytes) -> ErrorCount:
+    """What a line says; what is long in it is looked at only if it will be shown, and may be what is damaged."""
+    record = _records.decode(line)
+    # Until all blocks of a file are read, a line is known by its place in the block only.
+    line_number = record.line if not record.block_start else None
+    example = ErrorExample(record.document_id, record.source, line_number, record.row, record.task)
+    error = of_record(
+        record.stage,
+        record.kind,
+        record.error,
+        example,
+        num_documents=record.num_documents,
+        lost_bytes=record.lost_bytes,
+    )
+    if counts.would_show(error):
+        long = _shown.decode(line)
+        beside = f"{path.rpartition('/')[0]}/{long.payload}" if long.payload else ""
+        shown = " in ".join(filter(None, (long.document, beside)))  # of an item that is bytes: what it is, and where
+        error.example = msgspec.structs.replace(example, traceback=long.traceback, document=shown)
+    return error
+
+
+def completers_of(plan: Plan, committed: Iterable[CommitRecord]) -> list[Completer]:
+    """What the stages make of the facts they noted."""
+    facts: dict[str, list[bytes]] = {}
+    for record in committed:
+        for stage, fact in record.facts:
+            facts.setdefault(stage, []).append(fact)
+    stages = {name: stage for group in plan.groups for name, stage in zip(group.names, group.stages, strict=True)}
+    return [
+        stage.completer(facts[name])
+        for name, stage in stages.items()
+        if name in facts and isinstance(stage, CompletesRecords)
+    ]
+
+
+def completed_file(
+    file: StagedFile, completers: Sequence[Completer], staging: str, storage_options: StorageOptions
+) -> StagedFile:
+    """Return a quarantine file with its records completed, staged anew; the same file if nothing was left to do."""
+    if file.is_payload:
+        return file
+    with file_system(file.final, storage_options).open_read(file.final) as content:
+        text = completed_text(content.read().decode(encoding="utf-8", errors="replace"), completers)
+    if text is None:
+        return file
+    make_directory(staging, storage_options=storage_options)
+    name = file.final.rpartition("/")[2]
+    written = stage_file(f"{staging}/{name}.completed", [text.encode()], storage_options=storage_options)
+    return StagedFile(written.path, file.final, written.num_bytes, file.num_documents, written.checksum)
+
+
+def completed_text(text: str, completers: Sequence[Completer]) -> str | None:
+    """Return the text of a quarantine file with its records completed, or None if nothing was left to complete.
+
+    Text that is damaged stays as it is: whoever resumes the run compares the file with its checksum, and makes it
+    again.
+    """
+    try:
+        entries = [json.loads(line) for line in text.split("\n") if line]
+        changed = [complete(entry) for entry in entries for complete in completers]
+    except (ValueError, TypeError, LookupError, RecursionError):
+        return None
+    if not any(changed):
+        return None
+    return "".join(json.dumps(entry, separators=(",", ":")) + "\n" for entry in entries)
+
 
 _PackedFile = tuple[int, str, int, str, int, int, str]  # numbers of two directories, names in them; the rest as it is
 _PackedRecord = tuple[list[_PackedFile], list[_PackedFile], list[tuple[str, bytes]]]

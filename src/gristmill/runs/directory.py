@@ -1,7 +1,7 @@
 """The run directory: what a run is, what it has committed, what it looks like now.
 
     header.json    the plan's fingerprint, the stages' configurations, the input files: what a resumed run must equal
-    ledger.jsonl   one line a committed source partition (engine/ledger.py); append-only, one writer
+    ledger.jsonl   one line a committed source partition (runs/ledger.py); append-only, one writer
     start          which start of which machine the files were written in (machine_start.py), or that they are on disk
     lock           held by the driver for as long as it lives
     status.json    the latest snapshot, for `gristmill status`
@@ -30,29 +30,31 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from gristmill.engine import ledger
-from gristmill.engine.ledger import CommitRecord
 from gristmill.engine.plan import Plan
 from gristmill.errors import ConfigError, ResumeRefused, RunFailed
 from gristmill.metrics.snapshot import RunSnapshot
-from gristmill.runs.header import (
+from gristmill.runs.books import RunResult, completed_file, completers_of
+from gristmill.runs.ledger import (
     HOW_TO_GO_ON,
+    CommitRecord,
     Header,
+    LedgerRecords,
     as_texts,
     differs_in_code_only,
+    encode,
     has_text,
     header_of,
     in_full,
     parse,
+    read_ledger,
     refusal,
+    whole_lines_end,
     with_long_list,
 )
-from gristmill.runs.ledger_file import LedgerRecords, read_ledger, whole_lines_end
-from gristmill.runs.lock_file import Held, LockFile, machine_start
-from gristmill.runs.measured import MeasuredRun
 from gristmill.runs.publication import (
     FilesOf,
     OptionsOf,
@@ -63,20 +65,21 @@ from gristmill.runs.publication import (
     publish_committed,
     verify,
 )
-from gristmill.runs.quarantine_errors import completed_file, completers_of
-from gristmill.runs.result import RunResult
-from gristmill.runs.sinks import HIDDEN, DiskSinks, StoreSinks
+from gristmill.runs.sinks import HIDDEN, DiskSinks, Held, LockFile, StoreSinks, machine_start
 from gristmill.stages.context import STAGING_DIR
 from gristmill.storage.atomic_write import (
+    explained,
     force_file,
     force_names,
     remove,
     remove_for_good,
     whole_file,
 )
-from gristmill.storage.failures import explained
 from gristmill.storage.file_system import is_url, plain
 from gristmill.tasks import StagedFile
+
+if TYPE_CHECKING:
+    from gristmill.runs.progress import MeasuredRun
 
 ON_DISK = "on disk"  # instead of a start: every file was forced
 COMMIT_S = 0.05  # lines of this long are forced to disk together
@@ -412,7 +415,7 @@ class RunDirectory:
 
     def append(self, records: Iterable[CommitRecord]) -> None:
         """Write ledger lines and force them to disk, all at once. If that fails, none of them has been written."""
-        view = memoryview("".join(ledger.encode(record) for record in records).encode())
+        view = memoryview("".join(encode(record) for record in records).encode())
         with explained(self.path / "ledger.jsonl"):
             # A ledger that was removed, or moved away, takes lines as ever; nobody would find them again.
             if not os.path.samestat((self.path / "ledger.jsonl").stat(), os.fstat(self._ledger_fd)):
@@ -441,7 +444,7 @@ class RunDirectory:
     def write_report(self, result: RunResult) -> None:
         self._write("report.json", with_long_list(result.books(), "output_files", map(json.dumps, result.output_files)))
 
-    def write_measured(self, measured: MeasuredRun) -> None:
+    def write_measured(self, measured: "MeasuredRun") -> None:
         self._write("measured.json", [json.dumps(dataclasses.asdict(measured), indent=1)])
 
     def has_report(self) -> bool:

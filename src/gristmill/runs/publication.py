@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
 
-from gristmill.engine.ledger import CommitRecord
 from gristmill.engine.plan import Plan
 from gristmill.errors import MachineError
+from gristmill.runs.ledger import CommitRecord
 from gristmill.storage.atomic_write import checksum_of, checksum_of_stream, publish, remove
 from gristmill.storage.file_system import StorageOptions, file_system, is_url
 from gristmill.tasks import StagedFile

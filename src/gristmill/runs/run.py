@@ -17,22 +17,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from gristmill.engine.breaker import NO_LIMIT, Failed
 from gristmill.engine.plan import Plan
-from gristmill.engine.policies.quarantine_limit import NO_LIMIT, Failed
 from gristmill.errors import ConfigError, EngineBug, Interrupted, TooManyQuarantined
-from gristmill.metrics.stage_counts import StageCounts
-from gristmill.runs.books import Books
+from gristmill.metrics.snapshot import StageCounts
+from gristmill.runs.books import Books, RunResult, read_errors
 from gristmill.runs.directory import RunDirectory
-from gristmill.runs.options import RunOptions
-from gristmill.runs.places import exchange_directory, in_directory
+from gristmill.runs.progress import JoinedSnapshots
 from gristmill.runs.publication import can_hold_runs, store_options
-from gristmill.runs.quarantine_errors import read_errors
-from gristmill.runs.result import RunResult
-from gristmill.runs.segment import Ending, Segment
-from gristmill.runs.snapshots import JoinedSnapshots
-from gristmill.runs.stop_signals import StopSignals
+from gristmill.runs.segment import Ending, Segment, exchange_directory, in_directory
 from gristmill.runs.summary import too_many_quarantined
-from gristmill.storage.failures import machine_failures
+from gristmill.runs.user import RunOptions, StopSignals
+from gristmill.storage.atomic_write import machine_failures
 from gristmill.storage.file_system import is_url
 
 __all__ = ["Drive", "Ending", "Run", "Segment"]

@@ -8,13 +8,13 @@ books, `max_quarantined`. No worker, process or actor is known here.
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from gristmill.engine.account import Efficiency
+from gristmill.engine.breaker import Failed, QuarantineLimit
 from gristmill.engine.commands import Finish
-from gristmill.engine.plan import Plan
-from gristmill.engine.policies.quarantine_limit import Failed, QuarantineLimit
+from gristmill.engine.plan import AnyStage, Plan
 from gristmill.errors import (
     ConfigError,
     EngineBug,
@@ -25,21 +25,140 @@ from gristmill.errors import (
     StageBroken,
     TooManyQuarantined,
 )
-from gristmill.metrics.error_counts import ErrorCount
-from gristmill.runs.books import Books
-from gristmill.runs.directory import RunDirectory
-from gristmill.runs.measured import MeasuredRun
-from gristmill.runs.options import RunOptions
-from gristmill.runs.quarantine_errors import read_errors
-from gristmill.runs.result import RunResult
-from gristmill.runs.stop_signals import StopSignals
+from gristmill.metrics.snapshot import ErrorCount
+from gristmill.runs.books import Books, RunResult, read_errors
+from gristmill.runs.directory import COMMIT_S, RunDirectory
+from gristmill.runs.ledger import CommitRecord
+from gristmill.runs.progress import MeasuredRun
+from gristmill.runs.publication import OptionsOf, environment_only, publish_all
 from gristmill.runs.summary import too_many_quarantined
-from gristmill.storage.file_system import StorageOptions, file_system, is_hidden
+from gristmill.runs.user import RunOptions, StopSignals
+from gristmill.storage.file_system import StorageOptions, absolute, file_system, is_hidden
 from gristmill.worker.failing import account_of
 from gristmill.worker.job import RunSettings
 
-if TYPE_CHECKING:
-    from gristmill.engine.ledger import CommitRecord
+# Where the rows of exchanges are, and that no output gets into the way of an input.
+#
+# A plan is made and checked before it has a run directory. Whatever lies in that directory is named `RUN_DIR/...` until
+# the run knows where it is.
+
+NO_RUN = "RUN_DIR"  # stands for the run directory in plans that have none yet
+
+
+def exchange_directory(run_dir: Path | str, number: int) -> str:
+    """Return where the rows of a pipeline's exchange are, the first of which has the number 1."""
+    return f"{run_dir}/exchange-{number}"
+
+
+def in_directory(segments: Sequence[Plan], run_dir: Path) -> tuple[Plan, ...]:
+    """Return the segments with the directory of the run they are for: rows are written in it by one, read by the next.
+
+    Nothing is listed or checked again but that this place is apart from the input.
+    """
+    plans = []
+    for number, segment in enumerate(segments):
+        outputs = tuple(path.replace(NO_RUN, str(run_dir), 1) for path in segment.output_directories)
+        check_outputs(outputs, segments[0].inputs, segments[0].input_directories)
+        groups = tuple(
+            replace(group, stages=tuple(_placed(stage, run_dir, number + 1) for stage in group.stages))
+            for group in segment.groups
+        )
+        sources = segment.sources
+        if number:
+            data = [exchange_directory(run_dir, number)]
+            sources = tuple(replace(task, data=data) for task in sources)
+        plans.append(replace(segment, groups=groups, sources=sources, output_directories=outputs, then=None))
+    return tuple(plans)
+
+
+def _placed(stage: AnyStage, run_dir: Path, number: int) -> AnyStage:
+    from gristmill.stages.exchange.write_partitions import WritePartitions
+
+    if not isinstance(stage, WritePartitions):
+        return stage
+    placed = stage.with_()
+    placed.__dict__["_directory"] = exchange_directory(run_dir, number)
+    return placed
+
+
+def check_outputs(outputs: Sequence[str], inputs: Sequence[tuple[str, int, str]], directories: Sequence[str]) -> None:
+    """Raise ConfigError if output and input would get into each other's way.
+
+    An output that has no place yet, because it goes where the run directory will be, is checked when it has one.
+    """
+    placed = [output for output in outputs if not output.startswith(f"{NO_RUN}/")]
+    _check_input_is_safe(inputs, placed)
+    _check_output_is_apart(directories, placed)
+
+
+def _check_input_is_safe(inputs: Sequence[tuple[str, int, str]], outputs: Sequence[str]) -> None:
+    """No input may lie where output goes: it would be overwritten, or read again by the next run."""
+    for directory in outputs:
+        root = absolute(directory).rstrip("/") + "/"
+        for path, _, _ in inputs:  # listed files are absolute already, or URLs
+            if path.startswith(root) or absolute(path).startswith(root):
+                raise ConfigError(f"output directory {directory!r}: expected one without inputs in it; got {path!r}")
+
+
+def _check_output_is_apart(listed: Sequence[str], outputs: Sequence[str]) -> None:
+    """No output may lie in a directory that is read as a whole: the same command again would find other inputs."""
+    for directory in outputs:
+        for root in listed:
+            below = absolute(directory).removeprefix(absolute(root).rstrip("/") + "/")
+            if below != absolute(directory) and not any(is_hidden(part) for part in below.split("/")):
+                raise ConfigError(
+                    f"output directory {directory!r}: expected one outside of the input {root!r}, "
+                    "whose files are all read: the next run would read this one's output"
+                )
+
+
+# `Commits`: what is done is on record, then visible. The same on every executor.
+#
+# A ledger line is forced to disk before the files it names get their final names (`directory.py` says why). Lines
+# that wait are forced together, because a disk takes as long for one as for a hundred.
+
+__all__ = ["COMMIT_S", "Commits"]
+
+
+class Commits:
+    """The way of a finished source partition into the ledger, the books and the output directory."""
+
+    def __init__(self, books: Books, directory: RunDirectory | None, options_of: OptionsOf = environment_only) -> None:
+        self.books = books
+        self.directory = directory  # None: a run nobody can continue keeps no ledger
+        self._options_of = directory.options_of if directory is not None else options_of
+        self._waiting: list[CommitRecord] = []
+        self._last = 0.0
+
+    def __bool__(self) -> bool:
+        return bool(self._waiting)
+
+    def add(self, record: CommitRecord) -> None:
+        """Take a partition of which everything has been written under temporary names."""
+        self._waiting.append(record)
+
+    def force(self, *, at_once: bool = True) -> list[int]:
+        """Commit and publish what waits, or nothing if there is time to wait for company. Return the partitions."""
+        if not self._waiting:
+            return []
+        now = time.monotonic()
+        if self.directory is not None:
+            if not at_once and now - self._last < self.directory.commit_s:
+                return []
+            self.directory.check_not_in_the_way(self._waiting)
+            self.directory.remove_superseded(self._waiting)
+            self.directory.append(self._waiting)
+        self._last = now
+        files = [file for record in self._waiting for file in (*record.files, *record.side_files)]
+        publish_all(files, self._options_of)
+        if self.directory is not None:
+            self.directory.keep_private(files)
+        for record in self._waiting:
+            self.books.add(record)
+        committed = [record.root for record in self._waiting]
+        self._waiting.clear()
+        return committed
+
 
 # What a run raises, by how it ended; the other endings have books to close.
 FAILURES: dict[str, type[RunFailed]] = {"failed": RunFailed, "broken": StageBroken, "machine": MachineFailed}

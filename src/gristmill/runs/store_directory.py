@@ -24,13 +24,12 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from gristmill.engine import ledger
-from gristmill.engine.ledger import CommitRecord
 from gristmill.errors import MachineError
 from gristmill.metrics.snapshot import RunSnapshot
 from gristmill.runs.directory import LEFT_BY_A_RUN, RunDirectory
-from gristmill.runs.lock_file import Held, LockFile
+from gristmill.runs.ledger import CommitRecord, encode
 from gristmill.runs.publication import OptionsOf, patiently
+from gristmill.runs.sinks import Held, LockFile
 from gristmill.runs.store_lease import lost
 from gristmill.storage.remote_file_system import RemoteFileSystem
 
@@ -131,7 +130,7 @@ class StoreDirectory(RunDirectory):
         if not self._has_begun:
             self._wait_for_beginning()
         self.sinks.check()
-        self._must_hold(self._add_to_ledger("".join(ledger.encode(record) for record in records)))
+        self._must_hold(self._add_to_ledger("".join(encode(record) for record in records)))
         super().append(records)
 
     def _must_hold(self, created: bool) -> None:  # noqa: FBT001  # the answer of the call it wraps

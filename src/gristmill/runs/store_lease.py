@@ -19,8 +19,8 @@ import time
 from dataclasses import asdict, dataclass
 
 from gristmill.errors import ConfigError, MachineError
-from gristmill.runs.lock_file import machine_start
 from gristmill.runs.publication import patiently
+from gristmill.runs.sinks import machine_start
 from gristmill.storage.remote_file_system import CREATES, RemoteFileSystem
 
 RENEW_S = 5.0

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from gristmill.metrics.amounts import duration, share, size
-from gristmill.metrics.error_counts import ErrorCount
+from gristmill.metrics.snapshot import ErrorCount
 from gristmill.metrics.tally import metric_lines
 
 if TYPE_CHECKING:
-    from gristmill.engine.policies.quarantine_limit import QuarantineLimit
-    from gristmill.runs.result import RunResult
+    from gristmill.engine.breaker import QuarantineLimit
+    from gristmill.runs.books import RunResult
 
 NULL_TEXT = "null_text"  # what the filters of gristmill.stages.text call a document without text
 MOST_ERRORS = 5  # lines about errors; the report has all of them

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol, SupportsFloat, runtime_checkable
 import msgspec
 
 from gristmill.errors import StageError
-from gristmill.metrics.stage_counts import StageCounts
+from gristmill.metrics.snapshot import StageCounts
 from gristmill.metrics.tally import tallied
 from gristmill.secrets import without_secrets, without_url_secrets
 from gristmill.tasks.batch import Batch, chosen, count_true

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from gristmill.errors import GristmillError, MachineError
 from gristmill.secrets import without_secrets
-from gristmill.storage.failures import GO_ON
+from gristmill.storage.atomic_write import GO_ON
 
 _REFUSED = "the store refuses access"
 _CODES = {

@@ -8,9 +8,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 from gristmill.tasks.batch import Batch, ItemRecord
-from gristmill.tasks.empty import EmptyTask
-from gristmill.tasks.file_group import FileGroupTask, FileSlice, StagedFile
-from gristmill.tasks.task import StagePerfStats, Task
+from gristmill.tasks.task import EmptyTask, FileGroupTask, FileSlice, StagedFile, StagePerfStats, Task
 
 if TYPE_CHECKING:
     from gristmill.tasks.document import DocumentBatch

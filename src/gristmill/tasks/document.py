@@ -12,10 +12,8 @@ from typing import Any, Self, TypeVar
 import pyarrow as pa
 
 from gristmill.tasks.batch import ItemRecord
-from gristmill.tasks.frames import row_labels
 from gristmill.tasks.joining import concat_tables, join_lines
 from gristmill.tasks.json_lines import JsonLines
-from gristmill.tasks.row_filtering import count_true, filter_array, filter_table, kept_bytes, kept_pieces
 from gristmill.tasks.row_matching import match_rows
 from gristmill.tasks.table import (
     EMPTY_TABLE,
@@ -25,8 +23,10 @@ from gristmill.tasks.table import (
     TableLike,
     append_column,
     row_array,
+    row_labels,
 )
 from gristmill.tasks.task import StagePerfStats, Task
+from gristmill.tasks.text_columns import count_true, filter_array, filter_table, kept_bytes, kept_pieces
 
 D = TypeVar("D", bound="DocumentBatch")
 

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 import msgspec
 import pyarrow as pa
 
-from gristmill.tasks.json_lines import JsonLines
-from gristmill.tasks.json_text import JSON_MARK, is_json
+from gristmill.tasks.json_lines import JSON_MARK, JsonLines, is_json
 
 
 def join_lines(parts: Sequence[JsonLines | None]) -> JsonLines | None:

@@ -15,8 +15,7 @@ import msgspec
 import pyarrow as pa
 
 from gristmill.tasks import DocumentBatch
-from gristmill.tasks.json_lines import JsonLines
-from gristmill.tasks.json_text import is_json
+from gristmill.tasks.json_lines import JsonLines, is_json
 
 _SLICE_BYTES = 8 * 1024**2  # encoded at a time, so that a large batch is not in memory twice
 _QUOTE, _CLOSE = b'"}'

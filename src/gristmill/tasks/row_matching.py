@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import msgspec
 import pyarrow as pa
 
-from gristmill.tasks.json_text import is_json, loads
+from gristmill.tasks.json_lines import is_json, loads
 
 _MAX_KEY_COLUMNS = 3  # how many columns are tried as ids, most distinct values first
 _CANNOT_COMPARE = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError)

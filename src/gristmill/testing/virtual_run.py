@@ -20,7 +20,7 @@ from gristmill.engine.faults import Fault
 from gristmill.engine.plan import AnyStage, Group
 from gristmill.engine.scheduler import Scheduler, SchedulerConfig
 from gristmill.errors import EngineBug
-from gristmill.metrics.stage_counts import StageCounts, balance
+from gristmill.metrics.snapshot import StageCounts, balance
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.resources import Resources
 

@@ -5,7 +5,7 @@ Whoever reads them sees the cause without opening a file.
 
 from collections.abc import Iterable, Sequence
 
-from gristmill.metrics.error_counts import ErrorCount, ErrorCounts, ErrorExample, of_record
+from gristmill.metrics.snapshot import ErrorCount, ErrorCounts, ErrorExample, of_record
 from gristmill.stages.context import Quarantined
 
 SHOWN = 3  # kinds of errors

@@ -18,19 +18,16 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gristmill.engine.commands import Care
-from gristmill.engine.joining import join_neighbours
-from gristmill.engine.plan import AnyStage, AnyTask, Group
+from gristmill.engine.plan import AnyStage, AnyTask, Group, join_neighbours
 from gristmill.errors import MachineError, StageError
-from gristmill.metrics.error_counts import error_kind
-from gristmill.metrics.stage_counts import StageCounts
+from gristmill.metrics.snapshot import StageCounts, error_kind
 from gristmill.secrets import remember_those_of, without_secrets
 from gristmill.stages.base import JoinedStages, ProcessingStage
 from gristmill.stages.context import CURRENT, StageContext
 from gristmill.stages.worker_info import WorkerMetadata
 from gristmill.tasks import FileGroupTask, StagePerfStats, Task
-from gristmill.worker.isolation import Isolation, LeaveCrumb, Result, StageRaised, record_of
+from gristmill.worker.isolation import Isolation, LeaveCrumb, Result, SideFiles, StageRaised, record_of
 from gristmill.worker.job import Job, JobFailure, JobResult, RunSettings
-from gristmill.worker.side_outputs import SideFiles
 from gristmill.worker.stage_pickle import say_nothing, unpickled
 
 if TYPE_CHECKING:  # loads asyncio

@@ -9,7 +9,7 @@ from gristmill.engine.commands import Care
 from gristmill.engine.events import Crumb, Fact
 from gristmill.engine.faults import Fault
 from gristmill.engine.plan import AnyTask
-from gristmill.metrics.stage_counts import StageCounts
+from gristmill.metrics.snapshot import StageCounts
 from gristmill.storage.file_system import StorageOptions
 from gristmill.tasks import StagedFile
 

@@ -1,7 +1,7 @@
 """The loop of a worker whose calls overlap: `WorkerProcess`, with lanes where that runs one call after another.
 
 Everything that happens arrives in one queue: what the driver says, read by a thread of its own, and what the lanes have
-done. Calls begin in the order they came, whenever a lane is free: the scheduler reckons with that (`engine/crew.py`).
+done. Calls begin in the order they came, whenever a lane is free: the scheduler reckons with that (`engine/state.py`).
 """
 
 import os

@@ -4,7 +4,7 @@
     begin(key, jobs)      ────────▶        a coroutine on the worker's event loop, or a thread of its own
     news.get()            ◀────────        Streamed (and waits until it is taken), Stepped, Ended
 
-A group with lanes is one stage (`engine/uniting.py`), so what is in a lane is one call of it. An `async` call is a
+A group with lanes is one stage (`engine/plan.py`), so what is in a lane is one call of it. An `async` call is a
 coroutine from beginning to end: with hundreds of requests a thread for each would cost more than they do. A call that
 is handled with care, or takes several tasks, runs in a thread, which waits for the loop where the stage is async.
 
@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 from gristmill.engine.commands import Care
 from gristmill.engine.plan import AnyTask
-from gristmill.metrics.stage_counts import StageCounts
+from gristmill.metrics.snapshot import StageCounts
 from gristmill.stages.context import CURRENT, StageContext
 from gristmill.worker.event_loop import call_stage
 from gristmill.worker.group_runner import GroupRunner, Item

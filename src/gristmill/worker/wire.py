@@ -13,7 +13,7 @@ import msgspec
 
 from gristmill.engine.commands import Assignment, Care
 from gristmill.engine.plan import AnyTask
-from gristmill.metrics.stage_counts import StageCounts
+from gristmill.metrics.snapshot import StageCounts
 from gristmill.tasks.serialization import WRITABLE, dump, dumped_size, load, write_into
 from gristmill.worker import shared_memory
 

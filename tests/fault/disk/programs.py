@@ -10,7 +10,7 @@ from tests.byte_batch import stages as byte_stages
 
 from gristmill.backends.local import LocalExecutor
 from gristmill.pipeline import Pipeline
-from gristmill.runs import lock_file
+from gristmill.runs import sinks as lock_file
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.deduplication.exact.workflow import ExactDeduplicationWorkflow
 from gristmill.stages.deduplication.fuzzy.workflow import FuzzyDeduplicationWorkflow

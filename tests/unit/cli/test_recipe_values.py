@@ -4,7 +4,7 @@ import pytest
 
 from gristmill.cli.recipe_values import recipe_values
 from gristmill.cli.run import default_run_dir, parse_limit
-from gristmill.engine.policies.quarantine_limit import DEFAULT_LIMIT, QuarantineLimit
+from gristmill.engine.breaker import DEFAULT_LIMIT, QuarantineLimit
 from gristmill.errors import ConfigError
 
 

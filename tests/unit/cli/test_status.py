@@ -13,7 +13,7 @@ from gristmill.errors import ConfigError, MachineError
 from gristmill.metrics.snapshot import RunSnapshot, StageSnapshot
 from gristmill.metrics.snapshot_view import where_time_went
 from gristmill.runs import store_lease
-from gristmill.runs.lock_file import LockFile
+from gristmill.runs.sinks import LockFile
 from gristmill.runs.store_lease import Lease
 from gristmill.storage.remote_file_system import RemoteFileSystem
 

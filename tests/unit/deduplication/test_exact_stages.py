@@ -5,7 +5,7 @@ import pytest
 import xxhash
 
 from gristmill.deduplication.exact_stages import hash_texts
-from gristmill.stages.text.text_column import TextColumn
+from gristmill.stages.text.judging.statistics import TextColumn
 
 pytestmark = pytest.mark.slow  # the kernel is compiled first
 

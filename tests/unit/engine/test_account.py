@@ -5,11 +5,9 @@ import pytest
 from gristmill.backends.simulated.simulation import Simulation
 from gristmill.backends.simulated.spec import SimulationSpec
 from gristmill.engine.account import SHARES, Account
-from gristmill.engine.crew import WorkerRecord
-from gristmill.engine.group_book import GroupBook
-from gristmill.engine.policies.rooms import UNITS
-from gristmill.engine.state import GroupRecord, NodeRecord
-from gristmill.engine.task_state import TaskRecord
+from gristmill.engine.policies.packing import UNITS
+from gristmill.engine.policies.rates import GroupBook
+from gristmill.engine.state import GroupRecord, NodeRecord, TaskRecord, WorkerRecord
 from gristmill.stages.resources import Resources
 from gristmill.testing.virtual_run import group
 

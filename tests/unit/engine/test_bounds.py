@@ -2,8 +2,8 @@
 
 import pytest
 
-from gristmill.engine.bounds import Work, makespan_bound
-from gristmill.engine.policies.rooms import UNITS, Room
+from gristmill.engine.account import Work, makespan_bound
+from gristmill.engine.policies.packing import UNITS, Room
 from gristmill.stages.resources import Resources
 
 

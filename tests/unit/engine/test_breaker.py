@@ -5,13 +5,12 @@ import pytest
 from gristmill.engine import commands as c
 from gristmill.engine import events as e
 from gristmill.engine import invariants
-from gristmill.engine.breaker import DEATHS, DEATHS_IN_A_ROW
+from gristmill.engine.breaker import DEATHS, DEATHS_IN_A_ROW, Failed, QuarantineLimit
 from gristmill.engine.commands import Care
 from gristmill.engine.faults import FAILED_DOCUMENTS, Fault
-from gristmill.engine.policies.quarantine_limit import Failed, QuarantineLimit
 from gristmill.engine.policies.retry import MAX_MACHINE
 from gristmill.engine.scheduler import Scheduler, SchedulerConfig
-from gristmill.metrics.stage_counts import StageCounts
+from gristmill.metrics.snapshot import StageCounts
 from gristmill.tasks import StagedFile
 from gristmill.testing.virtual_run import group
 

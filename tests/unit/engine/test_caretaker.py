@@ -2,8 +2,8 @@
 
 from gristmill.engine import commands as c
 from gristmill.engine import events as e
-from gristmill.engine.crew import WorkerState
 from gristmill.engine.scheduler import Scheduler, SchedulerConfig
+from gristmill.engine.state import WorkerState
 from gristmill.stages.resources import Resources
 from gristmill.testing.virtual_run import group
 

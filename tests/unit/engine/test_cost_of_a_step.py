@@ -6,7 +6,7 @@ import pytest
 
 from gristmill.engine import commands as c
 from gristmill.engine import events as e
-from gristmill.engine.policies.quarantine_limit import QuarantineLimit
+from gristmill.engine.breaker import QuarantineLimit
 from gristmill.engine.scheduler import Scheduler, SchedulerConfig
 from gristmill.testing.virtual_run import group
 

@@ -4,8 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gristmill.engine.commands import EMIT_CREDITS
-from gristmill.engine.crew import Crew, WorkerRecord, WorkerState
-from gristmill.engine.task_state import TaskRecord
+from gristmill.engine.state import Crew, TaskRecord, WorkerRecord, WorkerState
 
 
 def crew_of(*loads, nodes=()):

@@ -15,12 +15,12 @@ from tests.strategies import letters
 from gristmill.engine import commands as c
 from gristmill.engine import event_log
 from gristmill.engine import events as e
+from gristmill.engine.breaker import QuarantineLimit
 from gristmill.engine.faults import Fault
 from gristmill.engine.plan import Group
-from gristmill.engine.policies.quarantine_limit import QuarantineLimit
 from gristmill.engine.scheduler import SchedulerConfig
 from gristmill.errors import ConfigError, ReadError
-from gristmill.metrics.stage_counts import StageCounts
+from gristmill.metrics.snapshot import StageCounts
 from gristmill.stages.resources import Resources
 from gristmill.tasks import StagedFile
 from gristmill.testing.virtual_run import group

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gristmill.engine.group_book import GroupBook
+from gristmill.engine.policies.rates import GroupBook
 
 
 def book_of(*tasks, **entries):

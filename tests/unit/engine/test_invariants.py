@@ -3,9 +3,8 @@
 import pytest
 
 from gristmill.engine import invariants
-from gristmill.engine.crew import NO_SHELF
 from gristmill.engine.scheduler import SchedulerConfig
-from gristmill.engine.task_state import State
+from gristmill.engine.state import NO_SHELF, State
 from gristmill.errors import EngineBug
 from gristmill.stages.resources import Resources
 from gristmill.testing.virtual_run import Deed, VirtualRun, group

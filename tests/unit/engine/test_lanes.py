@@ -5,9 +5,9 @@ import pytest
 from gristmill.backends.simulated.simulation import Simulation
 from gristmill.backends.simulated.spec import SimulationSpec
 from gristmill.engine import commands as c
+from gristmill.engine import dispatch as batching
 from gristmill.engine import events as e
 from gristmill.engine.caretaker import CANCEL_S
-from gristmill.engine.policies import batching
 from gristmill.testing.virtual_run import Deed, VirtualRun, group
 
 

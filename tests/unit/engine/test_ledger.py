@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gristmill.engine.ledger import CommitRecord, decode, encode, replay
-from gristmill.metrics.stage_counts import StageCounts
+from gristmill.metrics.snapshot import StageCounts
+from gristmill.runs.ledger import CommitRecord, decode, encode, replay
 from gristmill.tasks import StagedFile
 
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)

@@ -3,9 +3,9 @@
 import pytest
 from benchmarks.engine.plan_quality import instance, quality
 
+from gristmill.engine.fleet import Demand, area_bound, plan_workers
 from gristmill.engine.pattern_bound import pattern_bound
-from gristmill.engine.policies.planner import Demand, area_bound, plan_workers
-from gristmill.engine.policies.rooms import UNITS, Room
+from gristmill.engine.policies.packing import UNITS, Room
 from gristmill.stages.resources import Resources
 
 

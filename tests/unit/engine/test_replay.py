@@ -5,7 +5,6 @@ from tests.property.test_scheduler_is_pure import steps, troubled_run
 
 from gristmill.engine import events as e
 from gristmill.engine.commands import Finish
-from gristmill.engine.crew import Crew
 from gristmill.engine.event_log import (
     NO_COMMANDS,
     Frame,
@@ -18,6 +17,7 @@ from gristmill.engine.event_log import (
 from gristmill.engine.policies import retry
 from gristmill.engine.replay import read_header, replay
 from gristmill.engine.scheduler import Scheduler, SchedulerConfig
+from gristmill.engine.state import Crew
 from gristmill.errors import EngineBug, ReadError
 from gristmill.testing.virtual_run import group
 

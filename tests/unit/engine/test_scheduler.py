@@ -5,11 +5,11 @@ import pytest
 from gristmill.engine import commands as c
 from gristmill.engine import events as e
 from gristmill.engine import invariants
+from gristmill.engine.breaker import QuarantineLimit
 from gristmill.engine.faults import Fault
-from gristmill.engine.policies.quarantine_limit import QuarantineLimit
 from gristmill.engine.policies.retry import Trial
 from gristmill.engine.scheduler import Scheduler, SchedulerConfig
-from gristmill.metrics.stage_counts import StageCounts
+from gristmill.metrics.snapshot import StageCounts
 from gristmill.testing.virtual_run import group
 
 NODE = e.NodeJoined(0, 1, (), 10**9)

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from gristmill.engine.task_state import TRANSITIONS, Change, State, TaskRecord
+from gristmill.engine.state import TRANSITIONS, Change, State, TaskRecord
 from gristmill.errors import EngineBug
 
 

@@ -4,7 +4,7 @@ from gristmill.engine import commands as c
 from gristmill.engine import events as e
 from gristmill.engine.replay import Step
 from gristmill.engine.task_story import TaskStory
-from gristmill.metrics.stage_counts import StageCounts
+from gristmill.metrics.snapshot import StageCounts
 
 
 def assignment(task, item_id, *, care=c.Care.NORMAL, attempt=0, condemned=()):

@@ -1,6 +1,6 @@
 """Where results are handed on only when a call has ended, a reader that streams has the next stages with it."""
 
-from gristmill.engine.uniting import unite_streaming
+from gristmill.engine.plan import unite_streaming
 from gristmill.pipeline import Pipeline
 from gristmill.stages.base import ProcessingStage
 from gristmill.tasks import EmptyTask

@@ -33,10 +33,9 @@ from gristmill.stages.text.decontamination.ngrams import find_ngrams, hash_ngram
 from gristmill.stages.text.filters import Score
 from gristmill.stages.text.judging.document_filter import has_column_form
 from gristmill.stages.text.judging.judge import Judge
-from gristmill.stages.text.judging.statistics import measure, top_ngram_chars
+from gristmill.stages.text.judging.statistics import TextColumn, measure, texts_of_lines, top_ngram_chars
 from gristmill.stages.text.judging.tables import letters
 from gristmill.stages.text.rules import ApplyRules, C4Quality, FineWebQuality, GopherQuality, GopherRepetition
-from gristmill.stages.text.text_column import TextColumn, texts_of_lines
 from gristmill.tasks import DocumentBatch
 from gristmill.tasks.json_lines import JsonLines
 

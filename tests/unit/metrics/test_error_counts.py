@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from gristmill.metrics.error_counts import (
+from gristmill.metrics.snapshot import (
     MAX_DOCUMENT_CHARS,
     MAX_KINDS,
     MAX_MESSAGE_CHARS,

@@ -6,9 +6,8 @@ import pytest
 from rich.console import Console
 
 from gristmill.metrics.progress import Progress
-from gristmill.metrics.rates import Rates
 from gristmill.metrics.screens import IN_A_PROGRAM, ON_THE_COMMAND_LINE, Lines, Terminal, screen_on
-from gristmill.metrics.snapshot import RunSnapshot, StageSnapshot
+from gristmill.metrics.snapshot import Rates, RunSnapshot, StageSnapshot
 from gristmill.metrics.snapshot_line import one_line
 from gristmill.metrics.snapshot_view import full_view
 

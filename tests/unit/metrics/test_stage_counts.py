@@ -4,10 +4,18 @@ import copy
 
 import msgspec
 
-from gristmill.metrics.error_counts import MAX_KIND_CHARS, MAX_KINDS, OTHERS, error_kind
-from gristmill.metrics.snapshot import SHOWN, StageSnapshot
-from gristmill.metrics.stage_counts import MAX_METRICS, NamedCounts, StageCounts
-from gristmill.runs.result import RunResult
+from gristmill.metrics.snapshot import (
+    MAX_KIND_CHARS,
+    MAX_KINDS,
+    MAX_METRICS,
+    OTHERS,
+    SHOWN,
+    NamedCounts,
+    StageCounts,
+    StageSnapshot,
+    error_kind,
+)
+from gristmill.runs.books import RunResult
 
 
 def distinct(offset):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gristmill.metrics.stage_counts import StageCounts
+from gristmill.metrics.snapshot import StageCounts
 from gristmill.metrics.tally import NOT_A_NUMBER, Distribution, edge_of, metric_lines, slot_of, tallied
 
 numbers = st.one_of(st.floats(), st.integers(-(10**30), 10**30))

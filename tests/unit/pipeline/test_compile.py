@@ -7,8 +7,7 @@ from tests.jsonl_files import write_documents
 from gristmill.backends.local import LocalExecutor
 from gristmill.errors import ConfigError, NoInputError
 from gristmill.pipeline import Pipeline
-from gristmill.pipeline.compile import unique_names
-from gristmill.pipeline.segments import compile_chain
+from gristmill.pipeline.compile import compile_chain, unique_names
 from gristmill.stages.base import CompositeStage, ProcessingStage
 from gristmill.stages.resources import Resources
 from gristmill.stages.text.filters import Filter, ScoreFilter

@@ -9,8 +9,7 @@ import pyarrow as pa
 import pytest
 from tests.jsonl_files import write_documents
 
-from gristmill.pipeline.fingerprint import canonical, fingerprint
-from gristmill.pipeline.segments import compile_chain
+from gristmill.pipeline.compile import canonical, compile_chain, fingerprint
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.resources import Resources
 from gristmill.stages.text.filters import Filter, Score, ScoreFilter
@@ -129,7 +128,7 @@ def test_other_inputs_change_it(tmp_path):
 
 SCRIPT = """
 import pyarrow as pa
-from gristmill.pipeline.segments import compile_chain
+from gristmill.pipeline.compile import compile_chain
 from gristmill.stages.text.filters import Filter
 from gristmill.tasks import DocumentBatch
 WORDS = {"one", "two", "three", "four"}

@@ -7,7 +7,7 @@ import pytest
 from tests.jsonl_files import write_documents
 
 from gristmill.errors import ConfigError
-from gristmill.pipeline.segments import compile_chain
+from gristmill.pipeline.compile import compile_chain
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.resources import Resources
 from gristmill.stages.text.filters import ScoreFilter

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.engine.test_ledger import records
 
-from gristmill.engine.ledger import CommitRecord
-from gristmill.metrics.stage_counts import StageCounts
-from gristmill.pipeline.segments import compile_chain
+from gristmill.metrics.snapshot import StageCounts
+from gristmill.pipeline.compile import compile_chain
 from gristmill.runs.books import Books, CommittedRecords
+from gristmill.runs.ledger import CommitRecord
 from gristmill.stages.text.filters import Score
 from gristmill.tasks import DocumentBatch, StagedFile
 

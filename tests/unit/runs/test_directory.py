@@ -14,16 +14,16 @@ import xxhash
 from tests.jsonl_files import write_documents
 
 from gristmill.backends.local import LocalExecutor
-from gristmill.backends.scheduled.event_recorder import read_frames
-from gristmill.engine.ledger import CommitRecord, encode, replay, sealed
+from gristmill.backends.scheduled.kept_records import read_frames
 from gristmill.engine.replay import read_header
 from gristmill.errors import ConfigError, MachineError, ResumeRefused
-from gristmill.metrics.stage_counts import StageCounts
+from gristmill.metrics.snapshot import StageCounts
 from gristmill.pipeline import Pipeline
-from gristmill.pipeline.segments import compile_chain
+from gristmill.pipeline.compile import compile_chain
+from gristmill.runs.books import RunResult
 from gristmill.runs.directory import ON_DISK, RunDirectory
-from gristmill.runs.lock_file import machine_start
-from gristmill.runs.result import RunResult
+from gristmill.runs.ledger import CommitRecord, encode, replay, sealed
+from gristmill.runs.sinks import machine_start
 from gristmill.stages.text.filters import ScoreFilter
 from gristmill.stages.text.filters.heuristic import WordCountFilter
 from gristmill.stages.text.io.reader import JsonlReader

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from gristmill.engine import ledger
-from gristmill.pipeline.segments import compile_chain
-from gristmill.runs.header import as_texts, header_of, in_full, parse, with_long_list
+from gristmill.pipeline.compile import compile_chain
+from gristmill.runs import ledger
+from gristmill.runs.ledger import as_texts, header_of, in_full, parse, with_long_list
 from gristmill.stages.text.io import JsonlReader, JsonlWriter
 
 

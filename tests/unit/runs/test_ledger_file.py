@@ -4,11 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gristmill.engine import ledger
-from gristmill.engine.ledger import CommitRecord
-from gristmill.metrics.stage_counts import StageCounts
-from gristmill.runs import ledger_file
-from gristmill.runs.ledger_file import read_ledger, whole_lines_end
+from gristmill.metrics.snapshot import StageCounts
+from gristmill.runs import ledger
+from gristmill.runs import ledger as ledger_file
+from gristmill.runs.ledger import CommitRecord, read_ledger, whole_lines_end
 from gristmill.tasks import StagedFile
 
 

@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from gristmill.runs.lock_file import Held, LockFile, holder_of
+from gristmill.runs.sinks import Held, LockFile, holder_of
 
-HOLD = "import sys; from pathlib import Path; from gristmill.runs.lock_file import LockFile; "
+HOLD = "import sys; from pathlib import Path; from gristmill.runs.sinks import LockFile; "
 
 
 def test_a_lock_is_taken_once_and_names_its_holder(tmp_path):

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gristmill.runs.quarantine_errors import completed_text, read_errors
-from gristmill.stages.io.line_numbers import numbers_from
+from gristmill.runs.books import completed_text, read_errors
+from gristmill.stages.io.line_blocks import numbers_from
 
 
 def write(path, *records):

@@ -13,15 +13,15 @@ import pyarrow as pa
 import pytest
 
 from gristmill.backends.local import LocalExecutor
-from gristmill.engine.ledger import CommitRecord
 from gristmill.errors import ConfigError, MachineError, ResumeRefused
-from gristmill.metrics.stage_counts import StageCounts
+from gristmill.metrics.snapshot import StageCounts
 from gristmill.pipeline import Pipeline
-from gristmill.pipeline.segments import compile_chain
+from gristmill.pipeline.compile import compile_chain
 from gristmill.runs import publication, store_lease
-from gristmill.runs.lock_file import LockFile
+from gristmill.runs.books import RunResult
+from gristmill.runs.ledger import CommitRecord
 from gristmill.runs.publication import environment_only, publish_all, publish_late, store_options
-from gristmill.runs.result import RunResult
+from gristmill.runs.sinks import LockFile
 from gristmill.runs.store_directory import StoreDirectory
 from gristmill.runs.store_lease import Lease, NoConditionalWrites, last_holder
 from gristmill.stages.exchange import Shuffle

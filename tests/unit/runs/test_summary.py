@@ -2,10 +2,9 @@
 
 import pytest
 
-from gristmill.engine.policies.quarantine_limit import QuarantineLimit
-from gristmill.metrics.error_counts import ErrorCount, ErrorExample
-from gristmill.metrics.stage_counts import StageCounts
-from gristmill.runs.result import RunResult
+from gristmill.engine.breaker import QuarantineLimit
+from gristmill.metrics.snapshot import ErrorCount, ErrorExample, StageCounts
+from gristmill.runs.books import RunResult
 from gristmill.runs.summary import MOST_ERRORS, error_lines, summarise, too_many_quarantined
 
 NO_TEXT = "No document had any text: is text_field the right column?"

@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from gristmill.runs import telling
-from gristmill.runs.telling import COST_SHARE, MOST_S, SNAPSHOT_S, Telling
+from gristmill.runs import progress as telling
+from gristmill.runs.progress import COST_SHARE, MOST_S, SNAPSHOT_S, Telling
 
 
 @pytest.fixture

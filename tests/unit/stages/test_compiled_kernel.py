@@ -16,7 +16,7 @@ SCRIPT = """
 import sys
 import pyarrow as pa
 from gristmill.stages.text.judging.statistics import measure
-from gristmill.stages.text.text_column import TextColumn
+from gristmill.stages.text.judging.statistics import TextColumn
 from gristmill.stages.text.judging.statistics import NUM_PARAGRAPHS
 
 column = TextColumn.of(pa.chunked_array([["a", "b" + chr(10) * 2 + "c"]]))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gristmill.errors import InputChanged, MachineError
-from gristmill.storage.failures import explain, explained, free_room, machine_error
+from gristmill.storage.atomic_write import explain, explained, free_room, machine_error
 
 
 def full_disk() -> OSError:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gristmill.storage.file_list import FileList, Packed, PathList
 from gristmill.storage.file_system import FileStatus
+from gristmill.storage.paths import FileList, Packed, PathList
 
 paths = st.lists(st.text(st.sampled_from("ab./é\udcff~"), max_size=12))
 

@@ -8,9 +8,9 @@ import pytest
 
 from gristmill.tasks import DocumentBatch
 from gristmill.tasks.document import relink
-from gristmill.tasks.frames import table_from_frame, table_to_frame
 from gristmill.tasks.json_encoding import encode_lines
 from gristmill.tasks.json_lines import JsonLines
+from gristmill.tasks.table import table_from_frame, table_to_frame
 
 LINES = [
     b'{"id": 1, "o": {"a": 1}, "l": [1, "x"]}\n',

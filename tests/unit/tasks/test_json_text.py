@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.strategies import letters
 
-from gristmill.tasks.json_text import MAX_STRUCT_FIELDS, is_json, loads, parse_column
+from gristmill.tasks.json_lines import MAX_STRUCT_FIELDS, is_json, loads, parse_column
 
 
 def column_of(*values):

@@ -6,8 +6,8 @@ import pytest
 from gristmill.engine.commands import Care
 from gristmill.engine.events import Crumb
 from gristmill.engine.faults import Fault
-from gristmill.metrics.stage_counts import balance
-from gristmill.pipeline.segments import compile_chain
+from gristmill.metrics.snapshot import balance
+from gristmill.pipeline.compile import compile_chain
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.text.filters import Filter
 from gristmill.tasks import DocumentBatch

@@ -9,13 +9,13 @@ import pytest
 from tests.byte_batch import ByteBatch
 
 from gristmill.engine.commands import Care
-from gristmill.pipeline.segments import compile_chain
-from gristmill.runs.quarantine_errors import read_errors
+from gristmill.pipeline.compile import compile_chain
+from gristmill.runs.books import read_errors
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.context import Quarantined, StageContext
 from gristmill.tasks import ItemRecord
 from gristmill.worker.group_runner import GroupRunner, Job, RunSettings
-from gristmill.worker.side_outputs import SideFiles
+from gristmill.worker.isolation import SideFiles
 
 
 class Unshowable(ByteBatch):

@@ -15,16 +15,14 @@ from gristmill.backends.delegated.registrar_actor import RegistrarOffice, Remote
 from gristmill.backends.delegated.root_books import DoneRoot, RootBooks
 from gristmill.backends.delegated.standstill import Standstill, free_resources
 from gristmill.backends.delegated.view import View
+from gristmill.engine.breaker import Failed
 from gristmill.engine.commands import Finish
 from gristmill.engine.faults import FAILED_DOCUMENTS
-from gristmill.engine.plan import Plan
-from gristmill.engine.policies.quarantine_limit import Failed
-from gristmill.engine.uniting import unite_streaming
-from gristmill.runs.commits import Commits
-from gristmill.runs.hang_watch import alive, waiting_for, watched
-from gristmill.runs.options import RunOptions
-from gristmill.runs.result import RunResult
+from gristmill.engine.plan import Plan, unite_streaming
+from gristmill.runs.books import RunResult
 from gristmill.runs.run import Drive, Ending, Run, Segment
+from gristmill.runs.segment import Commits
+from gristmill.runs.user import RunOptions, alive, waiting_for, watched
 from gristmill.tasks import StagedFile
 
 POLL_S = 0.1

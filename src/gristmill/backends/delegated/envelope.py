@@ -6,7 +6,7 @@ from typing import NamedTuple
 from gristmill.engine.commands import Care
 from gristmill.engine.events import Crumb, Fact, Learnt
 from gristmill.engine.plan import AnyTask
-from gristmill.metrics.stage_counts import StageCounts
+from gristmill.metrics.snapshot import StageCounts
 from gristmill.tasks import StagedFile
 from gristmill.tasks.serialization import dump, dumped_size, load, write_into
 

@@ -20,12 +20,12 @@ from gristmill.engine.events import Learnt
 from gristmill.engine.faults import Fault
 from gristmill.engine.plan import AnyTask, Group
 from gristmill.errors import RunFailed
-from gristmill.runs.hang_watch import watched
+from gristmill.runs.user import watched
 from gristmill.stages.worker_info import NodeInfo, WorkerMetadata
 from gristmill.worker.group_runner import GroupRunner, load_stages
+from gristmill.worker.isolation import SideFiles
 from gristmill.worker.job import Job, JobFailure, JobResult, RunSettings
 from gristmill.worker.lanes import Broken, Ended, LaneRunner, Lanes, Streamed
-from gristmill.worker.side_outputs import SideFiles
 
 WAIT_S = 0.2  # between two looks whether another worker has set up the node
 

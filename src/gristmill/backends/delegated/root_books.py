@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 from gristmill.backends.delegated.envelope import Receipt
 from gristmill.engine.events import Fact
-from gristmill.engine.ledger import CommitRecord
 from gristmill.engine.plan import Plan
-from gristmill.metrics.stage_counts import StageCounts
+from gristmill.metrics.snapshot import StageCounts
+from gristmill.runs.ledger import CommitRecord
 from gristmill.tasks import StagedFile
 
 

@@ -3,11 +3,9 @@
 import os
 
 from gristmill.backends.delegated.root_books import RootBooks
-from gristmill.metrics.snapshot import RunSnapshot, StageSnapshot
-from gristmill.metrics.stage_counts import StageCounts
+from gristmill.metrics.snapshot import RunSnapshot, StageCounts, StageSnapshot
+from gristmill.runs.progress import BookSnapshots, Telling
 from gristmill.runs.segment import Segment
-from gristmill.runs.snapshots import BookSnapshots
-from gristmill.runs.telling import Telling
 from gristmill.worker.memory import resident_bytes
 
 

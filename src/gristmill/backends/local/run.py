@@ -5,19 +5,18 @@ import resource
 import sys
 from typing import TYPE_CHECKING
 
-from gristmill.backends.local.gpus import Gpu, find_gpus
+from gristmill.backends.local.executor import Gpu, find_gpus
 from gristmill.backends.local.launch import Server
 from gristmill.backends.local.process_pool import ProcessPool
-from gristmill.backends.scheduled.drive import Shell, drive
-from gristmill.backends.scheduled.node_setup import node_work, set_up_node
-from gristmill.backends.scheduled.profiles import open_store
+from gristmill.backends.scheduled.driver import Shell, drive, node_work, set_up_node
+from gristmill.backends.scheduled.kept_records import open_store
 from gristmill.engine.events import NodeJoined
 from gristmill.engine.plan import Plan
 from gristmill.engine.scheduler import SchedulerConfig
 from gristmill.errors import ConfigError
-from gristmill.runs.options import RunOptions
-from gristmill.runs.result import RunResult
+from gristmill.runs.books import RunResult
 from gristmill.runs.run import Ending, Run, Segment
+from gristmill.runs.user import RunOptions
 from gristmill.stages.worker_info import NodeInfo
 from gristmill.storage.sizes import parse_size
 from gristmill.worker.memory import default_limit, own_bytes, resident_bytes

@@ -11,9 +11,8 @@ from gristmill.backends.options import check_options
 from gristmill.backends.ray_connection import connect
 from gristmill.engine.plan import Plan
 from gristmill.errors import ConfigError
-from gristmill.runs.hang_watch import watched
-from gristmill.runs.options import RunOptions
-from gristmill.runs.result import RunResult
+from gristmill.runs.books import RunResult
+from gristmill.runs.user import RunOptions, watched
 from gristmill.storage.sizes import parse_size
 
 if TYPE_CHECKING:

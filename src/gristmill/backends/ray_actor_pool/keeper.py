@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gristmill import __version__
-from gristmill.backends.scheduled.node_setup import set_up_node
+from gristmill.backends.scheduled.driver import set_up_node
 from gristmill.errors import RunFailed
 from gristmill.stages.worker_info import NodeInfo
 

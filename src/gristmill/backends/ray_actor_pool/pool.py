@@ -24,9 +24,9 @@ from gristmill.backends.ray_actor_pool.machines import OPEN_S, Machine, Machines
 from gristmill.backends.ray_actor_pool.object_blocks import ObjectBlocks
 from gristmill.engine import events as e
 from gristmill.engine.plan import AnyTask, Group
-from gristmill.engine.policies.rooms import UNITS, share_of_gpu
+from gristmill.engine.policies.packing import UNITS, share_of_gpu
 from gristmill.errors import RunFailed
-from gristmill.runs.hang_watch import waiting_for
+from gristmill.runs.user import waiting_for
 from gristmill.worker.channel import Message
 from gristmill.worker.crumbs import place_of, read_crumb
 from gristmill.worker.hearing import Hearing

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING
 from gristmill.backends.ray_actor_pool.kept_actors import KeptActors
 from gristmill.backends.ray_actor_pool.machines import Machines
 from gristmill.backends.ray_actor_pool.pool import RayPool
-from gristmill.backends.scheduled.drive import Shell, drive
-from gristmill.backends.scheduled.node_setup import node_work
+from gristmill.backends.scheduled.driver import Shell, drive, node_work
 from gristmill.engine.plan import Plan
 from gristmill.engine.scheduler import SchedulerConfig
-from gristmill.runs.options import RunOptions
-from gristmill.runs.result import RunResult
+from gristmill.runs.books import RunResult
 from gristmill.runs.run import Ending, Run, Segment
+from gristmill.runs.user import RunOptions
 from gristmill.storage.sizes import parse_size
 
 if TYPE_CHECKING:  # the executor imports this file when it runs something

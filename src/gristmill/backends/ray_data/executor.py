@@ -9,8 +9,8 @@ from gristmill.backends.delegated.executor import DelegatedExecutor
 from gristmill.backends.ray_data.config import RayDataConfig
 from gristmill.engine.plan import Plan
 from gristmill.errors import require
-from gristmill.runs.options import RunOptions
-from gristmill.runs.result import RunResult
+from gristmill.runs.books import RunResult
+from gristmill.runs.user import RunOptions
 
 if TYPE_CHECKING:  # what runs a plan is imported when one runs
     from gristmill.runs.run import Ending, Segment

@@ -5,30 +5,119 @@ pool, clock ─▶ events ─▶ scheduler.handle ─▶ commands ─▶ pool, l
 What a worker is, and how it is talked to, is the pool's: processes of this machine, actors of a cluster, or neither.
 """
 
+import contextlib
+import gc
+import os
+import pickle
+import subprocess
+import sys
+import tempfile
 import time
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
-from gristmill.backends.scheduled.garbage import seldom_collecting
+import cloudpickle
+import msgspec
+
+from gristmill.backends.local.launch import where_prints_go
+from gristmill.backends.scheduled.kept_records import FILE_NAME, EventRecorder, ProfileStore, priors, remember
 from gristmill.backends.scheduled.pool import Pool
 from gristmill.engine import commands as c
 from gristmill.engine import events as e
-from gristmill.engine.ledger import CommitRecord
-from gristmill.engine.plan import Plan
-from gristmill.engine.scheduler import Scheduler
+from gristmill.engine.breaker import Failed
+from gristmill.engine.events import NodeJoined
+from gristmill.engine.plan import AnyStage, Group, Plan
+from gristmill.engine.scheduler import Scheduler, SchedulerConfig
+from gristmill.errors import RunFailed
 from gristmill.metrics.snapshot import RunSnapshot
 from gristmill.runs.books import Books
-from gristmill.runs.commits import COMMIT_S, Commits
 from gristmill.runs.directory import RunDirectory
-from gristmill.runs.hang_watch import alive
-from gristmill.runs.measured import MeasuredRun, measure
+from gristmill.runs.ledger import CommitRecord
+from gristmill.runs.progress import MeasuredRun, SnapshotMaker, Telling, measure
 from gristmill.runs.publication import store_options
-from gristmill.runs.snapshots import SnapshotMaker
-from gristmill.runs.telling import Telling
+from gristmill.runs.segment import COMMIT_S, Commits, Ending, Segment
+from gristmill.runs.user import alive, waiting_for
+from gristmill.stages.worker_info import NodeInfo, WorkerMetadata
+from gristmill.worker.notes import Notes
 from gristmill.worker.wire import BlockLost
 
-if TYPE_CHECKING:  # named only, for whoever sets it
-    from gristmill.backends.scheduled.event_recorder import EventRecorder
+# Less garbage collection where there is no garbage.
+#
+# The driver holds many small records and makes no cycles, so Python's collector walks them all again and again for
+# nothing (a fifth of the driver's time at 5,000 tasks a second). Reference counts free everything as before.
+
+SELDOM = (100_000, 50, 100)
+
+
+@contextlib.contextmanager
+def seldom_collecting() -> Iterator[None]:
+    """Collect a hundred times less often; the caller's setting is restored."""
+    before = gc.get_threshold()
+    gc.set_threshold(*SELDOM)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
+# Runs `setup_on_node` of every stage that has one, once, before any worker starts on a machine.
+#
+# It runs in a process of its own: what it loads (a model, to fetch its files) must not stay in the memory of the
+# driver, or of whoever looks after a machine of a cluster, nor be copied into every worker.
+
+CODE = "from gristmill.backends.scheduled.driver import main; main()"
+
+
+def node_work(groups: tuple[Group, ...]) -> bytes | None:
+    """Return what `set_up_node` needs, which may be called on another machine; None if no stage wants it."""
+    wanted = [
+        (name, stage)
+        for group in groups
+        for name, stage in zip(group.names, group.stages, strict=True)
+        if stage.wants_node_setup()
+    ]
+    return pickle.dumps((list(sys.path), cloudpickle.dumps(wanted))) if wanted else None
+
+
+def set_up_node(work: bytes, node: NodeInfo) -> None:
+    """Set up this machine; raises RunFailed with the stage's own error."""
+    told = pickle.dumps((work, node))
+    notes = Notes.create("starting a process for setup_on_node")
+    # A file, not a pipe: what the stage leaves running may hold it open, and a pipe would not end before that does.
+    with tempfile.TemporaryFile() as errors:
+        with subprocess.Popen(
+            [sys.executable, "-P", "-c", CODE, str(notes.fd)],
+            stdin=subprocess.PIPE,
+            stdout=where_prints_go(),
+            stderr=errors,
+            pass_fds=[notes.fd],
+        ) as process:
+            notes.close_fd()
+            with waiting_for(lambda: f"{notes.read()} (process {process.pid})"):
+                try:
+                    process.communicate(told)
+                except BaseException:
+                    process.kill()
+                    raise
+        if process.returncode:
+            errors.seek(0)
+            raise RunFailed(f"setup_on_node failed:\n{errors.read().decode(errors='replace').strip()}")
+
+
+def main() -> None:
+    """Run in the new process."""
+    notes, own = Notes.open(int(sys.argv[1])), os.getpid()
+    work, node = pickle.loads(sys.stdin.buffer.read())
+    path, stages = pickle.loads(work)
+    sys.path += [entry for entry in path if entry not in sys.path]
+    notes("loading the stages for setup_on_node")
+    loaded: list[tuple[str, AnyStage]] = pickle.loads(stages)
+    for name, stage in loaded:
+        notes(f"in setup_on_node of stage {name}")
+        stage.setup_on_node(node, WorkerMetadata())
+        if os.getpid() != own:  # a process that the stage has forked and that has come back
+            os._exit(1)
+
 
 TICK_S = 0.1
 
@@ -215,3 +304,85 @@ def _together(nodes: Sequence[e.NodeJoined]) -> e.NodeJoined:
     """Several machines as if they were one: what `measured.json` describes."""
     gpus = tuple(memory_gb for node in nodes for memory_gb in node.gpu_memory_gb)
     return e.NodeJoined(0, sum(node.cpus for node in nodes), gpus, sum(node.memory_bytes for node in nodes))
+
+
+# Drives a run by gristmill's own scheduler: the same for worker processes of one machine and for actors of a cluster.
+#
+# An executor brings a pool, the machines and what the scheduler may do; from there on nothing is its own.
+
+
+class Shell(msgspec.Struct, frozen=True):
+    """What one executor brings to a run."""
+
+    pool: Pool
+    nodes: Sequence[NodeJoined]  # there at the start; the pool tells of others
+    config: SchedulerConfig  # priors are added here
+    memory_limit: int  # shown beside what is used
+    logging_interval: float
+    event_log: bool
+    profiles: ProfileStore | None
+    notes_signals: bool  # False where a stage runs in this process, and the signal has to interrupt it
+
+
+def drive(run: Segment, shell: Shell) -> Ending:
+    """Drive a run to its end. The pool is open, and is closed at the end; if this raises, the caller closes it."""
+    gpus = tuple(memory_gb for node in shell.nodes for memory_gb in node.gpu_memory_gb)
+    config = replace(
+        shell.config,
+        priors=priors(run.plan, gpus, shell.profiles),
+        limit=run.limit,
+        input_bytes=run.plan.input_bytes,
+        passed_before=tuple(run.books.totals[name].has_passed for name in run.plan.stage_names),
+        failed_before=Failed.of(run.books.totals.values(), 0),
+    )
+    driver = Driver(
+        run.plan,
+        Scheduler(run.plan.groups, config),
+        shell.pool,
+        run.books,
+        run.durable_directory,
+        run.options.observer,
+        nodes=shell.nodes,
+        memory_limit=shell.memory_limit,
+        logging_interval=shell.logging_interval,
+    )
+    driver.messages += run.prepare_outputs()
+    noted = run.stop.only_noted() if shell.notes_signals else contextlib.nullcontext()
+    with noted, _recorded(run, driver, shell):
+        try:
+            finish = driver.run(lambda: run.stop.noted)
+        except KeyboardInterrupt:
+            with contextlib.suppress(OSError):  # Ctrl-C stops a run whose status cannot be written, too
+                driver.tell_end("stopped")
+            raise
+    run.keep_errors(finish)
+    shell.pool.close()
+    measured = driver.measured()
+    if shell.profiles is not None and finish.outcome == "finished":
+        remember(run.plan, measured, shell.profiles)
+    account, scheduler = driver.scheduler.account, driver.scheduler
+    return Ending(
+        finish,
+        messages=driver.messages,
+        efficiency=account.efficiency(scheduler.groups, scheduler.now),
+        measured=measured,
+        tell=driver.tell_end,
+    )
+
+
+@contextlib.contextmanager
+def _recorded(run: Segment, driver: Driver, shell: Shell) -> Iterator[None]:
+    """Write the event log while the run is driven, if it has a directory that stays."""
+    if not run.keeps_directory or not shell.event_log:
+        yield
+        return
+    with contextlib.suppress(OSError):  # a run goes on without its log
+        run.directory.private_file(FILE_NAME)
+    recorder = EventRecorder(run.directory.path, run.plan.groups, driver.scheduler.config)
+    driver.recorder = recorder
+    try:
+        yield
+    finally:
+        recorder.close()
+        driver.recorder = None
+        driver.messages += [recorder.problem] if recorder.problem else []

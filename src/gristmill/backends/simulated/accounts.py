@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 
 from gristmill.backends.simulated.result import SimulationResult
 from gristmill.backends.simulated.spec import NodeSpec, SimulationSpec, as_bytes
-from gristmill.engine.account import Efficiency
-from gristmill.engine.bounds import Work, makespan_bound
+from gristmill.engine.account import Efficiency, Work, makespan_bound
 from gristmill.engine.events import NodeJoined
-from gristmill.engine.policies.rooms import UNITS, Room, cpu_units, gpu_amount
+from gristmill.engine.policies.packing import UNITS, Room, cpu_units, gpu_amount
 
 if TYPE_CHECKING:  # the accounts are part of a simulation, in a file of their own
     from gristmill.backends.simulated.simulation import Parcel, SimulatedWorker

@@ -11,8 +11,8 @@ from gristmill.backends.delegated.executor import DelegatedExecutor
 from gristmill.backends.xenna.config import XennaConfig, check_size, stage_spec
 from gristmill.engine.plan import Plan
 from gristmill.errors import ConfigError
-from gristmill.runs.options import RunOptions
-from gristmill.runs.result import RunResult
+from gristmill.runs.books import RunResult
+from gristmill.runs.user import RunOptions
 
 if TYPE_CHECKING:  # what runs a plan is imported when one runs
     from gristmill.runs.run import Ending, Segment

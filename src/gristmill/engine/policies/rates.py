@@ -6,6 +6,7 @@ lower it the more, the more workers there are: their half-done tasks bring secon
 fade, so that the estimate follows a change within about fifty of them, or within 20 s if that is longer.
 """
 
+import math
 from collections.abc import Iterable, Sequence
 
 import msgspec
@@ -80,3 +81,92 @@ def remaining_visits(live: Sequence[int], fan_out: Sequence[float], unlisted: in
         visits.append(here + arriving)
         arriving = (here + arriving) * factor
     return visits
+
+
+# `GroupBook`: what the workers of one group did with their time, and what one task of it was like.
+
+
+class GroupBook(msgspec.Struct):
+    """Worker-seconds and tasks of one group. `units` are what one worker occupies, of CPUs and of GPUs."""
+
+    units: tuple[int, int] = (0, 0)
+    setup_s: float = 0.0
+    ending_s: float = 0.0  # with nothing left to do, until the process is gone
+    busy_s: float = 0.0  # holding tasks: useful, wasted, blocked in the middle of one, or waiting for a message
+    useful_s: float = 0.0
+    wasted_s: float = 0.0
+    starved_s: float = 0.0
+    blocked_s: float = 0.0
+    blocked_busy_s: float = 0.0  # of busy_s
+    least_setup_s: float = 0.0  # the shortest set-up of a worker
+    starts: int = 0  # workers that became ready
+    tasks: int = 0
+    outputs: int = 0
+    output_bytes: int = 0
+    squares: float = 0.0  # of the seconds of a task
+
+    def ready(self, setup_s: float) -> None:
+        """A worker has finished its set-up."""
+        self.least_setup_s = min(setup_s, self.least_setup_s) if self.starts else setup_s
+        self.starts += 1
+
+    def finished(self, useful_s: float, held_s: float, outputs: int, output_bytes: int) -> None:
+        """A task is done; `held_s` of its time it waited for the next group."""
+        self.tasks += 1
+        self.useful_s += useful_s
+        self.blocked_busy_s += held_s
+        self.squares += useful_s * useful_s
+        self.outputs += outputs
+        self.output_bytes += output_bytes
+
+    def came_to_nothing(self, seconds: float) -> None:
+        """Work that was useful has to be done again."""
+        self.useful_s -= seconds
+        self.wasted_s += seconds
+
+    def split(self, running_s: float = 0.0) -> dict[str, float]:
+        """Worker-seconds by what they were spent on; `running_s` is how long unfinished tasks have been running."""
+        at_work = self.useful_s + running_s + self.wasted_s + self.blocked_busy_s
+        return {
+            "useful": self.useful_s + running_s,
+            "setup": self.setup_s + self.ending_s,
+            "starved": self.starved_s,
+            "blocked": self.blocked_s + self.blocked_busy_s,
+            "wasted": self.wasted_s,
+            "scheduler": max(0.0, self.busy_s - at_work),
+        }
+
+    def utilisation(self) -> float:
+        """The useful share of the time its workers were there."""
+        split = self.split()
+        total = sum(split.values())
+        return split["useful"] / total if total else 0.0
+
+    def sigma(self) -> float:
+        """The sigma of a log-normal distribution that varies as much as the seconds of these tasks."""
+        if self.tasks < 2 or self.useful_s <= 0:
+            return 0.0
+        mean = self.useful_s / self.tasks
+        return math.sqrt(math.log(max(1.0, self.squares / self.tasks / mean**2)))
+
+
+# How far a group may run ahead of the next one, in seconds of the next one's work.
+#
+# What limits data in flight is memory, in bytes (`backpressure.py`). This is the other limit: a queue that lasts longer
+# than a change takes is of no use. A change means starting a worker of the next group, so the queue has to last for
+# that. While the first of them start nobody can tell how long it takes, and a pause would only leave this group's
+# workers idle: they go on.
+
+MAX_BACKLOG_S = 5.0
+SETUPS = 2.0  # starts of a worker the queue has to last for: a change of plan, and the one after it
+MAX_UNMEASURED = 20_000  # tasks; each costs the driver about a kilobyte
+
+
+def is_far_ahead(queued: int, *, workers: int, batch_size: int, mean_service_s: float | None, setup_s: float) -> bool:
+    """Whether so many tasks queued for a group of so many workers are enough, so that the group before it pauses."""
+    handed_out_soon = 2 * max(8, workers * batch_size)
+    if queued <= handed_out_soon:
+        return False
+    if mean_service_s is None:
+        return queued > max(MAX_UNMEASURED, handed_out_soon)
+    return queued * mean_service_s / max(1, workers) > MAX_BACKLOG_S + SETUPS * setup_s

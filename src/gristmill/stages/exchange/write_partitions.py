@@ -13,7 +13,7 @@ import xxhash
 from gristmill.kernels.arrow_arrays import from_numbers
 from gristmill.kernels.row_hash import hash_rows, mix
 from gristmill.stages.base import ProcessingStage
-from gristmill.stages.io.writing import write_output
+from gristmill.stages.io.files import write_output
 from gristmill.storage.atomic_write import make_directory
 from gristmill.tasks import FileGroupTask, TableBatch
 from gristmill.tasks.serialization import HEADER_KEY, dump_batch

@@ -12,9 +12,8 @@ from gristmill.stages.base import ProcessingStage
 from gristmill.stages.io.partitions import FilePartitions, whole
 from gristmill.stages.io.splitting import Lines, RowGroups, Splitter, WholeFiles
 from gristmill.stages.io.tar_members import TarMembers
-from gristmill.storage.file_list import FileList
 from gristmill.storage.file_system import FileStatus, file_system, is_url
-from gristmill.storage.paths import list_files
+from gristmill.storage.paths import FileList, list_files
 from gristmill.storage.sizes import parse_size
 from gristmill.tasks import EmptyTask, FileGroupTask, FileSlice
 

@@ -17,9 +17,8 @@ from typing import overload
 import msgspec
 
 from gristmill.secrets import HIDDEN, without_url_secrets
-from gristmill.storage.file_list import FileList, Made, Packed
 from gristmill.storage.file_system import FileStatus
-from gristmill.storage.paths import COMPRESSED, is_compressed
+from gristmill.storage.paths import COMPRESSED, FileList, Made, Packed, is_compressed
 from gristmill.tasks import FileGroupTask, FileSlice
 
 _MAX_CHARS = 180  # 255 bytes is the usual limit; suffixes and non-ASCII characters need room

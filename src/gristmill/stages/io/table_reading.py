@@ -11,8 +11,8 @@ from typing import ClassVar, TypeVar, cast
 import pyarrow as pa
 
 from gristmill.errors import DamagedFile
+from gristmill.stages.io.files import ReadingStage, lost_part, part_options
 from gristmill.stages.io.partitioning import DEFAULT_BLOCK_BYTES
-from gristmill.stages.io.reading import ReadingStage, lost_part, part_options
 from gristmill.storage.file_system import StorageOptions
 from gristmill.tasks import DocumentBatch, FileGroupTask, FileSlice, TableBatch
 

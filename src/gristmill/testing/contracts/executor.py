@@ -26,8 +26,8 @@ from gristmill.engine.plan import AnyTask
 from gristmill.errors import ConfigError, InputsChanged, TooManyQuarantined
 from gristmill.metrics.snapshot import RunSnapshot
 from gristmill.pipeline import Pipeline
+from gristmill.runs.books import RunResult
 from gristmill.runs.directory import ON_DISK
-from gristmill.runs.result import RunResult
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.exchange import Exchange
 from gristmill.stages.text.filters import ScoreFilter

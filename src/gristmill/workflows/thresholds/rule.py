@@ -16,7 +16,7 @@ from gristmill.kernels.arrow_arrays import is_null
 from gristmill.pipeline import Pipeline
 from gristmill.pipeline.compile import decompose, unique_names
 from gristmill.stages.text.filters import DocumentFilter, Score, ScoreFilter
-from gristmill.stages.text.judging.measure import keep_scores
+from gristmill.stages.text.judging.judge import keep_scores
 from gristmill.stages.text.judging.rule import Bounds
 from gristmill.stages.text.modifiers import Modify
 from gristmill.stages.text.modules import AddId

@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
-from gristmill.engine.ledger import is_sealed, sealed
 from gristmill.errors import ConfigError, ReadError
 from gristmill.pipeline import Pipeline
-from gristmill.pipeline.fingerprint import canonical, fingerprint, stage_config
-from gristmill.runs.result import RunResult
+from gristmill.pipeline.compile import canonical, fingerprint, stage_config
+from gristmill.runs.books import RunResult
+from gristmill.runs.ledger import is_sealed, sealed
 from gristmill.secrets import HIDDEN, is_secret, without_secrets, without_url_secrets
 from gristmill.stages.text.filters import ScoreFilter
 from gristmill.storage.atomic_write import remove, write_file

@@ -6,7 +6,7 @@ import pytest
 
 from gristmill.backends.delegated.envelope import Receipt
 from gristmill.backends.delegated.root_books import RootBooks
-from gristmill.metrics.stage_counts import StageCounts
+from gristmill.metrics.snapshot import StageCounts
 from gristmill.pipeline import Pipeline
 from gristmill.stages.base import ProcessingStage
 from gristmill.tasks import EmptyTask, StagedFile

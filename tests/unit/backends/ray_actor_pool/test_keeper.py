@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gristmill.backends.ray_actor_pool.keeper import NodeKeeper, versions
-from gristmill.backends.scheduled.node_setup import node_work
+from gristmill.backends.scheduled.driver import node_work
 from gristmill.stages.base import ProcessingStage
 from gristmill.testing.virtual_run import group
 

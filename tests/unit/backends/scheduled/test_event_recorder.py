@@ -4,8 +4,8 @@ import io
 
 import pytest
 
-from gristmill.backends.scheduled import event_recorder
-from gristmill.backends.scheduled.event_recorder import EventRecorder, read_frames
+from gristmill.backends.scheduled import kept_records as event_recorder
+from gristmill.backends.scheduled.kept_records import EventRecorder, read_frames
 from gristmill.engine import commands as c
 from gristmill.engine import events as e
 from gristmill.engine.event_log import FRAME, NO_COMMANDS, decode_events, decode_header, hash_commands

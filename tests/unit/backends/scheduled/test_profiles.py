@@ -5,10 +5,10 @@ import dataclasses
 import pyarrow as pa
 import pytest
 
-from gristmill.backends.scheduled.profiles import MAX_PROFILES, Profile, ProfileStore, open_store, priors, remember
+from gristmill.backends.scheduled.kept_records import MAX_PROFILES, Profile, ProfileStore, open_store, priors, remember
 from gristmill.engine.policies.rates import MEASURED, Prior
-from gristmill.pipeline.segments import compile_chain
-from gristmill.runs.measured import MeasuredGroup, MeasuredRun
+from gristmill.pipeline.compile import compile_chain
+from gristmill.runs.progress import MeasuredGroup, MeasuredRun
 from gristmill.stages.base import ProcessingStage
 from gristmill.tasks import DocumentBatch
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gristmill.engine.policies.backlog import MAX_BACKLOG_S, MAX_UNMEASURED, SETUPS, is_far_ahead
+from gristmill.engine.policies.rates import MAX_BACKLOG_S, MAX_UNMEASURED, SETUPS, is_far_ahead
 
 
 def far_ahead(queued, *, workers=10, batch_size=1, mean_service_s=1.0, setup_s=0.0):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gristmill.engine.policies.backpressure import FIRST_GUESS, FORGET, MAX_GUESS, UNKNOWN_BYTES, MemoryBook
+from gristmill.engine.dispatch import FIRST_GUESS, FORGET, MAX_GUESS, UNKNOWN_BYTES, MemoryBook
 
 EXPANSION = 5.0  # what every group of `book` has shown
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gristmill.engine.policies.batching import FLUSH_S, MAX_PREFETCH, batch_of, slots, tail_share
+from gristmill.engine.dispatch import FLUSH_S, MAX_PREFETCH, batch_of, slots, tail_share
 
 
 @pytest.mark.parametrize(

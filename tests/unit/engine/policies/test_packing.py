@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gristmill.engine.policies.packing import pack
-from gristmill.engine.policies.rooms import UNITS, Placed, Room, cpu_units
+from gristmill.engine.policies.packing import UNITS, Placed, Room, cpu_units, pack
 from gristmill.stages.resources import Resources
 
 

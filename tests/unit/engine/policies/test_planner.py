@@ -5,8 +5,8 @@ import random
 
 import pytest
 
-from gristmill.engine.policies.planner import Demand, area_bound, pays, plan_workers, throughput
-from gristmill.engine.policies.rooms import UNITS, Room, cpu_units
+from gristmill.engine.fleet import Demand, area_bound, pays, plan_workers, throughput
+from gristmill.engine.policies.packing import UNITS, Room, cpu_units
 from gristmill.stages.resources import Resources
 
 # Facts published with the tests of another scheduler: cpus and gpus a worker, items a second, workers fixed per node.

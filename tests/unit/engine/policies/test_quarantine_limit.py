@@ -2,7 +2,7 @@
 
 import pytest
 
-from gristmill.engine.policies.quarantine_limit import DEFAULT_LIMIT, NO_LIMIT, Failed, QuarantineLimit
+from gristmill.engine.breaker import DEFAULT_LIMIT, NO_LIMIT, Failed, QuarantineLimit
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gristmill.engine.policies.rooms import UNITS, place, share_of_gpu
+from gristmill.engine.policies.packing import UNITS, choose_gpus, share_of_gpu
 from gristmill.stages.resources import Resources
 
 
@@ -29,26 +29,26 @@ def test_a_request_is_a_share_of_the_gpu_it_lands_on(resources, memory_gb, units
 def test_requests_that_add_up_to_the_gpu_fit_on_it(requests, gpu_gb):
     free = [UNITS]
     for gigabytes in requests:
-        placed = place(Resources(gpu_memory_gb=gigabytes), free, [gpu_gb])
+        placed = choose_gpus(Resources(gpu_memory_gb=gigabytes), free, [gpu_gb])
         assert placed is not None
         free[0] -= placed[0][1]
 
-    assert place(Resources(gpu_memory_gb=gpu_gb / 100), free, [gpu_gb]) is None
+    assert choose_gpus(Resources(gpu_memory_gb=gpu_gb / 100), free, [gpu_gb]) is None
 
 
 def test_a_worker_without_gpu_fits_anywhere():
-    assert place(Resources(), [], []) == ()
+    assert choose_gpus(Resources(), [], []) == ()
 
 
 @pytest.mark.parametrize(("free", "gpu"), [([UNITS, 4000, 2000], 1), ([4000, 5000, UNITS], 0), ([2000, 4000, 4000], 1)])
 def test_a_share_goes_to_the_fullest_gpu_it_fits_on_and_of_equals_to_the_first(free, gpu):
-    assert place(Resources(gpus=0.3), free, [80] * 3) == ((gpu, 3000),)
+    assert choose_gpus(Resources(gpus=0.3), free, [80] * 3) == ((gpu, 3000),)
 
 
 def test_a_share_that_fits_nowhere_waits():
-    assert place(Resources(gpus=0.6), [4000, 5000], [80] * 2) is None
+    assert choose_gpus(Resources(gpus=0.6), [4000, 5000], [80] * 2) is None
 
 
 def test_several_gpus_must_be_whole():
-    assert place(Resources(gpus=2), [UNITS, 9999, UNITS], [80] * 3) == ((0, UNITS), (2, UNITS))
-    assert place(Resources(gpus=2), [UNITS, 9999], [80] * 2) is None
+    assert choose_gpus(Resources(gpus=2), [UNITS, 9999, UNITS], [80] * 3) == ((0, UNITS), (2, UNITS))
+    assert choose_gpus(Resources(gpus=2), [UNITS, 9999], [80] * 2) is None

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gristmill.deduplication.exact_stages import hash_tokens
 from gristmill.deduplication.sketches import Shingling
-from gristmill.stages.text.text_column import TextColumn
+from gristmill.stages.text.judging.statistics import TextColumn
 from gristmill.tasks.text_columns import from_texts
 
 pytestmark = pytest.mark.slow  # the kernels are compiled first

@@ -11,8 +11,8 @@ from gristmill.kernels.tokens.english import split_english
 from gristmill.kernels.tokens.english_characters import UNITS
 from gristmill.kernels.tokens.english_exceptions import exceptions
 from gristmill.kernels.tokens.marks import SYMBOLS
+from gristmill.stages.text.judging.statistics import TextColumn
 from gristmill.stages.text.judging.tokens import EnglishTokenizer
-from gristmill.stages.text.text_column import TextColumn
 from gristmill.tasks.text_columns import from_texts
 
 pytestmark = pytest.mark.slow  # the first call compiles, or reads what an earlier process compiled

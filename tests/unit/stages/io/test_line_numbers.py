@@ -5,7 +5,7 @@ import json
 import pytest
 
 from gristmill.stages.context import Quarantined, StageContext
-from gristmill.stages.io.line_numbers import note_lines, numbers_from
+from gristmill.stages.io.line_blocks import note_lines, numbers_from
 from gristmill.stages.io.partitioning import FilePartitioningStage
 from gristmill.stages.text.io.reader.jsonl import JsonlReaderStage
 from gristmill.stages.text.io.reader.text import TextReaderStage

@@ -12,8 +12,7 @@ from tests.byte_batch import ByteBatch
 from gristmill.backends.local import LocalExecutor
 from gristmill.errors import ConfigError, StageError
 from gristmill.pipeline import Pipeline
-from gristmill.stages.io.reading import FileReader, ReadingStage, part_options, planned, too_large
-from gristmill.stages.io.writing import FileWriter
+from gristmill.stages.io.files import FileReader, FileWriter, ReadingStage, part_options, planned, too_large
 from gristmill.stages.text.io.reader.parquet import ParquetReaderStage
 from gristmill.storage.open_read import read_all
 from gristmill.tasks import FileGroupTask, TableBatch

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from gristmill.stages.file_partitioning import FilePartitioningStage
 from gristmill.stages.io.partitions import FilePartitions, whole
-from gristmill.storage.file_list import FileList
+from gristmill.storage.paths import FileList
 
 SIZES = st.lists(st.integers(0, 100), min_size=1, max_size=12)
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from gristmill.backends.local import LocalExecutor
 from gristmill.errors import DamagedFile
 from gristmill.pipeline import Pipeline
-from gristmill.stages.io.reading import FileReader, ReadingStage, lost_part, part_options, planned, too_large
+from gristmill.stages.io.files import FileReader, ReadingStage, lost_part, part_options, planned, too_large
 from gristmill.stages.io.splitting import Splitter
 from gristmill.stages.io.tar_members import File, TarMembers, read_members, read_samples, sample_of
 from gristmill.stages.text.io.writer import JsonlWriter

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gristmill.stages.text.text_column import texts_of_lines
+from gristmill.stages.text.judging.statistics import texts_of_lines
 from gristmill.tasks import DocumentBatch
 from gristmill.tasks.json_lines import JsonLines
 

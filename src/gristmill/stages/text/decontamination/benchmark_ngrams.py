@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from gristmill.errors import ConfigError, NoInputError
 from gristmill.stages.text.decontamination.ngrams import hash_ngrams
-from gristmill.stages.text.text_column import TextColumn
+from gristmill.stages.text.judging.statistics import TextColumn
 from gristmill.storage.open_read import read_all
 from gristmill.storage.paths import list_files
 

@@ -9,7 +9,7 @@ from gristmill.kernels.arrow_arrays import from_bools, from_numbers
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.text.decontamination.benchmark_ngrams import BenchmarkNgrams, shared_words
 from gristmill.stages.text.decontamination.ngrams import find_ngrams
-from gristmill.stages.text.text_column import texts_of_batch
+from gristmill.stages.text.judging.statistics import texts_of_batch
 from gristmill.stages.worker_info import WorkerMetadata
 from gristmill.tasks import DocumentBatch
 from gristmill.tasks.text_columns import from_texts

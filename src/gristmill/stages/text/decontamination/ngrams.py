@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from gristmill.kernels.dedup.fold_table import fold_table
 from gristmill.stages.compiled_kernel import CompiledKernel
-from gristmill.stages.text.text_column import TextColumn
+from gristmill.stages.text.judging.statistics import TextColumn
 
 _ngram_hashes = CompiledKernel("dedup.overlap", "ngram_hashes")
 _overlaps = CompiledKernel("dedup.overlap", "overlaps")

@@ -8,8 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gristmill.errors import ConfigError, nearest
-from gristmill.stages.io.reading import FileReader
-from gristmill.stages.io.writing import FileWriter
+from gristmill.stages.io.files import FileReader, FileWriter
 from gristmill.stages.text.io.reader import ArrowReader, CsvReader, JsonlReader, ParquetReader, TextReader
 from gristmill.stages.text.io.writer import ArrowWriter, JsonlWriter, ParquetWriter
 from gristmill.tasks import DocumentBatch

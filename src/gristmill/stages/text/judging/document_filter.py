@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from gristmill.stages.names import snake_case
+from gristmill.stages.base import snake_case
 from gristmill.stages.text.judging import rule
 from gristmill.stages.text.judging.statistics import Statistic
 

@@ -4,28 +4,324 @@ A step measures the documents that the steps before it left, and drops some, kee
 it changes their texts. Everything is counted once for all steps, and only in documents that are still there.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol, TypeAlias, cast
 
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from gristmill.errors import StageError
+from gristmill.kernels.arrow_arrays import from_bools, from_numbers, is_null
+from gristmill.stages.base import name_of
 from gristmill.stages.context import StageContext
-from gristmill.stages.names import name_of
-from gristmill.stages.text.judging.document_filter import DocumentFilter
-from gristmill.stages.text.judging.measure import (
-    NULL_SCORE,
-    Judging,
-    Measure,
-    MeasureOfSet,
-    ScoreOfText,
-    Values,
-    keep_scores,
-    score_parts,
-    to_arrow,
-)
-from gristmill.stages.text.judging.rule import Rule, RuleSet
-from gristmill.stages.text.judging.sieve import SMALL_BYTES, Instruments, Mask, Sieve
-from gristmill.stages.text.judging.statistics import plan_passes
+from gristmill.stages.text.judging.document_filter import ColumnFilter, DocumentFilter, has_column_form
+from gristmill.stages.text.judging.rule import Column, Numbers, Rule, RuleSet
+from gristmill.stages.text.judging.statistics import Pass, Statistic, TextColumn, plan_passes, unparsed_texts
+from gristmill.stages.text.judging.texts import Texts
+from gristmill.stages.text.judging.tokens import EnglishTokenizer
 from gristmill.tasks import DocumentBatch
+from gristmill.tasks.text_columns import filter_column, from_texts
+
+# `Sieve`: a batch on its way through steps that judge texts.
+#
+# Rows are dropped by number; nothing is copied before the end. What is measured on a column of texts is kept with it,
+# for whichever step asks next.
+
+SMALL_BYTES = 1 << 16  # text a worker scores one document at a time: 0.1 s, as long as loading compiled code takes
+
+Rows = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+
+@dataclass
+class Instruments:
+    """What measuring needs from batch to batch: which pass counts what, what a tokenizer has learnt, how much text
+    may still come before compiled code is loaded.
+    """
+
+    planned: Mapping[Statistic, Pass]
+    small_bytes: int = SMALL_BYTES
+    tokenizer: EnglishTokenizer = field(default_factory=EnglishTokenizer)
+
+
+class Sieve:
+    """The rows that are left of a batch, the columns that were added for them, and what was measured on its texts."""
+
+    def __init__(self, batch: DocumentBatch, instruments: Instruments) -> None:
+        self.rows: Rows = np.arange(batch.num_items)
+        self._batch = batch
+        self._instruments = instruments
+        self._added: dict[str, tuple[Rows, pa.Array]] = {}  # values and the rows they belong to
+        self._texts: dict[str, Texts | None] = {}
+
+    def column(self, name: str) -> pa.ChunkedArray:
+        """Return a column for the rows that are left."""
+        if name in self._added:
+            return pa.chunked_array([_at(self._added[name], self.rows)])
+        column = self._batch.column(name)
+        return column if len(self.rows) == len(column) else filter_column(column, from_bools(self.wanted()))
+
+    def is_null(self, name: str) -> Mask:
+        """Return true for the rows that are left and have no value."""
+        texts = self._texts.get(name)
+        if texts is not None:
+            return texts.column.is_null[self.rows]
+        return is_null(self.column(name)) if name in self._added else is_null(self._batch.column(name))[self.rows]
+
+    def texts(self, name: str) -> Texts | None:
+        """Return a column of the batch for kernels, all rows of it; None if it holds no texts."""
+        if name not in self._texts:
+            column, tools = self._text_column(name), self._instruments
+            self._texts[name] = None if column is None else Texts(column, tools.tokenizer, tools.planned)
+        return self._texts[name]
+
+    def texts_for_rules(self, name: str) -> Texts:
+        """Return the texts of a column, or say that it holds none."""
+        texts = self.texts(name)
+        if texts is None:
+            raise StageError(f"rules: expected a column of texts; got {self.column(name).type} in {name!r}")
+        return texts
+
+    def _text_column(self, name: str) -> TextColumn | None:
+        if name in self._added:
+            rows, values = self._added[name]
+            added = TextColumn.of(pa.chunked_array([values]))
+            if added is None or len(rows) == self._batch.num_items:
+                return added
+            starts, stops = (np.zeros(self._batch.num_items, np.int64) for _ in range(2))
+            nulls = np.ones(self._batch.num_items, np.bool_)
+            starts[rows], stops[rows], nulls[rows] = added.starts, added.stops, added.is_null
+            return TextColumn(added.data, starts, stops, nulls)
+        unparsed = unparsed_texts(self._batch, name)
+        return TextColumn.of(self._batch.column(name)) if unparsed is None else unparsed
+
+    def is_worth_counting(self, name: str) -> bool:
+        """Whether compiled code pays: it is loaded already, or there has been more than a little text."""
+        if self._instruments.small_bytes > 0:
+            self._instruments.small_bytes -= self._text_bytes(name)
+        return self._instruments.small_bytes <= 0
+
+    def _text_bytes(self, name: str) -> int:
+        """Return about how many bytes of text there are, without parsing what is not parsed."""
+        if name not in self._batch.parsed_columns() and self._batch.lines is not None:
+            return self._batch.lines.nbytes
+        texts = self.texts(name)
+        return 0 if texts is None else texts.column.num_bytes
+
+    def wanted(self) -> Mask:
+        """Return true for the rows of the batch that are left."""
+        return self._mask(self.rows)
+
+    def add(self, columns: Iterable[tuple[str, pa.Array]]) -> None:
+        """Add columns, with values for the rows that are left."""
+        for name, values in columns:
+            self._added[name] = (self.rows, values)
+            self._texts.pop(name, None)
+
+    def rewrite(self, rules: RuleSet, name: str) -> None:
+        """Replace the texts of a column by what a rule set makes of them."""
+        texts = self.texts_for_rules(name)
+        left = rules.rewrite(texts, self.wanted())
+        if left is not texts:
+            self._added[name] = (self.rows, left.to_arrow(self.rows))
+            self._texts[name] = left
+
+    def report(
+        self, context: StageContext, dropped: Mask, *, reason: str, values: pa.Array | None, threshold: str | None
+    ) -> None:
+        """Record why some of the rows that are left, and are about to be dropped, leave the stream."""
+        rows = self.rows[dropped]
+        if not len(rows):
+            return
+        if not context.keep_rejects:
+            context.drop(self._batch, from_bools(self._mask(rows)), reason=reason)
+            return
+        measured = None if values is None else values.filter(from_bools(dropped))
+        everyone = from_bools(np.ones(len(rows), np.bool_))
+        context.drop(self._take(rows), everyone, reason=reason, values=measured, threshold=threshold)
+
+    def keep(self, kept: Mask) -> None:
+        """Drop the rows that are left and not kept."""
+        self.rows = self.rows[kept]
+
+    def result(self) -> DocumentBatch:
+        """Return a batch of the rows that are left."""
+        return self._take(self.rows)
+
+    def _take(self, rows: Rows) -> DocumentBatch:
+        batch = self._batch.filter(from_bools(self._mask(rows)))
+        for name, added in self._added.items():
+            batch = batch.with_column(name, _at(added, rows))
+        return batch
+
+    def _mask(self, rows: Rows) -> Mask:
+        mask = np.zeros(self._batch.num_items, np.bool_)
+        mask[rows] = True
+        return mask
+
+
+def _at(added: tuple[Rows, pa.Array], rows: Rows) -> pa.Array:
+    """The values at some of the rows they were made for."""
+    own, values = added
+    if len(own) == len(rows):
+        return values
+    mask = np.zeros(len(own), np.bool_)
+    mask[np.searchsorted(own, rows)] = True
+    return values.filter(from_bools(mask))
+
+
+# What is measured on documents, in one shape for filters, functions and rule sets: a value for each that is left.
+#
+# A number, a bool or a label is one column. A score of several parts (`score_type` is a struct: a language and how sure
+# the model is) is a column for each part, typed as what it is: the first has the name that was asked for, the others
+# have that name with their own behind it, as in `language` and `language_score`.
+
+AnyFilter = DocumentFilter[Any]
+Judging = AnyFilter | Callable[..., object]  # a filter, or a function in the place of one
+Values: TypeAlias = "Numbers | pa.Array"
+
+NULL_TEXT = "null_text"  # why a document without text was dropped, whichever filter or rule refused it
+NULL_SCORE = "null_score"  # the same for a document without a value in the column a filter reads
+
+
+class Measure(Protocol):
+    """A value for each document that is left."""
+
+    @property
+    def null_reason(self) -> str | None:
+        """Why a document is dropped that has nothing to measure; None if that is nothing special."""
+        ...
+
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Return what is counted for it."""
+        ...
+
+    def values(self, documents: Sieve, field: str) -> Values:
+        """Measure the documents that are left, in a column of theirs."""
+        ...
+
+
+@dataclass(frozen=True)
+class ScoreOfText:
+    """What a filter or a function says of a text: from counts where it can be, else one document after another."""
+
+    judge: Judging
+    null_reason: ClassVar[str | None] = NULL_TEXT
+
+    def statistics(self) -> tuple[Statistic, ...]:
+        return self.judge.statistics() if has_column_form(self.judge) and isinstance(self.judge, ColumnFilter) else ()
+
+    def values(self, documents: Sieve, field: str) -> Values:
+        wanted = self.statistics()
+        texts = documents.texts(field) if wanted and documents.is_worth_counting(field) else None
+        if texts is None or not isinstance(self.judge, ColumnFilter):
+            return score_texts(self.judge, documents.column(field))
+        counts = texts.counts(documents.wanted(), wanted)
+        left = {found: values[documents.rows] for found, values in zip(wanted, counts, strict=True)}
+        return self.judge.score_counts(left)
+
+
+@dataclass(frozen=True)
+class ValueInColumn:
+    """What a column holds already; for a filter whose scores have several parts, what several columns hold."""
+
+    judge: Judging
+
+    @property
+    def null_reason(self) -> str | None:
+        return NULL_SCORE if isinstance(self.judge, DocumentFilter) else None
+
+    def statistics(self) -> tuple[Statistic, ...]:
+        return ()
+
+    def values(self, documents: Sieve, field: str) -> Values:
+        return read_scores(documents.column, self.judge, field)
+
+
+@dataclass(frozen=True)
+class MeasureOfSet:
+    """One of the measures of a rule set; several of them may have been taken together."""
+
+    rules: RuleSet
+    name: str
+    null_reason: ClassVar[str | None] = NULL_TEXT
+
+    def statistics(self) -> tuple[Statistic, ...]:
+        return self.rules.statistics()
+
+    def values(self, documents: Sieve, field: str) -> Values:
+        texts = documents.texts_for_rules(field)
+        known: dict[str, Column] = texts.remember(("measures", id(self.rules)), dict)
+        if self.name not in known:
+            self.rules.measure(self.name, texts, documents.wanted(), known)
+        return known[self.name][documents.rows]
+
+
+def score_texts(judge: Judging, texts: pa.ChunkedArray) -> pa.Array:
+    """Score every text by itself; a null is scored as the empty text."""
+    known = ["" if text is None else text for text in texts.to_pylist()]
+    if isinstance(judge, DocumentFilter):
+        return to_scores(judge.score_documents(known), judge.score_type)
+    return to_scores([judge(text) for text in known], None)
+
+
+def keep_scores(judge: Judging, scores: Values, *, invert: bool) -> NDArray[np.bool_]:
+    """Return true for the rows to keep. A null score says nothing, so a filter object never keeps it."""
+    if isinstance(judge, ColumnFilter) and isinstance(scores, np.ndarray):
+        return judge.keep_column(scores) ^ invert
+    each = to_arrow(scores).to_pylist()
+    if isinstance(judge, DocumentFilter):
+        return np.array([score is not None and bool(judge.keep_document(score)) != invert for score in each], np.bool_)
+    return np.array([bool(judge(score)) != invert for score in each], np.bool_)
+
+
+def to_scores(values: Sequence[object], kind: pa.DataType | None) -> pa.Array:
+    """Return scores as an Arrow array; without `pa.array`, which imports pandas, where the type allows."""
+    if kind is not None and pa.types.is_struct(kind):
+        parts = cast("Sequence[dict[str, object]]", values)
+        fields = _parts_of(kind)
+        columns = [to_scores([part[field.name] for part in parts], field.type) for field in fields]
+        return pa.StructArray.from_arrays(columns, fields=fields)
+    if kind in (pa.int64(), pa.float64()) and None not in values:
+        return from_numbers(np.array(values, np.int64) if kind == pa.int64() else np.array(values, np.float64))
+    if kind == pa.string():
+        return from_texts(cast("Sequence[str | None]", values))
+    return pa.array(values, type=kind)
+
+
+def to_arrow(values: Values) -> pa.Array:
+    """Return values as an Arrow array."""
+    return from_numbers(values) if isinstance(values, np.ndarray) else values
+
+
+def score_fields(judge: object, field: str) -> list[str]:
+    """Return the columns the scores are kept in, if they are asked for as `field`."""
+    kind = judge.score_type if isinstance(judge, DocumentFilter) else None
+    if kind is None or not pa.types.is_struct(kind):
+        return [field]
+    return [field, *(f"{field}_{part.name}" for part in _parts_of(kind)[1:])]
+
+
+def score_parts(judge: object, field: str, scores: pa.Array) -> list[tuple[str, pa.Array]]:
+    """Return the columns of the scores, with their names."""
+    names = score_fields(judge, field)
+    return list(zip(names, scores.flatten() if len(names) > 1 else [scores], strict=True))
+
+
+def read_scores(column: Callable[[str], pa.ChunkedArray], judge: object, field: str) -> pa.Array | pa.ChunkedArray:
+    """Return the scores whose parts are columns of these names; null where the first part is."""
+    names = score_fields(judge, field)
+    columns = [column(name) for name in names]
+    if len(names) == 1 or not isinstance(judge, DocumentFilter) or judge.score_type is None:
+        return columns[0]
+    whole = [pa.concat_arrays(column.chunks) if column.num_chunks != 1 else column.chunk(0) for column in columns]
+    return pa.StructArray.from_arrays(whole, fields=_parts_of(judge.score_type), mask=from_bools(is_null(columns[0])))
+
+
+def _parts_of(kind: pa.DataType) -> list[pa.Field]:
+    return [kind.field(i) for i in range(kind.num_fields)]
 
 
 class Decision(Protocol):

@@ -14,10 +14,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from gristmill.stages.names import snake_case
-from gristmill.stages.text.judging.statistics import Statistic
+from gristmill.stages.base import snake_case
+from gristmill.stages.text.judging.statistics import Statistic, TextColumn
 from gristmill.stages.text.judging.texts import Texts
-from gristmill.stages.text.text_column import TextColumn
 from gristmill.tasks.text_columns import from_texts
 
 Measures = Mapping[str, float]

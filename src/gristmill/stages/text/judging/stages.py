@@ -9,12 +9,20 @@ from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar, TypeVar, cast
 
 from gristmill.errors import ConfigError, StageError
-from gristmill.stages.base import JoinedStages, ProcessingStage
+from gristmill.stages.base import JoinedStages, ProcessingStage, as_list, join_names
 from gristmill.stages.context import StageContext
-from gristmill.stages.names import as_list, join_names
 from gristmill.stages.text.judging.document_filter import DocumentFilter
-from gristmill.stages.text.judging.judge import Check, Judge, KeptByFilter, Step, steps_of_rules
-from gristmill.stages.text.judging.measure import AnyFilter, ScoreOfText, ValueInColumn, score_fields
+from gristmill.stages.text.judging.judge import (
+    AnyFilter,
+    Check,
+    Judge,
+    KeptByFilter,
+    ScoreOfText,
+    Step,
+    ValueInColumn,
+    score_fields,
+    steps_of_rules,
+)
 from gristmill.stages.text.judging.rule import RuleSet
 from gristmill.stages.worker_info import NodeInfo, WorkerMetadata
 from gristmill.tasks import DocumentBatch, Task

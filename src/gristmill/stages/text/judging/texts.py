@@ -12,9 +12,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from gristmill.stages.text.judging.statistics import Pass, Statistic, plan_passes, run_pass
+from gristmill.stages.text.judging.statistics import Pass, Statistic, TextColumn, plan_passes, run_pass
 from gristmill.stages.text.judging.tokens import EnglishTokenizer, Tokens
-from gristmill.stages.text.text_column import TextColumn
 from gristmill.tasks.text_columns import from_bytes_and_offsets
 
 T = TypeVar("T")

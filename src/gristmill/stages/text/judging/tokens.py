@@ -19,7 +19,7 @@ from gristmill.kernels.tokens import layout
 from gristmill.kernels.tokens import lexicon_layout as lay
 from gristmill.kernels.tokens.token_hash import hash_bytes, hash_table
 from gristmill.stages.compiled_kernel import CompiledKernel, source_digest
-from gristmill.stages.text.text_column import TextColumn
+from gristmill.stages.text.judging.statistics import TextColumn
 from gristmill.storage.byte_cache import cached_bytes
 
 Number = TypeVar("Number", bound=np.generic)

@@ -5,8 +5,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar, TypeVar
 
 from gristmill.errors import ConfigError
-from gristmill.stages.base import ProcessingStage
-from gristmill.stages.names import join_names
+from gristmill.stages.base import ProcessingStage, join_names
 from gristmill.stages.text.modifiers.document_modifier import DocumentModifier
 from gristmill.stages.text.modifiers.modify_columns import modify_column, modify_columns
 from gristmill.tasks import DocumentBatch

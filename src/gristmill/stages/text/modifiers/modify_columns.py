@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from gristmill.kernels.arrow_arrays import from_numbers, is_null
 from gristmill.stages.text.modifiers.document_modifier import DocumentModifier
-from gristmill.tasks.json_text import replace_surrogates
+from gristmill.tasks.json_lines import replace_surrogates
 from gristmill.tasks.text_columns import from_texts, is_text, replace_rows
 
 Function = Callable[..., object]

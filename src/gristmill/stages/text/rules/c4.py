@@ -19,9 +19,9 @@ from gristmill.kernels.tokens import layout
 from gristmill.stages.compiled_kernel import CompiledKernel
 from gristmill.stages.text.judging import tokens
 from gristmill.stages.text.judging.rule import Column, Measures, Rule, RuleSet, published
+from gristmill.stages.text.judging.statistics import ROOM_BEFORE, TextColumn
 from gristmill.stages.text.judging.tables import phrase_table
 from gristmill.stages.text.judging.texts import Rows, Texts
-from gristmill.stages.text.text_column import ROOM_BEFORE, TextColumn
 
 CITATIONS = re.compile(r"\[\d*]|\[edit]|\[citation needed]")
 END_MARKS = (".", "?", "!", '"', "'")

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from gristmill.errors import ConfigError
-from gristmill.pipeline.fingerprint import stage_config
+from gristmill.pipeline.compile import stage_config
 from gristmill.stages.text.filters import DocumentFilter, ScoreFilter
 from gristmill.stages.text.filters.heuristic import MeanWordLengthFilter, RepeatedLinesFilter, WordCountFilter
 from gristmill.tasks import DocumentBatch

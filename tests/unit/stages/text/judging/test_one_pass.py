@@ -8,7 +8,7 @@ from tests.heuristic_filters import HARD_TEXTS
 from tests.jsonl_files import write_documents
 
 from gristmill.backends.local import LocalExecutor
-from gristmill.engine.joining import join_neighbours
+from gristmill.engine.plan import join_neighbours
 from gristmill.kernels.text.layout import LINES, PARAGRAPHS
 from gristmill.pipeline import Pipeline
 from gristmill.stages.base import ProcessingStage
@@ -28,8 +28,7 @@ from gristmill.stages.text.filters.heuristic import (
 )
 from gristmill.stages.text.io.reader import JsonlReader
 from gristmill.stages.text.io.writer import JsonlWriter
-from gristmill.stages.text.judging.judge import Judge
-from gristmill.stages.text.judging.sieve import SMALL_BYTES
+from gristmill.stages.text.judging.judge import SMALL_BYTES, Judge
 from gristmill.stages.text.rules import ApplyRules, C4Quality, DolmaGopher, FineWebQuality, GopherRepetition
 from gristmill.tasks import DocumentBatch
 

@@ -7,9 +7,8 @@ from tests.heuristic_filters import HARD_TEXTS
 
 from gristmill.kernels.text.layout import FILLED_LINES
 from gristmill.stages.text.judging import statistics as s
-from gristmill.stages.text.judging.statistics import measure
+from gristmill.stages.text.judging.statistics import TextColumn, measure
 from gristmill.stages.text.judging.tables import letters, phrase_table
-from gristmill.stages.text.text_column import TextColumn
 
 pytestmark = pytest.mark.slow
 

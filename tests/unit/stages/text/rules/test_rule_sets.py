@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from tests.unit.stages.text.rules.documents import ODD, documents
 
+from gristmill.stages.text.judging.statistics import TextColumn
 from gristmill.stages.text.judging.texts import Texts
 from gristmill.stages.text.rules import C4Quality, FineWebQuality, GopherQuality, GopherRepetition
-from gristmill.stages.text.text_column import TextColumn
 from gristmill.tasks.text_columns import from_texts
 
 pytestmark = pytest.mark.slow

@@ -15,8 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from gristmill.errors import ConfigError
-from gristmill.stages.text.filters.heuristic.split_words import check_segmenter, is_segmented, split_words
-from gristmill.stages.text.filters.heuristic.string import split_lines
+from gristmill.stages.text.filters.heuristic.string import check_segmenter, is_segmented, split_lines, split_words
 from gristmill.stages.text.judging import statistics as s
 from gristmill.stages.text.judging.document_filter import Bounds, ColumnFilter, Counts
 from gristmill.stages.text.judging.rule import shares

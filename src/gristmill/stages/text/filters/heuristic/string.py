@@ -6,19 +6,53 @@ The names, parameters, defaults and scores are those of NVIDIA NeMo Curator.
 """
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from gristmill.errors import ConfigError
-from gristmill.stages.text.filters.heuristic.split_words import check_segmenter, is_segmented, split_words
+from gristmill.errors import ConfigError, require
 from gristmill.stages.text.judging import statistics as s
 from gristmill.stages.text.judging.document_filter import Bounds, ColumnFilter, Counts
 from gristmill.stages.text.judging.rule import share, shares
 from gristmill.stages.text.judging.statistics import Statistic
+
+# `split_words`: what a word is, for every filter that counts words.
+
+_SEGMENTERS = {"zh": "jieba", "ja": "fugashi"}  # the extra is called as the language
+
+
+def is_segmented(lang: str) -> bool:
+    """Whether the words of a language are found with a dictionary: there is no white space between them."""
+    return lang in _SEGMENTERS
+
+
+def check_segmenter(lang: str) -> None:
+    """Raise MissingDependency if the words of this language cannot be found here: better now than in every worker."""
+    if is_segmented(lang):
+        require(_SEGMENTERS[lang], extra=lang)
+
+
+def split_words(text: str, lang: str) -> list[str]:
+    """Split at Unicode white space; Chinese ("zh") and Japanese ("ja") are segmented."""
+    if is_segmented(lang):
+        return [word for word in _segmenter(lang)(text.strip()) if not word.isspace()]
+    return text.split()  # equal to text.strip().split()
+
+
+@cache  # a segmenter loads a dictionary, which takes about a second: once in each worker
+def _segmenter(lang: str) -> Callable[[str], list[str]]:
+    library = require(_SEGMENTERS[lang], extra=lang)
+    if lang == "zh":
+        library.setLogLevel("WARNING")  # it tells every worker's loading of the dictionary otherwise
+        return lambda text: list(library.cut(text))
+    tagger = library.Tagger("-Owakati")
+    return lambda text: str(tagger.parse(text)).split()
+
 
 ELLIPSIS_MARKS = ("...", "[...]", "…", "(...)", "[…]", "-»", "read more..", "read more")
 END_MARKS = (".", "?", "!", '"', "'")

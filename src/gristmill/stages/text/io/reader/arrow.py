@@ -8,10 +8,9 @@ from typing import ClassVar
 import pyarrow as pa
 
 from gristmill.errors import DamagedFile, ReadError
-from gristmill.stages.io.reading import ReadingStage, Wrong, lost_part, planned
+from gristmill.stages.io.files import ReadingStage, Wrong, lost_part, planned
 from gristmill.stages.io.table_reading import TableReadingStage, damaged, in_blocks
-from gristmill.stages.text.io.reader.document_reader import _DocumentReader
-from gristmill.stages.text.io.reader.wrong_format import wrong_for_arrow
+from gristmill.stages.text.io.reader.document_reader import _DocumentReader, wrong_for_arrow
 from gristmill.storage.file_system import StorageOptions
 from gristmill.storage.open_read import InputFile, open_stream, read_all, read_start
 from gristmill.storage.paths import is_compressed

@@ -4,16 +4,21 @@ Lines are found and checked here; fields are parsed when a stage first asks for 
 that is not a JSON object goes to quarantine with its file and line number; it never ends a run.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, cast
 
+import msgspec
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from gristmill.errors import DamagedFile
-from gristmill.stages.compiled_kernel import prepare_kernels
+from gristmill.kernels.text.layout import BLOCK, TOO_MANY
+from gristmill.stages.compiled_kernel import CompiledKernel, prepare_kernels
 from gristmill.stages.context import Completer, Quarantined
+from gristmill.stages.io.files import ReadingStage, Wrong, lost_part, part_options, planned, too_large
 from gristmill.stages.io.line_blocks import (
     BOM,
     Block,
@@ -21,23 +26,186 @@ from gristmill.stages.io.line_blocks import (
     OwnedLines,
     line_bounds,
     long_lines_apart,
+    note_lines,
+    numbers_from,
     read_owned_lines,
     stream_blocks,
+    with_final_numbers,
 )
-from gristmill.stages.io.line_numbers import note_lines, numbers_from, with_final_numbers
 from gristmill.stages.io.partitioning import DEFAULT_BLOCK_BYTES
 from gristmill.stages.io.partitions import COMPRESSION_RATIO
-from gristmill.stages.io.reading import ReadingStage, Wrong, lost_part, part_options, planned, too_large
 from gristmill.stages.io.splitting import Lines, Splitter
-from gristmill.stages.text.io.reader.document_reader import _DocumentReader
-from gristmill.stages.text.io.reader.json_checks import check_lines
-from gristmill.stages.text.io.reader.line_scan import scan_lines
-from gristmill.stages.text.io.reader.wrong_format import wrong_for_json_lines
+from gristmill.stages.text.io.reader.document_reader import _DocumentReader, wrong_for_json_lines
 from gristmill.storage.file_system import StorageOptions
 from gristmill.storage.open_read import InputFile, file_size, read_start
 from gristmill.storage.paths import is_compressed
 from gristmill.tasks import DocumentBatch, FileGroupTask, FileSlice
-from gristmill.tasks.json_lines import JsonLines
+from gristmill.tasks.json_lines import FieldPlaces, FieldTexts, FoundField, JsonLines, field_decoder, split_object
+
+# Sort the lines of a block into documents, blank lines and lines that are none.
+#
+# The fast path is one call over the whole block. It is exact: if every line begins with `{` and ends with `}`, no JSON
+# value can span two lines (what follows a `}` inside a value never is `{`), so as many values as lines means one each.
+
+
+class _AnyObject(msgspec.Struct, gc=False):
+    """An object whose fields are checked and skipped."""
+
+
+_decoder = msgspec.json.Decoder(_AnyObject)
+# Checking a line and finding one field in it cost the same, so the field most pipelines want is found on the way.
+_LIKELY = "text"
+_likely_decoder = cast("msgspec.json.Decoder[FoundField]", field_decoder(_LIKELY))
+_MIN_KEPT_BYTES = 256
+_REFUSED = (msgspec.DecodeError, RecursionError)
+_MAX_KEPT_CHARS = 1_000_000  # of a broken line; it may be a whole file without newlines
+
+
+class BadLine(msgspec.Struct, frozen=True):
+    """A line that is not a document. `number` counts from 1, blank lines included."""
+
+    number: int
+    kind: str
+    error: str
+    text: str
+
+
+def check_lines(block: Block, bounds: NDArray[np.int64]) -> tuple[JsonLines, list[BadLine]]:
+    """Return the documents of a block, and what is wrong with the other lines."""
+    buffers = [None, pa.py_buffer(bounds), to_buffer(block)]
+    values = pa.Array.from_buffers(pa.large_binary(), len(bounds) - 1, buffers)
+    decodes = holds_utf8(block)
+    found = _plain_objects(block, bounds) if decodes else None
+    if found is not None:
+        # Many short lines are not worth an object each.
+        is_worth = len(values) * _MIN_KEPT_BYTES <= len(block)
+        return JsonLines(values, ahead=FieldTexts(_LIKELY, [f.value for f in found]) if is_worth else None), []
+    keep = np.ones(len(values), bool)
+    bad: list[BadLine] = []
+    view = memoryview(block)
+    starts = bounds.tolist()
+    for i in range(len(values)):
+        line = view[starts[i] : starts[i + 1]]
+        if decodes and _is_object(line):
+            continue
+        problem = _problem(bytes(line))
+        keep[i] = problem is None
+        if problem is not None and problem[0] != "blank":
+            text = bytes(line[:_MAX_KEPT_CHARS]).decode("utf-8", "replace").rstrip("\r\n")
+            bad.append(BadLine(i + 1, *problem, text))
+    return JsonLines(values if keep.all() else values.filter(pa.array(keep))), bad
+
+
+def to_buffer(block: Block) -> pa.Buffer:
+    """Return a block as Arrow's buffer, sharing its memory."""
+    return block if isinstance(block, pa.Buffer) else pa.py_buffer(block)
+
+
+def holds_utf8(block: Block) -> bool:
+    """One check for all lines: a newline is never part of another character."""
+    bounds = np.array([0, len(block)], np.int64)
+    text = pa.Array.from_buffers(pa.large_string(), 1, [None, pa.py_buffer(bounds), to_buffer(block)])
+    try:
+        text.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _plain_objects(block: Block, bounds: NDArray[np.int64]) -> list[FoundField] | None:
+    """Check all lines at once; return what is found of the field that is likely to be asked for first."""
+    data = np.frombuffer(block, np.uint8)
+    if (data[bounds[:-1]] != ord("{")).any() or (data[bounds[1:] - 2] != ord("}")).any():
+        return None
+    try:
+        found = _likely_decoder.decode_lines(block)
+    except _REFUSED:
+        return None
+    return found if len(found) == len(bounds) - 1 else None
+
+
+def _is_object(line: memoryview) -> bool:
+    try:
+        _decoder.decode(line)
+    except _REFUSED:
+        return False
+    return True
+
+
+def _problem(line: bytes) -> tuple[str, str] | None:
+    """Return kind and message, or None if Python's json takes the line for an object."""
+    if not line.strip(b" \t\r\n"):
+        return "blank", ""
+    try:
+        text = line.decode()
+    except UnicodeDecodeError as error:
+        return "bad_utf8", f"expected UTF-8; got {error.reason} at byte {error.start}"
+    try:
+        split_object(text)
+    except RecursionError:
+        return "broken_json", "expected JSON; got values nested too deeply"
+    except ValueError as error:
+        if text.lstrip(" \t\r\n").startswith("{"):
+            return "broken_json", f"expected JSON; got {error}"
+        return _not_an_object(text)
+    return None
+
+
+def _not_an_object(text: str) -> tuple[str, str]:
+    try:
+        value = msgspec.json.decode(text)
+    except _REFUSED as error:
+        return "broken_json", f"expected JSON; got {error}"
+    return "not_an_object", f"expected an object; got {type(value).__name__}"
+
+
+# `scan_lines`: the documents of a block by one pass of a kernel, which also finds the fields that are wanted.
+#
+# It takes what nearly all files are made of, and leaves every other block to `json_checks`: what that would find bad or
+# blank is never taken here.
+
+_SCANNED_BYTES = 1 << 18
+_scan_objects = CompiledKernel("text.json_objects", "scan_objects")
+
+
+def scan_lines(block: Block, find: Sequence[str]) -> JsonLines | None:
+    """Return the documents with the places of their fields; None where something is not as it mostly is."""
+    if len(block) < BLOCK or not holds_utf8(block):
+        return None
+    wanted = [name for name in dict.fromkeys(find) if not _needs_escapes(name)]
+    most = _likely_lines(block)
+    count, bounds, places = _scan(block, wanted, most)
+    if count == TOO_MANY:
+        count, bounds, places = _scan(block, wanted, len(block) // len(b"{}\n"))
+    if count < 0:
+        return None
+    buffers = [None, pa.py_buffer(bounds[: count + 1].copy()), to_buffer(block)]
+    values = pa.Array.from_buffers(pa.large_binary(), count, buffers)
+    found = [FieldPlaces(name, *places[:, n, :count].copy()) for n, name in enumerate(wanted)]
+    return JsonLines(values, places=tuple(found))
+
+
+def _scan(block: Block, wanted: Sequence[str], most: int) -> tuple[int, NDArray[np.int64], NDArray[np.int64]]:
+    """Return what the kernel returns, the bounds of lines, and int64[2, names, most] where values begin and end."""
+    encoded = [name.encode() for name in wanted]
+    name_bounds = np.cumsum([0, *map(len, encoded)])
+    names = np.frombuffer(b"".join(encoded) or b" ", np.uint8)
+    bounds = np.empty(most + 1, np.int64)
+    places = np.empty((2, max(1, len(wanted)), most), np.int64)
+    data = np.frombuffer(block, np.uint8)
+    count = _scan_objects(data, len(data), names, name_bounds, len(wanted), most, bounds, places[0], places[1])
+    return count, bounds, places
+
+
+def _likely_lines(block: Block) -> int:
+    """A number of lines that is mostly enough: twice as many as the beginning would have it."""
+    sample = bytes(memoryview(block)[:_SCANNED_BYTES])
+    return 64 + 2 * sample.count(b"\n") * len(block) // len(sample)
+
+
+def _needs_escapes(name: str) -> bool:
+    return any(character in '"\\' or character < " " for character in name)
+
 
 _SAMPLE_BYTES = 1_000_000
 _SAMPLE_LINES = 1_000

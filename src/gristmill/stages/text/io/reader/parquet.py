@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, ClassVar
 import pyarrow as pa
 
 from gristmill.errors import ReadError
-from gristmill.stages.io.reading import ReadingStage, Wrong, planned, too_large
+from gristmill.stages.io.files import ReadingStage, Wrong, planned, too_large
 from gristmill.stages.io.splitting import RowGroups, Splitter
 from gristmill.stages.io.table_reading import TableReadingStage, damaged
-from gristmill.stages.text.io.reader.document_reader import _DocumentReader
-from gristmill.stages.text.io.reader.wrong_format import wrong_for_parquet
+from gristmill.stages.text.io.reader.document_reader import _DocumentReader, wrong_for_parquet
 from gristmill.storage.file_system import StorageOptions
 from gristmill.storage.open_read import InputFile, unreadable
 from gristmill.tasks import DocumentBatch, FileSlice

@@ -9,14 +9,20 @@ import pyarrow as pa
 
 from gristmill.errors import ConfigError, DamagedFile, nearest
 from gristmill.stages.context import Completer, Quarantined
-from gristmill.stages.io.line_blocks import BOM, Block, LongLine, read_owned_lines, stream_blocks
-from gristmill.stages.io.line_numbers import note_lines, numbers_from
+from gristmill.stages.io.files import ReadingStage, Wrong, lost_part, part_options, planned, too_large
+from gristmill.stages.io.line_blocks import (
+    BOM,
+    Block,
+    LongLine,
+    note_lines,
+    numbers_from,
+    read_owned_lines,
+    stream_blocks,
+)
 from gristmill.stages.io.partitioning import DEFAULT_BLOCK_BYTES, FilePartitioningStage
-from gristmill.stages.io.reading import ReadingStage, Wrong, lost_part, part_options, planned, too_large
 from gristmill.stages.io.splitting import Lines, WholeFiles
 from gristmill.stages.io.table_reading import project
-from gristmill.stages.text.io.reader.document_reader import _DocumentReader
-from gristmill.stages.text.io.reader.wrong_format import wrong_for_text
+from gristmill.stages.text.io.reader.document_reader import _DocumentReader, wrong_for_text
 from gristmill.storage.file_system import StorageOptions
 from gristmill.storage.open_read import InputFile
 from gristmill.tasks import DocumentBatch, FileGroupTask, FileSlice

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from gristmill.stages.io.writing import FileWriter
+from gristmill.stages.io.files import FileWriter
 from gristmill.storage.atomic_write import Chunk
 from gristmill.tasks import DocumentBatch
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from gristmill.stages.io.writing import FileWriter
+from gristmill.stages.io.files import FileWriter
 from gristmill.storage.atomic_write import Chunk
 from gristmill.tasks import DocumentBatch
 from gristmill.tasks.json_encoding import encode_lines

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from gristmill.stages.io.writing import FileWriter
+from gristmill.stages.io.files import FileWriter
 from gristmill.storage.atomic_write import Chunk
 from gristmill.tasks import DocumentBatch
 

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from gristmill.kernels.text.json_objects import MOST_LEVELS
 from gristmill.stages.io.line_blocks import line_bounds
-from gristmill.stages.text.io.reader.json_checks import check_lines
-from gristmill.stages.text.io.reader.line_scan import scan_lines
+from gristmill.stages.text.io.reader.jsonl import check_lines, scan_lines
 from gristmill.tasks.json_lines import JsonLines
 
 pytestmark = pytest.mark.slow

@@ -1,18 +1,103 @@
-"""Names what the driver has been at for too long: listing inputs, pickling a stage, forcing a file to disk.
-
-Workers are watched by the scheduler, which needs a driver that comes round. Here a thread watches the driver: where it
-has got stuck is read off its stack, so nothing has to announce what it is about to do. A thread that waits costs
-nothing; one that cannot run, because a library keeps the interpreter to itself, cannot speak either.
-"""
+"""What a run and its user tell each other: options at the start, Ctrl-C, and what is said when nothing moves."""
 
 import contextlib
+import signal
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
 from types import FrameType
+from typing import TYPE_CHECKING
 
+from gristmill.engine.breaker import DEFAULT_LIMIT, QuarantineLimit
 from gristmill.stages.base import ProcessingStage
+from gristmill.storage.file_system import absolute, is_url
+
+if TYPE_CHECKING:
+    from gristmill.metrics.snapshot import RunSnapshot
+
+# What a user says about one run: its options when it starts, and Ctrl-C while it runs.
+
+Observer = Callable[["RunSnapshot"], None]  # one that has a `snapshot_s` is told about that often
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """What belongs to one run rather than to the executor."""
+
+    checkpoint_path: Path | str | None = None  # a string only where it is a URL
+    rejects_path: str | None = None
+    limit: QuarantineLimit = DEFAULT_LIMIT  # of documents that may fail
+    fresh: bool = False
+    retry_quarantined: bool = False  # do again what could not be done, though it is committed
+    observer: Observer | None = None
+    shared: bool = False  # whether others may read the run directory, as far as the umask lets them
+
+    def __post_init__(self) -> None:
+        # A stage may change the working directory, and the next call may come from another one.
+        if self.rejects_path is not None:
+            object.__setattr__(self, "rejects_path", absolute(self.rejects_path))
+        if self.checkpoint_path is not None:
+            object.__setattr__(self, "checkpoint_path", _absolute_path(self.checkpoint_path))
+
+
+def _absolute_path(path: Path | str) -> Path | str:
+    full = absolute(str(path))
+    return full if is_url(full) else Path(full)
+
+
+# Ctrl-C and SIGTERM while a run lasts: both end it cleanly.
+#
+# Outside the driver's loop they raise KeyboardInterrupt, as Ctrl-C always does. Inside it they are only noted, because
+# an exception between a ledger line and its rename, or halfway through a change of the scheduler's state, would leave
+# the books wrong; the loop looks at least every tenth of a second. A second signal is impatience, and raises.
+
+_Handler = Callable[[int, FrameType | None], object] | signal.Handlers
+_OURS_TO_TAKE: dict[signal.Signals, _Handler] = {
+    signal.SIGINT: signal.default_int_handler,
+    signal.SIGTERM: signal.SIG_DFL,
+}
+
+
+class StopSignals:
+    """Handlers for the time of one run; a program's own handlers are left alone."""
+
+    def __init__(self) -> None:
+        self.noted = False
+        self._only_note = False
+
+    @contextlib.contextmanager
+    def handled(self) -> Iterator[None]:
+        """Handle both signals; only the main thread may."""
+        taken = []
+        if threading.current_thread() is threading.main_thread():
+            taken = [number for number, usual in _OURS_TO_TAKE.items() if signal.getsignal(number) is usual]
+        for number in taken:
+            signal.signal(number, self._handle)
+        try:
+            yield
+        finally:
+            for number in taken:
+                signal.signal(number, _OURS_TO_TAKE[number])
+
+    @contextlib.contextmanager
+    def only_noted(self) -> Iterator[None]:
+        """Set `noted` instead of raising."""
+        self._only_note = True
+        try:
+            yield
+        finally:
+            self._only_note = False
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        del number, frame
+        if self._only_note and not self.noted:
+            self.noted = True
+            return
+        raise KeyboardInterrupt
+
 
 AGAIN = 2.0  # times as long before the user is told again, as for workers
 

@@ -1,19 +1,102 @@
-"""Makes snapshots of a run: from the books everywhere, and from the scheduler's state where there is one."""
+"""`Telling`: whoever watches a run is told how it is, each as often as it wants: observer, status file, log."""
 
 import copy
 import time
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
+from gristmill.engine.events import NodeJoined
 from gristmill.engine.plan import Plan
 from gristmill.engine.scheduler import Scheduler
-from gristmill.metrics.snapshot import SNAPSHOT_S, RunSnapshot, StageSnapshot
-from gristmill.metrics.stage_counts import StageCounts
-from gristmill.runs.books import Books
+from gristmill.engine.state import GroupRecord
+from gristmill.metrics.snapshot import SNAPSHOT_S, RunSnapshot, StageCounts, StageSnapshot
+from gristmill.runs.books import Books, RunResult
 from gristmill.runs.directory import RunDirectory
-from gristmill.runs.options import Observer
-from gristmill.runs.result import RunResult
-from gristmill.runs.telling import STATUS_S
+from gristmill.runs.user import Observer
+
+# What a run measured of its machines and stages: `measured.json` in its directory, for `gristmill simulate`.
+#
+# Times are of the session that ended the run; what an earlier session committed is not in them. No decision is made
+# from this file: the scheduler measures anew in every run.
+
+
+@dataclass(frozen=True)
+class MeasuredGroup:
+    """One group of stages: what a worker of it occupies, and what a task of it was like on average."""
+
+    name: str
+    cpus: float
+    gpus: float
+    gpu_memory_gb: float
+    batch_size: int
+    num_workers: int | None  # fixed by the user
+    tasks: int
+    service_s: float
+    sigma: float  # of the log-normal distribution that varies as much
+    setup_s: float  # from the command to start a worker until it is ready
+    dispatch_s: float  # that a worker with tasks worked on none, for every task
+    fan_out: float
+    output_bytes: float  # of one output
+    lanes: int = 1  # tasks a worker had under way at once, each for `service_s`
+
+
+@dataclass(frozen=True)
+class MeasuredRun:
+    """A whole run."""
+
+    name: str
+    cpus: float
+    gpu_memory_gb: tuple[float, ...]
+    memory_bytes: int
+    rescale_interval_s: float
+    source_bytes: float  # of one source partition
+    groups: tuple[MeasuredGroup, ...]
+    makespan_s: float
+    bound_s: float
+    resource: str
+    shares: dict[str, float]
+
+
+def measure(name: str, scheduler: Scheduler, node: NodeJoined, *, source_bytes: float) -> MeasuredRun:
+    """Take down what the scheduler knows at the end of a run on one machine."""
+    efficiency = scheduler.account.efficiency(scheduler.groups, scheduler.now)
+    return MeasuredRun(
+        name=name,
+        cpus=node.cpus,
+        gpu_memory_gb=node.gpu_memory_gb,
+        memory_bytes=node.memory_bytes,
+        rescale_interval_s=scheduler.config.rescale_interval_s,
+        source_bytes=source_bytes,
+        groups=tuple(_group(group) for group in scheduler.groups),
+        makespan_s=efficiency.makespan_s,
+        bound_s=efficiency.bound_s,
+        resource=efficiency.resource,
+        shares=efficiency.shares,
+    )
+
+
+def _group(group: GroupRecord) -> MeasuredGroup:
+    book, plan = group.book, group.plan
+    tasks = max(1, book.tasks)
+    return MeasuredGroup(
+        name=plan.name,
+        cpus=plan.resources.cpus,
+        gpus=plan.resources.gpus,
+        gpu_memory_gb=plan.resources.gpu_memory_gb,
+        batch_size=plan.batch_size,
+        num_workers=plan.num_workers,
+        tasks=book.tasks,
+        service_s=book.useful_s * plan.lanes / tasks,
+        sigma=book.sigma(),
+        setup_s=book.setup_s / max(1, book.starts),
+        dispatch_s=book.split()["scheduler"] / tasks,
+        fan_out=book.outputs / tasks,
+        output_bytes=book.output_bytes / max(1, book.outputs),
+        lanes=plan.lanes,
+    )
+
+
+# Makes snapshots of a run: from the books everywhere, and from the scheduler's state where there is one.
 
 
 class BookSnapshots:
@@ -166,3 +249,66 @@ class JoinedSnapshots:
             if stage.name in result.counts:
                 return stage.with_counts(result.counts[stage.name])
         return stage
+
+
+STATUS_S = 1.0
+COST_SHARE = 0.01  # of the time: on a busy machine the memory of many processes takes long to add up
+MOST_S = 2.0  # but whoever watches a large machine wants to see that it is alive
+
+
+class Telling:
+    """Remembers who was told when. `directory` is None for a run that leaves none."""
+
+    def __init__(
+        self,
+        directory: RunDirectory | None,
+        observer: Callable[[RunSnapshot], None] | None,
+        logging_interval: float,
+    ) -> None:
+        self._directory = directory
+        self._observer = observer
+        self._logging_interval = logging_interval
+        # At the start there is nothing to see yet, and workers that want to be started; many runs are over by then.
+        self._words_at = self._snapshot_at = time.monotonic() + SNAPSHOT_S
+        self._every_s: float | None = None  # asked when workers are starting: to answer, a display has to be loaded
+        self._last_status = 0.0
+        self._last_log = time.monotonic()
+        self._messages_told = 0
+
+    def tell(self, messages: list[str], make: Callable[[list[str]], RunSnapshot], *, at_once: bool = False) -> None:
+        """Tell who is due. `make` gets the messages nobody has heard yet, and is called only if somebody listens."""
+        now = time.monotonic()
+        if self._observer is None and self._directory is None:
+            return
+        if not at_once and not self._is_due(now, len(messages)):
+            return
+        snapshot = make(messages[self._messages_told :])
+        made = time.monotonic()
+        self._words_at = max(now + SNAPSHOT_S, made + min(MOST_S, (made - now) / COST_SHARE))
+        self._snapshot_at = max(now + self._wanted_s(), self._words_at)
+        self._messages_told = len(messages)
+        if self._observer is not None:
+            self._observer(snapshot)
+        if self._directory is None:
+            return
+        if at_once or now - self._last_status >= STATUS_S:
+            self._last_status = now
+            self._directory.write_status(snapshot)
+        if at_once or now - self._last_log >= self._logging_interval:
+            self._last_log = now
+            self._directory.log_metrics(snapshot)
+
+    def _is_due(self, now: float, num_messages: int) -> bool:
+        if self._every_s is None:
+            self._snapshot_at += self._wanted_s() - SNAPSHOT_S
+        if num_messages > self._messages_told:
+            return not self._messages_told or now >= self._words_at
+        return now >= self._snapshot_at
+
+    def _wanted_s(self) -> float:
+        """How often somebody wants to know, words apart."""
+        if self._every_s is None:
+            wanted = [] if self._observer is None else [getattr(self._observer, "snapshot_s", SNAPSHOT_S)]
+            wanted += [] if self._directory is None else [min(STATUS_S, self._logging_interval)]
+            self._every_s = min(wanted, default=STATUS_S)
+        return self._every_s
