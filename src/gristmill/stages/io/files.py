@@ -23,9 +23,23 @@ from gristmill.storage.atomic_write import (
     write_file,
 )
 from gristmill.storage.file_system import FileStatus, StorageOptions, absolute, file_system, is_url, plain
-from gristmill.storage.open_read import read_start
+from gristmill.storage.open_read import InputFile, read_start
 from gristmill.storage.sizes import parse_size
 from gristmill.tasks import Batch, EmptyTask, FileGroupTask, FileSlice, StagedFile, TableBatch, Task
+
+__all__ = [
+    "FileReader",
+    "FileWriter",
+    "InputFile",
+    "ReadingStage",
+    "check_kwargs",
+    "lost_part",
+    "part_options",
+    "planned",
+    "storage_options",
+    "too_large",
+    "write_output",
+]
 
 # What readers of files share, whatever they make of them: parameters, checks before a run, records of what is lost.
 #
