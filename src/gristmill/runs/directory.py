@@ -50,6 +50,7 @@ from gristmill.runs.ledger import (
     header_of,
     in_full,
     parse,
+    published_files,
     read_ledger,
     refusal,
     whole_lines_end,
@@ -164,18 +165,19 @@ class RunDirectory:
 
         Outputs go first: nothing but the ledger knows them. Return what was removed of them.
         """
-        records = read_ledger(self.path / "ledger.jsonl").records.values()
-        files = [file.final for record in records for file in (*record.files, *record.side_files)]
+        # Those of an earlier version too, whose lines a run could not continue from.
+        files = list(dict.fromkeys(published_files(self.path / "ledger.jsonl")))
         # The quarantine goes as a whole.
         published = [path for path in files if not path.startswith(f"{self.quarantine_path}/")]
         for path in filter(is_url, published):
             remove(path, storage_options=self.options_of(path))
         remove_for_good(path for path in published if not is_url(path))
         self._close_ledger()
+        had_lines = (ledger := self.path / "ledger.jsonl").exists() and ledger.stat().st_size
         for name in LEFT_BY_A_RUN:
             (self.path / name).unlink(missing_ok=True)
         shutil.rmtree(self.quarantine, ignore_errors=True)
-        if records:  # a machine that stops must not bring them back under the header of the run that starts now
+        if had_lines:  # a machine that stops must not bring them back under the header of the run that starts now
             force_names(str(self.path))
         return published
 

@@ -221,6 +221,23 @@ def read_ledger(path: Path, plan: Plan | None = None) -> Found:
     return Found(records, damaged)
 
 
+def published_files(path: Path) -> Iterator[str]:
+    """Return what a ledger of any form names as published, for whoever removes a run of an earlier version too.
+
+    Lines of every form so far have `files` and `side_files`, each with its `final` name. A line that says it has a
+    checksum and does not fit it is left out: a damaged name may be that of somebody else's file.
+    """
+    with contextlib.suppress(FileNotFoundError), path.open("rb") as file:
+        for line in file:
+            with contextlib.suppress(ValueError, RecursionError, TypeError, LookupError):
+                text = line.decode()
+                found = json.loads(text)
+                if "xxh3" in found and not is_sealed(text):
+                    continue
+                finals = [each["final"] for each in (*found["files"], *found["side_files"])]
+                yield from (final for final in finals if isinstance(final, str) and final)
+
+
 def whole_lines_end(path: Path) -> int:
     """Return where the last whole line of a file ends: what is behind was torn by a crash."""
     with path.open("rb") as file:

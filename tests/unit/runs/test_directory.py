@@ -413,6 +413,41 @@ def test_a_directory_whose_ledger_counts_lines_is_refused_and_left_as_it_is(tmp_
     assert pipeline.run(LocalExecutor(num_workers=0), checkpoint_path=run, fresh=True, quiet=True).written == 1
 
 
+def test_starting_over_in_a_directory_of_an_earlier_form_removes_what_that_run_wrote(tmp_path):
+    run, out = tmp_path / "run", tmp_path / "out"
+    shutil.copytree(RUN_OF_FORM_2, run)
+    lines = (run / "ledger.jsonl").read_text().replace("/data/", f"{tmp_path}/").splitlines()
+    bodies = [line.partition(',"xxh3":')[0] + "}" for line in lines]
+    (run / "ledger.jsonl").write_text("".join(map(sealed, bodies)))
+    outputs = [Path(file["final"]) for line in bodies for file in json.loads(line)["files"]]
+    for path in outputs:
+        write_documents(path, [{"text": "of the earlier run"}])
+    write_documents(out / "mine.jsonl", [{"text": "of somebody else"}])
+    write_documents(tmp_path / "in" / "z.jsonl", [{"text": "x"}])
+    pipeline = Pipeline("new", stages=[JsonlReader(str(tmp_path / "in")), JsonlWriter(str(out))])
+    pipeline.run(LocalExecutor(num_workers=0), checkpoint_path=run, fresh=True, quiet=True)
+
+    assert len(outputs) > 1
+    assert sorted(path.name for path in out.glob("*.jsonl")) == ["mine.jsonl", "z.jsonl"]
+    assert not list((run / "quarantine").glob("*.jsonl"))
+
+
+def test_starting_over_removes_nothing_a_damaged_line_names(opened, tmp_path):
+    kept, gone = tmp_path / "kept.jsonl", tmp_path / "gone.jsonl"
+    for path in (kept, gone):
+        path.write_text("x")
+    directory, _ = opened()
+    directory.append([record(0, StagedFile("t", str(gone), 1, 1, ""))])
+    damaged = encode(record(1, StagedFile("t", str(tmp_path / "kepX.jsonl"), 1, 1, ""))).replace("kepX", "kept")
+    others = [damaged, "[]\n", "7\n", '"xxh3"\n', '{"files":3,"side_files":[]}\n', '{"files":[{"final":1}]}\n', "{\n"]
+    with (tmp_path / "run" / "ledger.jsonl").open("a") as ledger:
+        ledger.writelines(others)
+
+    assert directory.clear() == [str(gone)]
+    assert kept.exists()
+    assert not gone.exists()
+
+
 def test_no_line_of_an_older_ledger_is_taken_for_one_of_this(opened, tmp_path):
     """Whoever puts such a ledger under a header of today has every partition done again."""
     lines = (RUN_OF_FORM_2 / "ledger.jsonl").read_text()
