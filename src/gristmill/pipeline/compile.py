@@ -24,7 +24,7 @@ from gristmill.errors import ConfigError, nearest
 from gristmill.runs.segment import NO_RUN, check_outputs, exchange_directory
 from gristmill.secrets import has_secrets, is_secret, remember_those_of, without_secrets, without_url_secrets
 from gristmill.stages.base import CompositeStage, ProcessingStage
-from gristmill.stages.io.partitions import FilePartitions
+from gristmill.stages.io.partitions import FilePartitions, check_names_differ
 from gristmill.tasks import EmptyTask, FileGroupTask, Task
 
 if TYPE_CHECKING:
@@ -346,7 +346,7 @@ class Sources(msgspec.Struct, frozen=True):
             if isinstance(task, FileGroupTask)
             for part in task.parts()
         }
-        names = tuple(_source_name(index, task) for index, task in enumerate(tasks))
+        check_names_differ(names := tuple(map(_source_name, range(len(tasks)), tasks)), who=stage or "initial_tasks")
         num_bytes = sum(task.nbytes for task in tasks)
         return cls(tuple(tasks), names, tuple(files.values()), num_bytes, stage, tuple(directories))
 

@@ -7,14 +7,14 @@ from tests.jsonl_files import write_documents
 from gristmill.backends.local import LocalExecutor
 from gristmill.errors import ConfigError, NoInputError
 from gristmill.pipeline import Pipeline
-from gristmill.pipeline.compile import compile_chain, unique_names
+from gristmill.pipeline.compile import Sources, compile_chain, unique_names
 from gristmill.stages.base import CompositeStage, ProcessingStage
 from gristmill.stages.resources import Resources
 from gristmill.stages.text.filters import Filter, ScoreFilter
 from gristmill.stages.text.filters.heuristic import WordCountFilter
 from gristmill.stages.text.io.reader import JsonlReader
 from gristmill.stages.text.io.writer import JsonlWriter
-from gristmill.tasks import DocumentBatch, EmptyTask
+from gristmill.tasks import DocumentBatch, EmptyTask, FileGroupTask
 
 BATCH = DocumentBatch("b", pa.table({"text": ["a"]}))
 
@@ -118,6 +118,15 @@ def test_a_stage_that_does_nothing_is_an_error():
 def test_impossible_numbers_are_errors(changes, message):
     with pytest.raises(ConfigError, match=message):
         compiled(_Pass().with_(**changes))
+
+
+@pytest.mark.parametrize(
+    ("names", "clash"), [(["a", "b", "a"], "0 and 2 are both 'a'"), (["part-00001", ""], "0 and 1")]
+)
+def test_two_initial_tasks_of_one_name_are_refused(names, clash):
+    tasks = [FileGroupTask("d", ["x"], partition_name=name) for name in names]
+    with pytest.raises(ConfigError, match=rf"^initial_tasks: expected a partition_name .*; tasks {clash}"):
+        Sources.of(tasks)
 
 
 def test_initial_tasks_must_be_tasks():

@@ -16,6 +16,7 @@ from typing import overload
 
 import msgspec
 
+from gristmill.errors import ConfigError
 from gristmill.secrets import HIDDEN, without_url_secrets
 from gristmill.storage.file_system import FileStatus
 from gristmill.storage.paths import COMPRESSED, FileList, Made, Packed, is_compressed
@@ -24,6 +25,7 @@ from gristmill.tasks import FileGroupTask, FileSlice
 _MAX_CHARS = 180  # 255 bytes is the usual limit; suffixes and non-ASCII characters need room
 _SAME_NAME, _SAME_BUT_FOR_SECRETS = 1, 2  # as another file
 _UNSAFE = re.compile(r'[\x00-\x1f\\:*?"<>|]')
+_LIKE_A_SUFFIX = re.compile(r"(-\d{5,}|\+\d+)$")  # as `FilePartitions` adds to the name of a file
 
 COMPRESSION_RATIO = 4  # what gzip and zstd typically make of text; for scheduling only
 
@@ -60,6 +62,10 @@ class FilePartitions(Made[FileGroupTask]):
         self._file_names = FileNames(files.paths)
         self._packed, self._num_bytes = _pack(files, groups)
         self._chosen = range(len(self._packed))
+        # The parts of `a` are called a-00000, a-00001...: as a file may be called too.
+        if self._has_suffixes() and any(map(_LIKE_A_SUFFIX.search, self._file_names)):
+            while self._file_names.tell_apart(self._clashing_files()):
+                pass  # again: what tells two files apart may have made the name of a third
 
     @property
     def names(self) -> Sequence[str]:
@@ -95,6 +101,15 @@ class FilePartitions(Made[FileGroupTask]):
         first, position, parts = _decode(self._packed[self._chosen[index]])
         return self._name(first, position, len(parts))
 
+    def _has_suffixes(self) -> bool:
+        return any(position is not None or len(parts) > 1 for _, position, parts in map(_decode, self._packed))
+
+    def _clashing_files(self) -> set[int]:
+        """The first files of partitions with the name of another one, which would overwrite its output."""
+        alike = _alike(self.names)
+        taken = Counter(self.name(index).lower() for index in alike)
+        return {_decode(self._packed[index])[0] for index in alike if taken[self.name(index).lower()] > 1}
+
     def _name(self, first: int, position: int | None, num_parts: int) -> str:
         suffix = f"-{position:05d}" if position is not None else f"+{num_parts - 1}" if num_parts > 1 else ""
         return self._file_names[first] + suffix
@@ -120,6 +135,18 @@ class FilePartitions(Made[FileGroupTask]):
                     last = first + step
                     numbers.append(last)
         return numbers
+
+
+def check_names_differ(names: Sequence[str], *, who: str) -> None:
+    """Refuse two partitions of one name: the output of the second would overwrite that of the first."""
+    first: dict[str, int] = {}
+    for index, name in enumerate(names):
+        before = first.setdefault(name, index)
+        if before != index:
+            raise ConfigError(
+                f"{who}: expected a partition_name for each task that no other one has, since it names the output; "
+                f"tasks {before} and {index} are both {name!r}"
+            )
 
 
 def _pack(files: FileList, groups: Iterable[tuple[Slices, int | None]]) -> tuple[Packed, "array[int]"]:
@@ -188,17 +215,20 @@ class FileNames(Made[str]):
     def __init__(self, paths: Sequence[str]) -> None:
         self._paths = paths
         self._root = len(_common_directory(map(_shown, paths))) if paths else 0
-        # Files that differ in extension or case only would write one output on some file system. Only what has the
-        # hash of another is compared: a million names at a time would be more than all the rest of a plan.
-        hashes = array("q", (hash(self._short(path).lower()) for path in paths))
-        shared = {one for one, following in pairwise(sorted(hashes)) if one == following}
-        alike = [index for index, own in enumerate(hashes) if own in shared] if shared else []
+        alike = _alike(map(self._short, paths))
         taken = Counter(self._short(paths[index]).lower() for index in alike)
         times_shown = Counter(_shown(paths[index]) for index in alike)
         self._clashes = bytearray(len(paths))
         for index in alike:
             if taken[self._short(paths[index]).lower()] > 1:
                 self._clashes[index] = _SAME_NAME if times_shown[_shown(paths[index])] == 1 else _SAME_BUT_FOR_SECRETS
+
+    def tell_apart(self, indices: Iterable[int]) -> bool:
+        """Tell these files from all others by a hash. Whether there is one that had none yet."""
+        plain = [index for index in indices if not self._clashes[index]]
+        for index in plain:
+            self._clashes[index] = _SAME_NAME
+        return bool(plain)
 
     def __len__(self) -> int:
         return len(self._paths)
@@ -214,6 +244,17 @@ class FileNames(Made[str]):
         told = path if clash == _SAME_BUT_FOR_SECRETS else _shown(path)
         content = told[self._root :].encode("utf-8", "surrogateescape")
         return f"{name[:_MAX_CHARS]}~{hashlib.blake2b(content, digest_size=4).hexdigest()}"
+
+
+def _alike(names: Iterable[str]) -> list[int]:
+    """Which names may be the same as another one: those with an equal hash.
+
+    Names that differ in case only would be one output on some file systems. Hashes are compared first, because a
+    million names at a time would take more memory than all the rest of a plan.
+    """
+    hashes = array("q", (hash(name.lower()) for name in names))
+    shared = {one for one, following in pairwise(sorted(hashes)) if one == following}
+    return [index for index, own in enumerate(hashes) if own in shared] if shared else []
 
 
 def _shown(path: str) -> str:

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gristmill.stages.io.partitions import FileNames, _short_name
+from gristmill.stages.io.partitions import FileNames, FilePartitions, _short_name, whole
+from gristmill.storage.paths import FileList
 
 
 def names(*paths):
@@ -62,3 +63,42 @@ def names_by_definition(paths):
 def test_names_are_as_if_all_were_compared_with_all(paths):
     paths = [f"in/{path}" for path in paths]
     assert names(*paths) == names_by_definition(paths)
+
+
+def partition_names(groups):
+    """The names of partitions; a group is a file in so many parts, or several files in one."""
+    files = FileList()
+    for paths, _ in groups:
+        for path in paths:
+            files.append(path, 10, "v")
+    listed = {file.path: file for file in files}
+    parts = []
+    for paths, num_parts in groups:
+        slices = tuple(whole(listed[path]) for path in paths)
+        parts += [(slices, position) for position in range(num_parts)] if num_parts > 1 else [(slices, None)]
+    return list(FilePartitions("list", files, parts, {}).names)
+
+
+@pytest.mark.parametrize(
+    "groups",
+    [
+        [(["in/a-00000.jsonl"], 1), (["in/a.jsonl"], 3)],
+        [(["in/A-00001.jsonl"], 1), (["in/a.jsonl"], 3)],
+        [(["in/x+1.jsonl"], 1), (["in/x.jsonl", "in/y.jsonl"], 1)],
+        [(["in/a-00000-00001.jsonl"], 1), (["in/a-00000.jsonl"], 2), (["in/a.jsonl"], 2)],
+    ],
+)
+def test_a_part_of_a_file_never_has_the_name_of_another_file(groups):
+    made = partition_names(groups)
+    assert len({name.lower() for name in made}) == len(made)
+
+
+def test_files_that_only_look_like_parts_keep_their_names():
+    groups = [(["in/a-00000.jsonl"], 1), (["in/b.jsonl"], 2), (["in/c-00001.jsonl"], 2), (["in/d.jsonl"], 1)]
+    assert partition_names(groups) == ["a-00000", "b-00000", "b-00001", "c-00001-00000", "c-00001-00001", "d"]
+
+
+def test_only_the_files_whose_parts_clash_get_other_names():
+    made = partition_names([(["in/a-00001.jsonl"], 1), (["in/a.jsonl"], 2), (["in/b.jsonl"], 2)])
+    assert [name.partition("~")[0] for name in made] == ["a-00001", "a", "a", "b-00000", "b-00001"]
+    assert ["~" in name for name in made] == [True, True, True, False, False]
