@@ -130,6 +130,23 @@ class AskInOwnThread(ProcessingStage[DocumentBatch, DocumentBatch]):
         return task.filter([False])
 
 
+class AwaitThenStream(ProcessingStage[DocumentBatch, DocumentBatch]):
+    """An iterator from a coroutine: what it makes is there only when it is drawn from."""
+
+    lanes = 4
+
+    async def process(self, task):
+        await asyncio.sleep(0)
+        return self.parts(task)
+
+    def parts(self, task):
+        for number in range(3):
+            if text_of(task) == "raise" and number == 1:
+                raise ValueError("poisoned")
+            yield marked(task, number)
+        self.context.drop(task, pa.array([False]), reason="nothing")  # its context is there too
+
+
 class YieldAsync(ProcessingStage[DocumentBatch, DocumentBatch]):
     async def process(self, task):
         yield task
@@ -293,6 +310,28 @@ def test_more_outputs_of_a_call_than_go_into_one_message_all_arrive(num_workers,
     result = run_on(stage, ["many", "stream", "many", "many", "stream", "many"], num_workers)
 
     assert texts_in(result) == ["many"] * 250 + ["stream"] * 30 + ["many"] * 500 + ["stream"] * 30 + ["many"] * 250
+
+
+@pytest.mark.parametrize("lanes", [1, 4])
+@pytest.mark.parametrize("num_workers", POOLS)
+def test_an_iterator_from_a_coroutine_is_drawn_to_its_end(num_workers, lanes):
+    result = run_on(AwaitThenStream().with_(lanes=lanes), "abcdefgh", num_workers)
+
+    assert texts_in(result) == [text for text in "abcdefgh" for _ in range(3)]
+    assert answers_in(result) == [0, 1, 2] * 8
+    counts = result.counts["AwaitThenStream"]
+    assert (counts.read, counts.created, counts.written, counts.returned_none) == (8, 16, 24, 0)
+
+
+@pytest.mark.parametrize("lanes", [1, 4])
+def test_an_iterator_from_a_coroutine_that_raises_costs_its_document(lanes):
+    result = run_on(AwaitThenStream().with_(lanes=lanes), ["a", "raise", "b"], 0)
+
+    counts = result.counts["AwaitThenStream"]
+    assert texts_in(result) == ["a"] * 3 + ["b"] * 3
+    assert counts.quarantined == 1
+    assert next(iter(counts.errors)).startswith("ValueError: poisoned")
+    assert counts.read + counts.created == counts.written + counts.quarantined + sum(counts.dropped.values())
 
 
 def test_lanes_are_kept_out_of_the_fingerprint_and_named_in_the_plan():

@@ -6,7 +6,9 @@
 
 A group with lanes is one stage (`engine/plan.py`), so what is in a lane is one call of it. An `async` call is a
 coroutine from beginning to end: with hundreds of requests a thread for each would cost more than they do. A call that
-is handled with care, or takes several tasks, runs in a thread, which waits for the loop where the stage is async.
+is handled with care, or takes several tasks, runs in a thread, which waits for the loop where the stage is async. So
+does the rest of a call that gave an iterator: its code runs whenever the next task is asked for, and would hold up the
+loop.
 
 Only the stage's own code runs in lanes. What it made is entered into the books, packed and sent by the owner, so
 nothing of that needs a lock. Threads are daemons: a call that hangs must not keep a process alive that should end.
@@ -17,9 +19,9 @@ import queue
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from gristmill.engine.commands import Care
 from gristmill.engine.plan import AnyTask
@@ -89,11 +91,27 @@ class LaneRunner(GroupRunner):
         except StageRaised as raised:
             return self._failure(raised, call.job)
         for item in self._children(0, call.item, call.made):
-            if self.last and item.task.counts_documents:
-                result.counts[-1].written += item.task.num_items
+            self._count_written(item, result)
             result.outputs.append((item.item_id, item.task))
         result.useful_s = call.seconds
         return result
+
+    def end_streaming(self, call: Call, made: Iterator[AnyTask], emit: Callable[[int, str, AnyTask], None]) -> Outcome:
+        """Draw what a call streams, entering each task into the books as it comes."""
+        started = time.perf_counter()
+        try:
+            self._enter_call(0, call.item, call.job, made, call.context, call.result, call.seconds)
+            for item, _ in self._follow(0, call.item, made, [call.job], [call.result]):
+                self._count_written(item, call.result)
+                emit(0, item.item_id, item.task)
+        except StageRaised as raised:
+            return self._failure(raised, call.job)
+        call.result.useful_s = call.seconds + time.perf_counter() - started
+        return call.result
+
+    def _count_written(self, item: Item, result: JobResult) -> None:
+        if self.last and item.task.counts_documents:
+            result.counts[-1].written += item.task.num_items
 
 
 class Streamed(NamedTuple):
@@ -141,7 +159,7 @@ class Lanes:
     step_s: float = 0.02  # between two words about a call that takes tasks apart
     _free: list[int] = field(init=False)
     _runners: dict[int, LaneRunner] = field(default_factory=dict)
-    _threads: dict[int, "queue.SimpleQueue[tuple[Any, Sequence[Job]]]"] = field(default_factory=dict)
+    _threads: dict[int, "queue.SimpleQueue[tuple[Any, Sequence[Job] | Call]]"] = field(default_factory=dict)
     _careful: dict[int, Any] = field(default_factory=dict)  # by lane: the call that is taking its tasks apart
 
     def __post_init__(self) -> None:
@@ -182,26 +200,39 @@ class Lanes:
         import asyncio
 
         task = asyncio.ensure_future(self._runner(lane).await_call(call))
-        # The loop keeps no hold of its own on what it runs; the callback does.
-        task.add_done_callback(lambda done: None if done.cancelled() else self.news.put(Ended(key, lane, call)))
+
+        def over(done: "asyncio.Task[None]") -> None:
+            if done.cancelled():
+                return
+            if isinstance(call.made, Iterator):
+                self._thread(lane).put((key, call))
+            else:
+                self.news.put(Ended(key, lane, call))
+
+        task.add_done_callback(over)  # the loop keeps no hold of its own on what it runs; the callback does
 
     # In threads
 
-    def _thread(self, lane: int) -> "queue.SimpleQueue[tuple[Any, Sequence[Job]]]":
+    def _thread(self, lane: int) -> "queue.SimpleQueue[tuple[Any, Sequence[Job] | Call]]":
         if lane not in self._threads:
             self._threads[lane] = queue.SimpleQueue()
             name = f"gristmill-lane-{lane}"
             threading.Thread(target=self._work, args=(lane, self._threads[lane]), name=name, daemon=True).start()
         return self._threads[lane]
 
-    def _work(self, lane: int, calls: "queue.SimpleQueue[tuple[Any, Sequence[Job]]]") -> None:
+    def _work(self, lane: int, calls: "queue.SimpleQueue[tuple[Any, Sequence[Job] | Call]]") -> None:
         """Run one call after another."""
         runner = self._runner(lane)
         try:
             while True:
-                key, jobs = calls.get()
-                self._careful[lane] = key if any(job.care is not Care.NORMAL for job in jobs) else None
-                outcomes = runner.run(jobs, self._emitter(key))
+                key, given = calls.get()
+                emit = self._emitter(key)
+                if isinstance(given, Call):
+                    outcomes = [runner.end_streaming(given, cast("Iterator[AnyTask]", given.made), emit)]
+                else:
+                    self._careful[lane] = key if any(job.care is not Care.NORMAL for job in given) else None
+                    outcomes = runner.run(given, emit)
+                    self._careful[lane] = None
                 self.news.put(Ended(key, lane, outcomes))
         finally:
             error = sys.exc_info()[1]
