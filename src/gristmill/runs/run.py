@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from gristmill.engine.breaker import NO_LIMIT, Failed
+from gristmill.engine.breaker import NO_LIMIT, SHARE_NEEDS, Failed, QuarantineLimit
 from gristmill.engine.plan import Plan
 from gristmill.errors import ConfigError, EngineBug, Interrupted, TooManyQuarantined
 from gristmill.metrics.snapshot import StageCounts
@@ -25,7 +25,7 @@ from gristmill.runs.books import Books, RunResult, read_errors
 from gristmill.runs.directory import RunDirectory
 from gristmill.runs.progress import JoinedSnapshots
 from gristmill.runs.publication import can_hold_runs, store_options
-from gristmill.runs.segment import Ending, Segment, exchange_directory, in_directory
+from gristmill.runs.segment import Ending, Segment, Whole, exchange_directory, in_directory
 from gristmill.runs.summary import too_many_quarantined
 from gristmill.runs.user import RunOptions, StopSignals
 from gristmill.storage.atomic_write import machine_failures
@@ -138,33 +138,65 @@ class Run:
         for number, segment in enumerate(self.segments, 1):
             results.append(self._execute_one(number, segment, results, drive))
         result = self._joined(results)
+        self._end(result)
+        self._check_limit(result)
+        return result
+
+    def _end(self, result: RunResult) -> None:
         if not result.balanced:
             raise EngineBug(f"{self.segments[0].name}: the books do not balance: {result.to_json()}")
         self.directory.write_report(result)
         self._remove_exchanges()
-        return result
+
+    def _check_limit(self, result: RunResult) -> None:
+        """Judge the run as a whole: when it ends, and again whenever somebody asks for it when it is finished."""
+        failed = Failed.of(result.counts.values(), self.segments[0].input_bytes)
+        if self.limit.is_exceeded(failed, at_end=True):
+            error = TooManyQuarantined(f"{self.segments[0].name}: {too_many_quarantined(result, self.limit)}")
+            error.result = result
+            raise error
 
     def _execute_one(self, number: int, plan: Plan, before: list[RunResult], drive: Drive) -> RunResult:
-        limit = self.limit
-        if isinstance(limit.most, int):
-            failed = sum(result.quarantined + result.lost_parts for result in before)
-            limit = replace(limit, most=max(0, limit.most - failed))
         observer = JoinedSnapshots(self.directory, self.segments, before, self.options.observer, self.started)
         # What an earlier run left, and is not wanted, is cleared already.
         options = replace(self.options, observer=observer, fresh=False, retry_quarantined=False)
         directory = self._directory_of(number, os.urandom(6).hex())
-        self._at = Segment(
-            plan, options, directory, self.stop, limit=limit, memory_limit=self.memory_limit, forces=self.forces
+        self._at = at = Segment(
+            plan,
+            options,
+            directory,
+            self.stop,
+            limit=self._limit_after(before),
+            memory_limit=self.memory_limit,
+            forces=self.forces,
+            whole=Whole(
+                self.limit,
+                lambda result: self._joined([*before, result], is_whole=at.is_done),
+                is_temporary=self._scratch is not None,
+            ),
         )
         directory.acquire()
         try:
-            return self._at.execute(drive)
+            return at.execute(drive)
         except TooManyQuarantined as error:
-            if isinstance(error.result, RunResult):
-                error.result = self._joined([*before, error.result])
+            if number == len(self.segments) and at.is_done and isinstance(error.result, RunResult):
+                self._end(error.result)  # too much has failed, but there is nothing left to do
             raise
         finally:
             directory.close()
+
+    def _limit_after(self, before: Sequence[RunResult]) -> QuarantineLimit:
+        """What segments done have left of the limit. All is read when the first has ended: a share is a number then."""
+        limit, most = self.limit, self.limit.most
+        if not before or most is None:
+            return limit
+        read = sum(counts.read for counts in before[0].counts.values())
+        documents = sum(result.quarantined for result in before)
+        if isinstance(most, float):
+            if limit.is_default and read < SHARE_NEEDS:
+                return NO_LIMIT
+            return replace(limit, most=max(0, int(most * read) - documents))
+        return replace(limit, most=max(0, most - documents - sum(result.lost_parts for result in before)))
 
     def _directory_of(self, number: int, session: str = "") -> RunDirectory:
         return RunDirectory(
@@ -233,15 +265,14 @@ class Run:
         self._remove_exchanges()  # again, if the machine stopped just after that
         result.already_finished = True
         result.messages = [f"{self.directory.shown}: this run is finished already; nothing was changed"]
-        failed = Failed.of(result.counts.values(), self.segments[0].input_bytes)
-        if self.limit.is_exceeded(failed, at_end=True):
-            error = TooManyQuarantined(f"{self.segments[0].name}: {too_many_quarantined(result, self.limit)}")
-            error.result = result
-            raise error
+        self._check_limit(result)
         return result
 
-    def _joined(self, results: Sequence[RunResult]) -> RunResult:
-        """The books of the run: rows that went through an exchange are neither written nor read."""
+    def _joined(self, results: Sequence[RunResult], *, is_whole: bool = True) -> RunResult:
+        """The books of the run: rows that went through an exchange are neither written nor read.
+
+        If not `is_whole`, the last segment was stopped: rows it has not read again are written, in the exchange.
+        """
         last = results[-1]
         counts: dict[str, StageCounts] = {}
         passed = 0
@@ -256,7 +287,9 @@ class Run:
             if result is not last:
                 passed += counts[names[-1]].written
                 counts[names[-1]].documents_out, counts[names[-1]].written = counts[names[-1]].written, 0
-        if passed:
+        if passed > 0 and not is_whole:
+            counts[list(results[-2].counts)[-1]].written = passed
+        elif passed:
             raise EngineBug(f"exchange: {passed} more rows were written than read again")
         kept = self._scratch is None
         return replace(

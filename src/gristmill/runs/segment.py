@@ -182,6 +182,15 @@ class Ending:
     tell: Callable[[str], None] = _nobody_listens
 
 
+@dataclass(frozen=True)
+class Whole:
+    """The run a segment is one of several of, as far as its words and file names depend on it."""
+
+    limit: QuarantineLimit  # as the user gave it: the segment has what earlier ones have left of it
+    joined: Callable[[RunResult], RunResult]  # the books of the run up to this segment
+    is_temporary: bool  # nobody can continue it
+
+
 class Segment:
     """One plan of a run, and how far it is. `scratch` is its temporary directory, where the run leaves none behind."""
 
@@ -197,6 +206,7 @@ class Segment:
         forces: bool = False,
         resumable: bool = True,
         scratch: str | None = None,
+        whole: Whole | None = None,
     ) -> None:
         self.plan = plan
         self.options = options
@@ -208,6 +218,7 @@ class Segment:
         self.resumable = resumable
         self.scratch = scratch
         self.keeps_directory = scratch is None
+        self._whole = whole or Whole(limit, lambda result: result, is_temporary=scratch is not None)
         self.session = directory.session
         self.started = time.monotonic()
         self.books = Books(plan, {})
@@ -230,9 +241,14 @@ class Segment:
             self.directory.quarantine_path,
             self.forces,
             self.memory_limit,
-            most if isinstance(most, int) else None,
+            most if isinstance(most, int) and not self.limit.is_default else None,
             (self.directory.options_of(self.options.rejects_path or ""), self._quarantine_options()),
         )
+
+    @property
+    def is_done(self) -> bool:
+        """Whether everything of it is committed."""
+        return len(self.books.records) == len(self.plan.sources)
 
     @property
     def durable_directory(self) -> RunDirectory | None:
@@ -400,9 +416,12 @@ class Segment:
         failed = Failed.of(result.counts.values(), self.plan.input_bytes)
         # What was under way when a share was exceeded may have brought it down again; the run is incomplete anyway.
         if stopped or self.limit.is_exceeded(failed, at_end=True):
+            # Whoever drives a segment knows only what is left of the limit.
+            reason = reason.replace(f"more than {self.limit} failed", f"more than {self._whole.limit} failed")
             account = "" if self.limit.is_exceeded(failed, at_end=True) else f": {reason}"
-            error = TooManyQuarantined(f"{self.plan.name}: {too_many_quarantined(result, self.limit)}{account}")
-            error.result = result
+            joined = self._whole.joined(result)
+            error = TooManyQuarantined(f"{self.plan.name}: {too_many_quarantined(joined, self._whole.limit)}{account}")
+            error.result = joined
             raise error
 
 

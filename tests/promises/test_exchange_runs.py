@@ -1,0 +1,96 @@
+"""A pipeline with an exchange is one run to its user: one limit, one directory, one set of file names."""
+
+import pytest
+from tests.jsonl_files import write_documents
+
+from gristmill.backends.local import LocalExecutor
+from gristmill.errors import TooManyQuarantined
+from gristmill.pipeline import Pipeline
+from gristmill.stages.base import ProcessingStage
+from gristmill.stages.exchange import Exchange
+from gristmill.stages.text.io import JsonlReader, JsonlWriter
+from gristmill.tasks import DocumentBatch
+
+HERE = LocalExecutor(num_workers=0)
+
+
+class FailsOnSomeIds(ProcessingStage[DocumentBatch, DocumentBatch]):
+    """Raises wherever one of `bad` is in the batch."""
+
+    def __init__(self, name: str, bad) -> None:
+        self.name = name
+        self.bad = sorted(bad)
+
+    def process(self, task):
+        if not set(self.bad).isdisjoint(task.column("id").to_pylist()):
+            raise ValueError("a bad one")
+        return task
+
+
+def write_corpus(tmp_path, rows, files=2):
+    for file in range(files):
+        documents = [{"id": f"{file}-{row}", "text": f"text {file} {row}"} for row in range(rows)]
+        write_documents(tmp_path / "in" / f"{file}.jsonl", documents)
+
+
+def failing(tmp_path, first, second, *, writer=True):
+    ends = [JsonlWriter(str(tmp_path / "out"))] if writer else []
+    stages = [FailsOnSomeIds("first", first), Exchange("id", 2), FailsOnSomeIds("second", second), *ends]
+    return Pipeline("fails", stages=[JsonlReader(str(tmp_path / "in")), *stages])
+
+
+@pytest.mark.parametrize("writer", [True, False], ids=["writer", "tasks"])
+def test_a_limit_reached_behind_an_exchange_is_told_as_it_was_given(tmp_path, writer):
+    write_corpus(tmp_path, 5)
+    pipeline = failing(tmp_path, ["0-1"], ["0-2", "1-2"], writer=writer)
+    with pytest.raises(TooManyQuarantined, match="expected at most 1 document in quarantine") as stopped:
+        pipeline.run(HERE, quiet=True, max_quarantined=1)
+
+    result = stopped.value.result
+    assert (result.read, result.balanced) == (10, True)
+    assert "0 documents" not in str(stopped.value)
+
+
+def test_a_limit_reached_at_the_end_is_reached_whenever_the_run_is_asked_for(tmp_path):
+    write_corpus(tmp_path, 5)
+    for _ in range(2):
+        with pytest.raises(TooManyQuarantined, match="got 3 of 10 read") as reached:
+            failing(tmp_path, ["0-1"], ["0-2", "1-3"]).run(HERE, quiet=True, max_quarantined=0.25)
+        assert (reached.value.result.written, reached.value.result.quarantined) == (7, 3)
+    assert failing(tmp_path, ["0-1"], ["0-2", "1-3"]).run(HERE, quiet=True, max_quarantined=0.3).written == 7
+
+
+def test_a_share_is_one_of_all_that_is_read(tmp_path):
+    """Each segment alone stays below the limit; the run does not."""
+    write_corpus(tmp_path, 500)
+    first = [f"{file}-{row}" for file in (0, 1) for row in range(0, 500, 25)]
+    second = [f"{file}-{row + 1}" for file in (0, 1) for row in range(0, 500, 25)]
+    for _ in range(2):
+        with pytest.raises(TooManyQuarantined, match=r"expected at most 5 % of the documents read"):
+            failing(tmp_path, first, second).run(HERE, quiet=True, max_quarantined=0.05)
+    assert failing(tmp_path, first, second).run(HERE, quiet=True, max_quarantined=0.08).quarantined == 80
+
+
+def test_a_share_behind_an_exchange_is_not_one_of_what_comes_through_it(tmp_path):
+    """Of ten documents behind it two fail; of a thousand read that is little."""
+    write_corpus(tmp_path, 500)
+    stages = [
+        JsonlReader(str(tmp_path / "in")),
+        KeepsFewIds(),
+        Exchange("id", 2),
+        FailsOnSomeIds("second", ["0-1", "1-1"]),
+        JsonlWriter(str(tmp_path / "out")),
+    ]
+    result = Pipeline("few", stages=stages).run(HERE, quiet=True, max_quarantined=0.01)
+    assert (result.read, result.written, result.quarantined) == (1000, 8, 2)
+
+
+class KeepsFewIds(ProcessingStage[DocumentBatch, DocumentBatch]):
+    """Drops all but the first five documents of each file."""
+
+    name = "keeps_few"
+
+    def process(self, task):
+        drop = [int(each.partition("-")[2]) >= 5 for each in task.column("id").to_pylist()]
+        self.context.drop(task, drop, reason="many")
+        return task.filter([not each for each in drop])
