@@ -1,10 +1,10 @@
 """A pipeline with an exchange is one run to its user: one limit, one directory, one set of file names."""
 
 import pytest
-from tests.jsonl_files import write_documents
+from tests.jsonl_files import contents, read_documents, write_documents
 
 from gristmill.backends.local import LocalExecutor
-from gristmill.errors import TooManyQuarantined
+from gristmill.errors import ConfigError, ResumeRefused, TooManyQuarantined
 from gristmill.pipeline import Pipeline
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.exchange import Exchange
@@ -94,3 +94,55 @@ class KeepsFewIds(ProcessingStage[DocumentBatch, DocumentBatch]):
         drop = [int(each.partition("-")[2]) >= 5 for each in task.column("id").to_pylist()]
         self.context.drop(task, drop, reason="many")
         return task.filter([not each for each in drop])
+
+
+def test_a_run_without_a_writer_cannot_be_continued(tmp_path):
+    write_corpus(tmp_path, 5)
+    pipeline = failing(tmp_path, [], [], writer=False)
+    run = {"quiet": True, "checkpoint_path": tmp_path / "run"}
+    assert sum(task.num_items for task in pipeline.run(HERE, **run)) == 10
+    with pytest.raises(ConfigError, match=r"ends in a writer; only such a run can be continued"):
+        pipeline.run(HERE, **run)
+    assert sum(task.num_items for task in pipeline.run(HERE, fresh=True, **run)) == 10
+
+
+def kinds(tmp_path):
+    """Pipelines into one output, by how many exchanges they have."""
+    reader, writer = JsonlReader(str(tmp_path / "in")), JsonlWriter(str(tmp_path / "out"))
+    between = [[], [Exchange("id", 2)], [Exchange("id", 2), Exchange("text", 3)]]
+    return [Pipeline("kinds", stages=[reader, *exchanges, writer]) for exchanges in between]
+
+
+def ids(tmp_path):
+    return sorted(document["id"] for document in read_documents(tmp_path / "out"))
+
+
+@pytest.mark.parametrize(("before", "now"), [(0, 1), (1, 0), (0, 2), (2, 0), (1, 2), (2, 1)])
+def test_a_run_with_other_exchanges_is_refused_or_replaced(tmp_path, before, now):
+    write_corpus(tmp_path, 5)
+    pipelines = kinds(tmp_path)
+    pipelines[before].run(HERE, quiet=True)
+    files = contents(tmp_path / "out")
+    with pytest.raises(ResumeRefused, match="start over with fresh=True"):
+        pipelines[now].run(HERE, quiet=True)
+    assert contents(tmp_path / "out") == files
+    assert pipelines[before].run(HERE, quiet=True).already_finished
+
+    again = pipelines[now].run(HERE, quiet=True, fresh=True)
+    assert again.written == 10
+    assert not any("exchange-" in message for message in again.messages)
+    assert len(ids(tmp_path)) == len(set(ids(tmp_path))) == 10
+    assert pipelines[now].run(HERE, quiet=True).already_finished
+    with pytest.raises(ResumeRefused):
+        pipelines[before].run(HERE, quiet=True)
+
+
+@pytest.mark.parametrize("kind", [0, 1])
+def test_starting_over_leaves_what_only_looks_like_a_part_of_a_run(tmp_path, kind):
+    write_corpus(tmp_path, 5)
+    mine = [tmp_path / "run" / name / "a.jsonl" for name in ("exchange-rates", "segment-7", "segment-old")]
+    for path in mine:
+        write_documents(path, [{"id": "mine"}])
+    kinds(tmp_path)[kind].run(HERE, quiet=True, checkpoint_path=tmp_path / "run", fresh=True)
+
+    assert all(list(path.parent.iterdir()) == [path] for path in mine)

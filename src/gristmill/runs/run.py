@@ -19,13 +19,23 @@ from pathlib import Path
 
 from gristmill.engine.breaker import NO_LIMIT, SHARE_NEEDS, Failed, QuarantineLimit
 from gristmill.engine.plan import Plan
-from gristmill.errors import ConfigError, EngineBug, Interrupted, TooManyQuarantined
+from gristmill.errors import ConfigError, EngineBug, Interrupted, ResumeRefused, TooManyQuarantined
 from gristmill.metrics.snapshot import StageCounts
 from gristmill.runs.books import Books, RunResult, read_errors
 from gristmill.runs.directory import RunDirectory
+from gristmill.runs.ledger import HOW_TO_GO_ON
 from gristmill.runs.progress import JoinedSnapshots
 from gristmill.runs.publication import can_hold_runs, store_options
-from gristmill.runs.segment import Ending, Segment, Whole, exchange_directory, in_directory
+from gristmill.runs.segment import (
+    Ending,
+    Segment,
+    Whole,
+    cannot_be_continued,
+    clear_segments,
+    exchange_directory,
+    in_directory,
+    segment_directories,
+)
 from gristmill.runs.summary import too_many_quarantined
 from gristmill.runs.user import RunOptions, StopSignals
 from gristmill.storage.atomic_write import machine_failures
@@ -103,6 +113,8 @@ class Run:
         self.directory.hold_outputs(self._outputs())
         # Without a writer the final tasks live in memory only: there is nothing to continue from.
         can_go_on = self.segments[-1].ends_in_writer or self.options.checkpoint_path is not None
+        if not self.options.fresh:
+            self._refuse_another_kind()
         if len(self.segments) > 1:
             return self._execute_all(drive, can_go_on=can_go_on)
         self._at = Segment(
@@ -117,6 +129,20 @@ class Run:
             scratch=self._scratch,
         )
         return self._at.execute(drive)
+
+    def _refuse_another_kind(self) -> None:
+        """Raise ResumeRefused if what is here has exchanges and this run has none, or the other way round.
+
+        Their ledgers are in different places: neither would see what the other has written.
+        """
+        here = (self.directory.path, "without an exchange; this one has one")
+        below = [(path, "with an exchange; this one has none") for path in segment_directories(self.directory)]
+        for path, what in [here] if len(self.segments) > 1 else below:
+            if (ledger := path / "ledger.jsonl").exists() and ledger.stat().st_size:
+                raise ResumeRefused(
+                    f"{self.directory.shown}: expected the run that was started here; that was one of a pipeline "
+                    f"{what}. Run the earlier pipeline to continue it, {HOW_TO_GO_ON}"
+                )
 
     def close(self) -> None:
         """Leave no temporary file behind, and let the directory go."""
@@ -232,13 +258,8 @@ class Run:
 
     def _start_over(self) -> None:
         """Forget an earlier run here, and remove what it has published."""
-        self.directory.remove_report()
-        for number in range(1, len(self.segments) + 1):
-            segment = self._directory_of(number)
-            segment.acquire()
-            segment.clear()
-            segment.close()
-        self._remove_exchanges()
+        clear_segments(self.directory)
+        self.directory.clear()
 
     def _finished_before(self) -> RunResult | None:
         """The result of a run that has come to its end here, if its outputs are still there."""
@@ -261,6 +282,8 @@ class Run:
             books = Books(plan, records)
             results.append(books.result(run_dir=self.directory.shown, rejects_path=self.options.rejects_path))
             results[-1].errors = read_errors(results[-1].quarantine_files)
+        if not self.segments[-1].ends_in_writer:
+            raise cannot_be_continued(self.directory)
         result = self._joined(results)
         self._remove_exchanges()  # again, if the machine stopped just after that
         result.already_finished = True

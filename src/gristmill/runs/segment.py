@@ -6,6 +6,7 @@ books, `max_quarantined`. No worker, process or actor is known here.
 """
 
 import contextlib
+import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -182,6 +183,36 @@ class Ending:
     tell: Callable[[str], None] = _nobody_listens
 
 
+def cannot_be_continued(directory: RunDirectory) -> ConfigError:
+    """What to raise where tasks were kept in memory by a run that is over."""
+    return ConfigError(
+        f"{directory.shown}: expected a pipeline that ends in a writer; only such a run can be continued"
+    )
+
+
+def segment_directories(directory: RunDirectory) -> list[Path]:
+    """Return those of all segments that were ever begun here, whichever pipeline's they are."""
+    found = (path for path in directory.path.glob("segment-*") if path.name.removeprefix("segment-").isdecimal())
+    return sorted(path for path in found if (path / "header.json").exists() or (path / "ledger.jsonl").exists())
+
+
+def clear_segments(directory: RunDirectory) -> list[str]:
+    """Forget a run with exchanges, however many it had. Return what was removed of its outputs."""
+    removed = []
+    for path in segment_directories(directory):
+        segment = RunDirectory(path, session="", root=directory.path, options_of=directory.options_of)
+        segment.acquire()
+        try:
+            rows_in_between = f"{directory.path}/exchange-"
+            removed += [path for path in segment.clear() if not path.startswith(rows_in_between)]
+        finally:
+            segment.close()
+    for rows in directory.path.glob("exchange-*"):
+        if rows.name.removeprefix("exchange-").isdecimal():  # else somebody else's
+            shutil.rmtree(rows, ignore_errors=True)
+    return removed
+
+
 @dataclass(frozen=True)
 class Whole:
     """The run a segment is one of several of, as far as its words and file names depend on it."""
@@ -263,7 +294,7 @@ class Segment:
         removed = []
         # Starting over means that nothing of the earlier run is left among the new files.
         if not self.resumable and self.keeps_directory:
-            removed = self.directory.clear()
+            removed = [*clear_segments(self.directory), *self.directory.clear()]
             self.directory.resume(self.plan, rejects_path=self.options.rejects_path)
         self.directory.remove_report()
         self.directory.claim_staging(self._sinks())
@@ -319,9 +350,7 @@ class Segment:
             committed = self.directory.forget_quarantined(committed)
         self.books = Books(self.plan, committed)
         if committed and not self.plan.ends_in_writer:
-            raise ConfigError(
-                f"{self.directory.shown}: expected a pipeline that ends in a writer; only such a run can be continued"
-            )
+            raise cannot_be_continued(self.directory)
         if committed and len(committed) == len(self.plan.sources):
             return self._already_finished()
         return self._close_books(drive(self))
