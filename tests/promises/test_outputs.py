@@ -204,6 +204,21 @@ def test_a_rejects_file_of_somebody_else_is_not_replaced(work):
     assert rejected.read_text() == "not ours"
 
 
+class InTwoParts(ProcessingStage[DocumentBatch, DocumentBatch]):
+    def process(self, task):
+        return [task.slice(0, 1), task.slice(1)] if task.num_items > 1 else task
+
+
+@pytest.mark.parametrize("executor", [HERE, LocalExecutor(num_workers=1)], ids=["here", "1 worker"])
+def test_no_output_is_overwritten_by_that_of_another_partition(work, executor):
+    """The first part of a batch of `a` is called a.0000, as a file may be."""
+    write_documents(work / "in" / "a.0000.jsonl", [{"id": 4, "text": "four"}])
+    stages = [JsonlReader(str(work / "in")), InTwoParts(), JsonlWriter(str(work / "out"))]
+
+    with pytest.raises(RunFailed, match=r"out/a\.0000\.jsonl: expected one source partition to write this file; 'a"):
+        Pipeline("p", stages=stages).run(executor)
+
+
 def test_files_that_stay_are_named(work):
     (told,) = [message for message in pipeline(work).run(HERE).messages if "before this run" in message]
 

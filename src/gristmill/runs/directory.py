@@ -26,7 +26,7 @@ import os
 import shutil
 import time
 from array import array
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gristmill.engine.plan import Plan
-from gristmill.errors import ConfigError, ResumeRefused, RunFailed
+from gristmill.errors import ConfigError, ResumeRefused
 from gristmill.metrics.snapshot import RunSnapshot
 from gristmill.runs.books import RunResult, completed_file, completers_of
 from gristmill.runs.ledger import (
@@ -59,8 +59,9 @@ from gristmill.runs.ledger import (
 from gristmill.runs.publication import (
     FilesOf,
     OptionsOf,
+    Owners,
     all_files,
-    are_free,
+    check_not_in_the_way,
     environment_only,
     publish_all,
     publish_committed,
@@ -127,6 +128,7 @@ class RunDirectory:
         self.sinks = StoreSinks(session, options_of)
         self._lock: LockFile | None = None
         self._replaceable: set[str] = set()  # files of this run that are not as they were written
+        self._owners = Owners(path / "ledger.jsonl")
         self._superseded: dict[int, set[str]] = {}  # by partition: what it gave before, if it is done anew
         self._ledger_fd = -1
 
@@ -302,14 +304,16 @@ class RunDirectory:
             self.messages.append(f"{self.shown}: {parts} {inside} {'is' if one else 'are'} done again")
         return _only(records, (root for root in records if root not in failed)) if failed else records
 
-    def remove_superseded(self, records: Iterable[CommitRecord]) -> None:
+    def remove_superseded(self, records: Sequence[CommitRecord]) -> None:
         """Remove what partitions gave before and do not give any more, as they are about to be committed anew.
 
         Before the new line: a crash in between leaves a partition whose files are not all there, which is done again.
         """
+        given = {file.final for record in records for file in all_files(record)}
         for record in records:
-            finals = {file.final for file in (*record.files, *record.side_files)}
-            for path in sorted(self._superseded.pop(record.root, set()) - finals):
+            # What is not replaceable any more has been committed anew, for another partition.
+            gone = (self._superseded.pop(record.root, set()) & self._replaceable) - given
+            for path in sorted(gone):
                 remove(path, storage_options=self.options_of(path))
 
     def _damaged(self, records: Iterable[CommitRecord], files_of: FilesOf, *, everything: bool) -> set[int]:
@@ -326,23 +330,11 @@ class RunDirectory:
         """Return the records whose rejected and quarantined documents are there. Outputs may be gone, as planned."""
         return self.finish_publication(records, lambda record: record.side_files)
 
-    def check_not_in_the_way(self, records: Iterable[CommitRecord]) -> None:
-        """Raise RunFailed if publishing these would replace a file that is not of this run.
-
-        One with the same content is as good as this run's own: it is, if its ledger line was lost.
-        """
-        files = [
-            file
-            for record in records
-            for file in (*record.files, *record.side_files)
-            if not self._is_own(file.final) and file.final not in self._replaceable
-        ]
-        found = are_free(files, self.options_of)
-        for file in (file for file, is_free in zip(files, found, strict=True) if not is_free):
-            raise RunFailed(
-                f"{file.final}: expected no such file, or one of this run; it was there before, and is not replaced. "
-                "Move it away, write to another directory, or have the writer remove what is there (mode='overwrite')"
-            )
+    def check_not_in_the_way(self, records: Sequence[CommitRecord]) -> None:
+        """Raise RunFailed if publishing these would replace a file of others, or of another partition."""
+        check_not_in_the_way(
+            records, self._owners, self.options_of, may_replace=self._replaceable.__contains__, is_own=self._is_own
+        )
 
     def _is_own(self, path: str) -> bool:
         """Whether a directory or file is the run's own: nobody else writes there, and nobody else reads it."""
@@ -415,7 +407,7 @@ class RunDirectory:
             under_way.result()
         self._has_begun = True
 
-    def append(self, records: Iterable[CommitRecord]) -> None:
+    def append(self, records: Sequence[CommitRecord]) -> None:
         """Write ledger lines and force them to disk, all at once. If that fails, none of them has been written."""
         view = memoryview("".join(encode(record) for record in records).encode())
         with explained(self.path / "ledger.jsonl"):
@@ -433,6 +425,8 @@ class RunDirectory:
                 with contextlib.suppress(OSError):
                     os.ftruncate(self._ledger_fd, size)
                 raise
+        self._owners.add(records)
+        self._replaceable.difference_update(file.final for record in records for file in all_files(record))
 
     def write_status(self, snapshot: RunSnapshot) -> None:
         self._write("status.json", [json.dumps({"pid": os.getpid(), **dataclasses.asdict(snapshot)})])

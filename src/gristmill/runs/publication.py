@@ -8,11 +8,12 @@ import contextlib
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from gristmill.engine.plan import Plan
-from gristmill.errors import MachineError
-from gristmill.runs.ledger import CommitRecord
+from gristmill.errors import MachineError, RunFailed
+from gristmill.runs.ledger import CommitRecord, read_ledger
 from gristmill.storage.atomic_write import checksum_of, checksum_of_stream, publish, remove
 from gristmill.storage.file_system import StorageOptions, file_system, is_url
 from gristmill.tasks import StagedFile
@@ -209,18 +210,95 @@ def _has_checksum(path: str, checksum: str) -> bool:
     return False
 
 
-def are_free(files: Sequence[StagedFile], options_of: OptionsOf) -> list[bool]:
-    """Return for each file whether nothing is in its place, or the same content."""
+# What must not be replaced: files of others, and what this run has committed for another source partition.
+
+
+class Owners:
+    """Which source partition has committed which file, for a run that finds one in its way.
+
+    That is rare, so the ledger is read when it first happens. Hashes instead of names: there may be millions.
+    """
+
+    def __init__(self, ledger: Path) -> None:
+        self._ledger = ledger
+        self._roots: dict[int, int] | None = None  # by the hash of a final name
+
+    def add(self, records: Iterable[CommitRecord]) -> None:
+        """Take note of what was committed."""
+        if self._roots is not None:
+            self._roots.update((hash(file.final), record.root) for record in records for file in all_files(record))
+
+    def other(self, final: str, root: int) -> str | None:
+        """The name of the partition that has committed this file, if it is another one than `root`."""
+        if self._roots is None:
+            self._roots = {}
+            self.add(read_ledger(self._ledger).records.values())
+        owner = self._roots.get(hash(final), root)
+        if owner == root:
+            return None
+        record = read_ledger(self._ledger).records.get(owner)  # it ends the run, unless it is a chance of the hashes
+        has_it = record is not None and any(file.final == final for file in all_files(record))
+        return record.name if record is not None and has_it else None
+
+
+def check_apart(records: Iterable[CommitRecord], taken: dict[str, str]) -> None:
+    """Raise RunFailed if two of these would publish the same file. `taken` has partitions by file, and gets theirs."""
+    for record in records:
+        for file in all_files(record):
+            if file.final in taken:
+                raise _written_twice(file.final, taken[file.final], record.name)
+            taken[file.final] = record.name
+
+
+def check_not_in_the_way(
+    records: Sequence[CommitRecord],
+    owners: Owners,
+    options_of: OptionsOf,
+    *,
+    may_replace: Callable[[str], bool],
+    is_own: Callable[[str], bool],
+) -> None:
+    """Raise RunFailed if publishing these would replace a file of others, or of another partition of this run.
+
+    One of others with the same content is as good as this run's own: it is, if its ledger line was lost. For the same
+    reason a file in the run's own directories may be there.
+    """
+    check_apart(records, {})
+    files = [(record, file) for record in records for file in all_files(record) if not may_replace(file.final)]
+    in_place = _in_place([file for _, file in files], options_of)
+    for (record, file), is_same in zip(files, in_place, strict=True):
+        if is_same is None:
+            continue
+        other = owners.other(file.final, record.root)
+        if other is not None:
+            raise _written_twice(file.final, other, record.name)
+        if not is_same and not is_own(file.final):
+            raise RunFailed(
+                f"{file.final}: expected no such file, or one of this run; it was there before, and is not replaced. "
+                "Move it away, write to another directory, or have the writer remove what is there (mode='overwrite')"
+            )
+
+
+def _written_twice(path: str, first: str, second: str) -> RunFailed:
+    who = f"{first!r} and {second!r} both" if first != second else f"two parts of {first!r}"
+    return RunFailed(
+        f"{path}: expected one source partition to write this file; {who} do, and one would overwrite the other. "
+        "Give one of the input files, or tasks, another name"
+    )
+
+
+def _in_place(files: Sequence[StagedFile], options_of: OptionsOf) -> list[bool | None]:
+    """Return for each file whether what is in its place has the same content; None if nothing is."""
     if any(is_url(file.final) for file in files):  # a request each
         with ThreadPoolExecutor(LOOKERS) as looking:
-            return list(looking.map(lambda file: _is_free(file, options_of), files))
-    return [_is_free(file, options_of) for file in files]
+            return list(looking.map(lambda file: _is_same(file, options_of), files))
+    return [_is_same(file, options_of) for file in files]
 
 
-def _is_free(file: StagedFile, options_of: OptionsOf) -> bool:
+def _is_same(file: StagedFile, options_of: OptionsOf) -> bool | None:
     fs = file_system(file.final, options_of(file.final))
     found = patiently(lambda: fs.status(file.final))
     if found is None or found.size != file.num_bytes:
-        return found is None
+        return None if found is None else False
     with fs.open_read(file.final) as content:
         return checksum_of_stream(content) == file.checksum

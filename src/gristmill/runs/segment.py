@@ -31,7 +31,7 @@ from gristmill.runs.books import Books, RunResult, read_errors
 from gristmill.runs.directory import COMMIT_S, RunDirectory
 from gristmill.runs.ledger import CommitRecord
 from gristmill.runs.progress import MeasuredRun
-from gristmill.runs.publication import OptionsOf, environment_only, publish_all
+from gristmill.runs.publication import OptionsOf, check_apart, environment_only, publish_all
 from gristmill.runs.summary import too_many_quarantined
 from gristmill.runs.user import RunOptions, StopSignals
 from gristmill.storage.file_system import StorageOptions, absolute, file_system, is_hidden
@@ -129,6 +129,7 @@ class Commits:
         self.directory = directory  # None: a run nobody can continue keeps no ledger
         self._options_of = directory.options_of if directory is not None else options_of
         self._waiting: list[CommitRecord] = []
+        self._names: dict[str, str] = {}  # of partitions, by the files they gave, where no ledger knows
         self._last = 0.0
 
     def __bool__(self) -> bool:
@@ -149,6 +150,8 @@ class Commits:
             self.directory.check_not_in_the_way(self._waiting)
             self.directory.remove_superseded(self._waiting)
             self.directory.append(self._waiting)
+        else:
+            check_apart(self._waiting, self._names)
         self._last = now
         files = [file for record in self._waiting for file in (*record.files, *record.side_files)]
         publish_all(files, self._options_of)

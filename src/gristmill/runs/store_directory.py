@@ -20,7 +20,7 @@ import json
 import shutil
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -124,9 +124,8 @@ class StoreDirectory(RunDirectory):
 
     # Files
 
-    def append(self, records: Iterable[CommitRecord]) -> None:
+    def append(self, records: Sequence[CommitRecord]) -> None:
         """Put ledger lines on the store, all at once, or find that another driver has taken over."""
-        records = list(records)
         if not self._has_begun:
             self._wait_for_beginning()
         self.sinks.check()

@@ -16,13 +16,14 @@ from tests.jsonl_files import write_documents
 from gristmill.backends.local import LocalExecutor
 from gristmill.backends.scheduled.kept_records import read_frames
 from gristmill.engine.replay import read_header
-from gristmill.errors import ConfigError, MachineError, ResumeRefused
+from gristmill.errors import ConfigError, MachineError, ResumeRefused, RunFailed
 from gristmill.metrics.snapshot import StageCounts
 from gristmill.pipeline import Pipeline
 from gristmill.pipeline.compile import compile_chain
-from gristmill.runs.books import RunResult
+from gristmill.runs.books import Books, RunResult
 from gristmill.runs.directory import ON_DISK, RunDirectory
 from gristmill.runs.ledger import CommitRecord, encode, replay, sealed
+from gristmill.runs.segment import Commits
 from gristmill.runs.sinks import machine_start
 from gristmill.stages.text.filters import ScoreFilter
 from gristmill.stages.text.filters.heuristic import WordCountFilter
@@ -561,3 +562,68 @@ def test_the_header_says_what_the_run_is(opened, tmp_path):
 
     assert header["fingerprint"] == plan().fingerprint
     assert [name for name, _ in header["stages"]] == ["word_count"]
+
+
+def written(tmp_path, root, final="out/a.jsonl", content=b"xxxx"):
+    """A record of one file that waits under a temporary name."""
+    temporary = tmp_path / f"{root}.tmp"
+    stage_file(str(temporary), [content])
+    checksum = f"xxh3:{xxhash.xxh3_128_hexdigest(content)}"
+    return record(root, StagedFile(str(temporary), str(tmp_path / final), len(content), 1, checksum))
+
+
+def forced(directory, *records):
+    commits = Commits(Books(plan(), {}), directory)
+    for one in records:
+        commits.add(one)
+    return commits.force()
+
+
+@pytest.mark.parametrize("content", [b"xxxx", b"other"], ids=["the same content", "other content"])
+@pytest.mark.parametrize("final", ["out/a.jsonl", "run/quarantine/a.jsonl", "run/exchange-1/a"])
+@pytest.mark.parametrize("how", ["together", "one by one", "after a new start"])
+def test_a_file_of_one_partition_is_never_replaced_by_that_of_another(opened, tmp_path, how, final, content):
+    first, second = written(tmp_path, 0, final), written(tmp_path, 2, final, content)
+    directory, _ = opened()
+    if how != "together":
+        assert forced(directory, first) == [0]
+    if how == "after a new start":
+        directory, _ = opened(session="two")
+
+    with pytest.raises(
+        RunFailed, match=rf"{final}: expected one source partition .*'part-00000' and 'part-00002' both"
+    ):
+        forced(directory, *([first, second] if how == "together" else [second]))
+    assert list(opened()[1]) == ([] if how == "together" else [0])
+    assert how == "together" or (tmp_path / final).read_bytes() == b"xxxx"
+
+
+def test_a_run_that_keeps_no_ledger_replaces_none_of_its_files_either(tmp_path):
+    commits = Commits(Books(plan(), {}), None)
+    commits.add(written(tmp_path, 0))
+    assert commits.force() == [0]
+    commits.add(written(tmp_path, 1, content=b"other"))
+
+    with pytest.raises(RunFailed, match="'part-00000' and 'part-00001' both"):
+        commits.force()
+    assert (tmp_path / "out" / "a.jsonl").read_bytes() == b"xxxx"
+
+
+def test_a_partition_done_again_replaces_its_own_file_but_not_that_of_another(opened, tmp_path):
+    """The file of partition 0 is gone; another one takes its name before 0 is done again."""
+    forced(opened()[0], written(tmp_path, 0))
+    (tmp_path / "out" / "a.jsonl").write_bytes(b"damaged")
+    directory, records = opened(session="two")
+    assert directory.finish_publication(records) == {}
+    assert forced(directory, written(tmp_path, 1, content=b"other")) == [1]
+
+    with pytest.raises(RunFailed, match="'part-00001' and 'part-00000' both"):
+        forced(directory, written(tmp_path, 0))
+    assert (tmp_path / "out" / "a.jsonl").read_bytes() == b"other"
+
+
+def test_a_file_whose_line_was_lost_is_taken_over(opened, tmp_path):
+    forced(opened()[0], written(tmp_path, 0), written(tmp_path, 1, "out/b.jsonl"))
+    (tmp_path / "run" / "ledger.jsonl").write_bytes(b"")
+
+    assert forced(opened(session="two")[0], written(tmp_path, 0), written(tmp_path, 1, "out/b.jsonl")) == [0, 1]
