@@ -6,6 +6,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 import typer
 
 from gristmill.cli.answer import answer
@@ -83,7 +84,6 @@ def read_snapshot(run: RunFiles) -> "RunSnapshot":
 
 
 def _show(run: RunFiles) -> None:
-    from dataclasses import replace
 
     from rich.console import Console
 
@@ -99,7 +99,7 @@ def _show(run: RunFiles) -> None:
         snapshot, rates = read_snapshot(run), Rates()
         found = run.holder()
         if snapshot.state not in ENDED and found is not None and not found[1]:
-            snapshot = replace(snapshot, state="killed", eta_s=None)
+            snapshot = msgspec.structs.replace(snapshot, state="killed", eta_s=None)
         rates.add(snapshot)
         console.print(full_view(snapshot, rates))
         errors = error_lines(read_errors(run.quarantine_files()))

@@ -469,10 +469,21 @@ class Scheduler:
 
     def _hand_back(self, worker: WorkerRecord, task: TaskRecord) -> None:
         """A worker is through with a task and goes on to its next."""
-        now = self.now
-        worker.take(task, now=now)
-        if worker.behind:
-            worker.begin(self.groups[worker.group].plan.lanes, now)
+        now, behind, running = self.now, worker.behind, worker.running
+        lanes = self.groups[worker.group].plan.lanes
+        if lanes == 1 and behind and task.call in running and len(running[task.call].tasks) == 1:
+            # One lane, one task a call, others waiting: what `take` and `begin` would do, as most tasks go this way.
+            del worker.assigned[task.id]
+            del running[task.call]
+            if worker.overdue:
+                worker.overdue.discard(task.call)
+            call = behind.popleft()
+            call.since = now
+            running[call.number] = call
+        else:
+            worker.take(task, now=now)
+            if behind:
+                worker.begin(lanes, now)
         if worker.ungranted:
             self.groups[worker.group].crew.forget_outputs(worker, task.id)
         self._handed_back[worker.id] = worker

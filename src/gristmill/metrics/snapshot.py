@@ -3,7 +3,6 @@
 import re
 from collections import deque
 from collections.abc import Callable, Container, Iterable
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
@@ -335,8 +334,7 @@ SHOWN = frozenset(
 SNAPSHOT_S = 0.25  # between two snapshots, for whoever does not say how often it wants them
 
 
-@dataclass(frozen=True)
-class StageSnapshot:
+class StageSnapshot(msgspec.Struct, frozen=True):
     """One stage. Stages with the same `group` run fused in one process and share workers, queue and memory."""
 
     name: str
@@ -353,12 +351,12 @@ class StageSnapshot:
     queue_s: float = 0.0  # how long the present workers need for what is queued
     memory_bytes: int = 0
     error: str = ""  # what most of those in quarantine failed by
-    metrics: dict[str, float] = field(default_factory=dict)  # what else is counted, by gristmill or the stage's author
-    observed: dict[str, dict[str, float]] = field(default_factory=dict)  # name -> figures of a `Distribution`
+    metrics: dict[str, float] = {}  # what else is counted, by gristmill or the stage's author
+    observed: dict[str, dict[str, float]] = {}  # name -> figures of a `Distribution`
 
     def with_counts(self, counts: StageCounts) -> "StageSnapshot":
         """Return it with what is in the books; a stage that only reads or only writes shows that."""
-        return replace(
+        return msgspec.structs.replace(
             self,
             documents_in=counts.documents_in or counts.read,
             documents_out=counts.documents_out or counts.written,
@@ -372,8 +370,7 @@ class StageSnapshot:
         )
 
 
-@dataclass(frozen=True)
-class RunSnapshot:
+class RunSnapshot(msgspec.Struct, frozen=True):
     """The whole run. `state` is starting, running, draining, finished, stopped or failed."""
 
     name: str
@@ -395,7 +392,7 @@ class RunSnapshot:
     messages: tuple[str, ...] = ()  # what the watchdog and the engine have to say since the last snapshot
     bound_s: float = 0.0  # the least time what was done so far could have taken
     resource: str = ""  # the scarcest
-    shares: dict[str, float] = field(default_factory=dict)  # where its seconds went: they add up to one
+    shares: dict[str, float] = {}  # where its seconds went: they add up to one
 
 
 # `Rates`: how fast a run is going now, from two of its snapshots.

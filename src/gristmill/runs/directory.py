@@ -429,13 +429,13 @@ class RunDirectory:
         self._replaceable.difference_update(file.final for record in records for file in all_files(record))
 
     def write_status(self, snapshot: RunSnapshot) -> None:
-        self._write("status.json", [json.dumps({"pid": os.getpid(), **dataclasses.asdict(snapshot)})])
+        self._write("status.json", [json.dumps({"pid": os.getpid(), **msgspec.to_builtins(snapshot)})])
 
     def log_metrics(self, snapshot: RunSnapshot) -> None:
         """Append a snapshot to the history of the run."""
         path = self.path / "metrics.jsonl"
         with explained(path), self.private_file("metrics.jsonl").open("a") as file:
-            file.write(json.dumps({"time": time.time(), **dataclasses.asdict(snapshot)}) + "\n")
+            file.write(json.dumps({"time": time.time(), **msgspec.to_builtins(snapshot)}) + "\n")
 
     def write_report(self, result: RunResult) -> None:
         self._write("report.json", with_long_list(result.books(), "output_files", map(json.dumps, result.output_files)))

@@ -3,7 +3,9 @@
 import copy
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+import msgspec
 
 from gristmill.engine.events import NodeJoined
 from gristmill.engine.plan import Plan
@@ -170,7 +172,9 @@ class SnapshotMaker:
             memory_limit=self._memory_limit,
             messages=messages,
         )
-        return replace(snapshot, bound_s=efficiency.bound_s, resource=efficiency.resource, shares=efficiency.shares)
+        return msgspec.structs.replace(
+            snapshot, bound_s=efficiency.bound_s, resource=efficiency.resource, shares=efficiency.shares
+        )
 
     def _stages(self) -> list[StageSnapshot]:
         return [
@@ -222,7 +226,7 @@ class JoinedSnapshots:
             for name in group.names
         ]
         now = {stage.name: stage for stage in snapshot.stages}
-        joined = replace(
+        joined = msgspec.structs.replace(
             snapshot,
             state=snapshot.state if is_last or snapshot.state != "finished" else "running",
             elapsed_s=time.monotonic() - self.began,
@@ -244,7 +248,7 @@ class JoinedSnapshots:
 
     def _stage(self, stage: StageSnapshot, now: dict[str, StageSnapshot]) -> StageSnapshot:
         if stage.name in now:
-            return replace(now[stage.name], group=stage.group)
+            return msgspec.structs.replace(now[stage.name], group=stage.group)
         for result in self.before:
             if stage.name in result.counts:
                 return stage.with_counts(result.counts[stage.name])

@@ -290,12 +290,6 @@ class TableBatch(Batch[pa.Table]):
             stream.write_table(table)
         return _from_stream, (type(self), state, sink.getvalue())
 
-    def __copy__(self) -> Self:
-        # By hand: copy.copy would take the way of a pickle, through a stream where this is a slice.
-        new = type(self).__new__(type(self))
-        new.__dict__.update(self.__dict__)
-        return new
-
     def _copy(self) -> Self:
         new = self.__copy__()
         new._stage_perf, new._metadata = list(self._stage_perf), dict(self._metadata)

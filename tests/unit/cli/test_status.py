@@ -3,8 +3,8 @@
 import json
 import os
 import socket
-from dataclasses import asdict, replace
 
+import msgspec
 import pytest
 
 from gristmill.cli.run_files import RunFiles, find_runs
@@ -25,7 +25,7 @@ SNAPSHOT = RunSnapshot(
 @pytest.fixture
 def output(tmp_path):
     (tmp_path / ".gristmill").mkdir()
-    (tmp_path / ".gristmill" / "status.json").write_text(json.dumps(asdict(SNAPSHOT)))
+    (tmp_path / ".gristmill" / "status.json").write_text(json.dumps(msgspec.to_builtins(SNAPSHOT)))
     return tmp_path
 
 
@@ -47,10 +47,12 @@ def test_the_report_is_part_of_the_documents_once_it_is_there(output):
 
 def test_it_says_where_the_time_went_largest_part_first():
     shares = {"useful": 0.7, "setup": 0.1, "starved": 0.196, "wasted": 0.004}
-    running = replace(SNAPSHOT, state="running", resource="gpu", shares=shares, bound_s=61.0)
+    running = msgspec.structs.replace(SNAPSHOT, state="running", resource="gpu", shares=shares, bound_s=61.0)
 
     assert where_time_went(running) == "gpu time: useful 70%, starved 20%, setup 10%"
-    assert where_time_went(replace(running, state="finished")).endswith("; at least 1:01 of work and set-up")
+    assert where_time_went(msgspec.structs.replace(running, state="finished")).endswith(
+        "; at least 1:01 of work and set-up"
+    )
     assert where_time_went(SNAPSHOT) == ""
 
 
@@ -71,7 +73,9 @@ def test_a_file_of_another_shape_is_refused(output):
 def test_a_run_on_a_store_is_read_like_one_on_a_disk():
     import fsspec
 
-    fsspec.filesystem("memory").pipe("/statuses/out/.gristmill/status.json", json.dumps(asdict(SNAPSHOT)).encode())
+    fsspec.filesystem("memory").pipe(
+        "/statuses/out/.gristmill/status.json", json.dumps(msgspec.to_builtins(SNAPSHOT)).encode()
+    )
     (found,) = find_runs("memory://statuses/out", who="status")
 
     assert found.place == "memory://statuses/out/.gristmill"
@@ -81,7 +85,9 @@ def test_a_run_on_a_store_is_read_like_one_on_a_disk():
 
 def running(directory):
     directory.mkdir(parents=True, exist_ok=True)
-    (directory / "status.json").write_text(json.dumps(asdict(replace(SNAPSHOT, state="running"))))
+    (directory / "status.json").write_text(
+        json.dumps(msgspec.to_builtins(msgspec.structs.replace(SNAPSHOT, state="running")))
+    )
     return LockFile(directory / "lock")
 
 
@@ -110,7 +116,10 @@ def test_a_process_that_lives_and_has_left_its_claim_on_a_store_is_not_at_work(m
     """Late by the clock of this machine, which may be wrong, it is listened to: a run renews its claim."""
     place = f"memory://leases/{is_late}"
     store = RemoteFileSystem(place, {})
-    store.write(f"{place}/status.json", json.dumps(asdict(replace(SNAPSHOT, state="running"))).encode())
+    store.write(
+        f"{place}/status.json",
+        json.dumps(msgspec.to_builtins(msgspec.structs.replace(SNAPSHOT, state="running"))).encode(),
+    )
     monkeypatch.setattr(store_lease, "RENEW_S", 0.05)
     monkeypatch.setattr(store_lease, "POLL_S", 0.01)
     lease = Lease(store, place, "one")
