@@ -1,10 +1,12 @@
 """A pipeline with an exchange is one run to its user: one limit, one directory, one set of file names."""
 
+import signal
+
 import pytest
 from tests.jsonl_files import contents, read_documents, write_documents
 
 from gristmill.backends.local import LocalExecutor
-from gristmill.errors import ConfigError, ResumeRefused, TooManyQuarantined
+from gristmill.errors import ConfigError, Interrupted, ResumeRefused, TooManyQuarantined
 from gristmill.pipeline import Pipeline
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.exchange import Exchange
@@ -86,12 +88,15 @@ def test_a_share_behind_an_exchange_is_not_one_of_what_comes_through_it(tmp_path
 
 
 class KeepsFewIds(ProcessingStage[DocumentBatch, DocumentBatch]):
-    """Drops all but the first five documents of each file."""
+    """Drops all but the first few documents of each file."""
 
     name = "keeps_few"
 
+    def __init__(self, fewest: int = 5) -> None:
+        self.fewest = fewest
+
     def process(self, task):
-        drop = [int(each.partition("-")[2]) >= 5 for each in task.column("id").to_pylist()]
+        drop = [int(each.partition("-")[2]) >= self.fewest for each in task.column("id").to_pylist()]
         self.context.drop(task, drop, reason="many")
         return task.filter([not each for each in drop])
 
@@ -146,3 +151,34 @@ def test_starting_over_leaves_what_only_looks_like_a_part_of_a_run(tmp_path, kin
     kinds(tmp_path)[kind].run(HERE, quiet=True, checkpoint_path=tmp_path / "run", fresh=True)
 
     assert all(list(path.parent.iterdir()) == [path] for path in mine)
+
+
+def test_rejects_of_two_segments_never_have_one_name(tmp_path):
+    """An input may be called like a partition of an exchange."""
+    write_documents(tmp_path / "in" / "partition-00000.jsonl", [{"id": f"0-{row}", "text": "x"} for row in range(8)])
+    stages = [KeepsFewIds(), Exchange("id", 1), KeepsFewIds(fewest=3).with_(name="keeps_fewer")]
+    ends = [JsonlReader(str(tmp_path / "in")), JsonlWriter(str(tmp_path / "out"))]
+    pipeline = Pipeline("rejects", stages=[ends[0], *stages, ends[1]])
+    result = pipeline.run(HERE, quiet=True, rejects_path=str(tmp_path / "rejects"))
+
+    assert (result.written, result.dropped_total) == (3, 5)
+    assert len(read_documents(tmp_path / "rejects")) == 5
+    assert len(set(result.rejects_files)) == 2
+
+
+@pytest.mark.parametrize(("writer", "told"), [(True, "Run the same command again"), (False, "Only a pipeline that")])
+def test_a_run_nobody_can_continue_does_not_say_otherwise_when_it_is_stopped(tmp_path, writer, told):
+    write_corpus(tmp_path, 5)
+    stages = failing(tmp_path, [], [], writer=writer).stages
+    with pytest.raises(Interrupted, match=told):
+        Pipeline("stopped", stages=[stages[0], InterruptsItsRun(), *stages[1:]]).run(HERE, quiet=True)
+
+
+class InterruptsItsRun(ProcessingStage[DocumentBatch, DocumentBatch]):
+    """As Ctrl-C does."""
+
+    name = "interrupts"
+
+    def process(self, task):
+        signal.raise_signal(signal.SIGINT)
+        return task

@@ -199,6 +199,7 @@ class Run:
                 self.limit,
                 lambda result: self._joined([*before, result], is_whole=at.is_done),
                 is_temporary=self._scratch is not None,
+                stages_before=sum(len(result.counts) for result in before),
             ),
         )
         directory.acquire()

@@ -223,6 +223,7 @@ class Whole:
     limit: QuarantineLimit  # as the user gave it: the segment has what earlier ones have left of it
     joined: Callable[[RunResult], RunResult]  # the books of the run up to this segment
     is_temporary: bool  # nobody can continue it
+    stages_before: int = 0  # in earlier segments
 
 
 class Segment:
@@ -277,6 +278,7 @@ class Segment:
             self.memory_limit,
             most if isinstance(most, int) and not self.limit.is_default else None,
             (self.directory.options_of(self.options.rejects_path or ""), self._quarantine_options()),
+            self._whole.stages_before,
         )
 
     @property
@@ -440,7 +442,7 @@ class Segment:
     def interrupted(self) -> str:
         """Say how far it was when somebody stopped it."""
         done = f"stopped; {len(self.books.records)} of {len(self.plan.sources)} source partitions are committed"
-        if not self.keeps_directory or not self.plan.ends_in_writer:
+        if self._whole.is_temporary or not self.plan.ends_in_writer:
             return done + ". Only a pipeline that ends in a writer can be continued."
         return done + ". Run the same command again to continue."
 

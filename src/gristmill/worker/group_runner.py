@@ -93,13 +93,13 @@ class GroupRunner:
         self.leave_crumb = leave_crumb
         self.enter_method = enter_method
         self._generation = _Generation.of_this_process()
+        given = self.settings
         self._side = SideFiles(
-            group, self.settings.rejects_path, self.settings.quarantine_path, self.settings.side_options
+            group, given.rejects_path, given.quarantine_path, given.side_options, given.stages_before
         )
         # A stage with its own process_batch may do better with several; the others need not pay for a list.
         self._own_batch = [type(s).process_batch is not ProcessingStage.process_batch for s in self.stages]
         self._one_at_a_time = [False] * len(self.stages)
-        given = self.settings
         self._spare = StageContext(
             given.session, "none", given.rejects_path is not None, given.forces, given.memory_limit
         )

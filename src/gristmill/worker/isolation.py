@@ -64,9 +64,10 @@ class SideFiles:
         rejects_path: str | None,
         quarantine_path: str | None,
         options: tuple[StorageOptions | None, StorageOptions | None] = (None, None),
+        stages_before: int = 0,
     ) -> None:
         self._names = group.names
-        self._first_stage = group.first_stage
+        self._first_stage = stages_before + group.first_stage
         self._rejects_path = rejects_path
         self._quarantine_path = quarantine_path
         self._rejects_options, self._quarantine_options = options  # where they are on a store

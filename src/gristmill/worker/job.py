@@ -26,6 +26,7 @@ class RunSettings:
     most_bad: int | None = None  # documents that may fail in the whole run, if that is a number
     # How to reach rejects and quarantine, where they are on a store.
     side_options: tuple[StorageOptions | None, StorageOptions | None] = field(default=(None, None), repr=False)
+    stages_before: int = 0  # in earlier segments of the run: rejects of all of them lie in one directory
 
 
 class Job(NamedTuple):
