@@ -164,6 +164,7 @@ def test_rejects_of_two_segments_never_have_one_name(tmp_path):
     assert (result.written, result.dropped_total) == (3, 5)
     assert len(read_documents(tmp_path / "rejects")) == 5
     assert len(set(result.rejects_files)) == 2
+    assert result.messages == []  # not that somebody else's files were there
 
 
 @pytest.mark.parametrize(("writer", "told"), [(True, "Run the same command again"), (False, "Only a pipeline that")])

@@ -318,7 +318,9 @@ class Segment:
         for directory in dict.fromkeys(self._sinks()):
             fs = file_system(directory, self.directory.options_of(directory))
             names = [name for name in fs.list_names(directory) if not is_hidden(name)]
-            if names and directory != self.directory.quarantine_path:
+            # Behind an exchange there are rejects of the same run; whatever was there before is told already.
+            is_told = directory == self.options.rejects_path and self._whole.stages_before
+            if names and directory != self.directory.quarantine_path and not is_told:
                 plural = f"{len(names)} files were" if len(names) > 1 else "1 file was"
                 yield f"{directory}: {plural} there before this run, and will be left alone: {names[:3]}"
 
