@@ -8,6 +8,9 @@ bound on memory counts bytes. A new kind of item is a subclass with `num_items`,
 Batches are values: no method changes one. Nothing here does I/O, and nothing here loads Arrow.
 """
 
+import json
+import math
+import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeAlias, TypeVar, Union, cast
 
@@ -124,6 +127,28 @@ def chosen(values: "Sequence[object] | pa.Array | pa.ChunkedArray", mask: Mask) 
 def _plain(values: Any) -> Sequence[object]:
     listed = getattr(values, "to_pylist", None) or getattr(values, "tolist", None)
     return cast("Sequence[object]", values if listed is None else listed())
+
+
+def payload_bytes(payload: Payload) -> memoryview:
+    """The bytes of any buffer. Those of an array that is strided, of no size or of records cannot be cast in place."""
+    view = memoryview(payload)
+    return view if view.ndim == 1 and view.format == "B" and view.contiguous else memoryview(view.tobytes())
+
+
+def number_or_text(value: object, most_chars: int = 10_000) -> float | str | None:
+    """Any value as JSON can have it: a number that is finite, or text; None for what is no number at all."""
+    listed = getattr(value, "tolist", None)
+    if callable(listed):  # a scalar or an array of numpy
+        value = listed()
+        value = value[0] if isinstance(value, list) and len(value) == 1 else value
+    if isinstance(value, float) and not math.isfinite(value):
+        return None  # JSON has no such number
+    if isinstance(value, bool | int | float) and abs(value) <= sys.float_info.max:
+        return value
+    if isinstance(value, set | frozenset):
+        value = sorted(value, key=repr)  # the order of a set differs from process to process
+    text = json.dumps(value, ensure_ascii=False, default=number_or_text) if isinstance(value, dict) else str(value)
+    return text[:most_chars]
 
 
 def _held_bytes(value: object, deep: int) -> int:

@@ -7,7 +7,6 @@ the good documents, so the output is the same as if the bad ones had never been 
 """
 
 import json
-import math
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -20,7 +19,7 @@ from gristmill.stages.context import PAYLOADS_DIR, Quarantined, Rejected, StageC
 from gristmill.storage.atomic_write import Chunk, explain, explained, force_file, machine_error, remove, stage_file
 from gristmill.storage.file_system import StorageOptions
 from gristmill.tasks import Batch, FileGroupTask, ItemRecord, StagedFile
-from gristmill.tasks.batch import Payload, divided
+from gristmill.tasks.batch import Payload, divided, number_or_text, payload_bytes
 from gristmill.worker.failing import account_of, count_errors
 from gristmill.worker.job import Job
 
@@ -156,7 +155,7 @@ class _Sheet:
         """Stage the payload of an item; return what its record says about it."""
         if payload is None:
             return {}
-        view = memoryview(payload).cast("B")
+        view = payload_bytes(payload)
         ending = _extension(extension) or _extension_of(view)
         name = f"{PAYLOADS_DIR}/{self._stem}-{len(self._payloads):05d}{ending}"
         self._payloads.append(self._stage(name, [view], items=0))
@@ -188,7 +187,7 @@ def shown_item(batch: Batch[object], row: int) -> ItemRecord:
     try:
         item = batch.item(row)
         texts = (str(item.id), str(item.source), str(item.preview), str(item.text))
-        payload = None if item.payload is None else memoryview(item.payload).cast("B")
+        payload = None if item.payload is None else payload_bytes(item.payload)
         return ItemRecord(*texts, payload, str(item.extension))
     except Exception as error:
         problem = f"{type(error).__name__}: {str(error)[:200]}"
@@ -209,19 +208,18 @@ def _extension_of(payload: memoryview) -> str:
 
 
 def _value(value: object) -> float | str | None:
-    if not isinstance(value, bool | int | float | str) and callable(getattr(value, "item", None)):
-        value = value.item()  # type: ignore[attr-defined]  # a scalar of numpy
-    if isinstance(value, float) and not math.isfinite(value):
-        return None  # JSON has no such number
-    if isinstance(value, bool | int | float):
-        return float(value)
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else str(value)
+    """A measured value as a record has it: a number, or text of no great length, whatever a stage gave."""
+    try:
+        plain = number_or_text(value, MAX_DOCUMENT_CHARS)
+        return float(plain) if isinstance(plain, bool | int | float) else plain
+    except Exception as error:  # its author's code, or a number without end: the item is what counts
+        return f"({type(value).__name__} that cannot be shown: {type(error).__name__})"
 
 
 def _line(fields: dict[str, object]) -> bytes:
     # Half a surrogate pair, as in a name that is not UTF-8, is not valid JSON for every reader of it.
     sound = {key: _sound(value) if isinstance(value, str) else value for key, value in fields.items()}
-    return json.dumps(sound, ensure_ascii=True, separators=(",", ":")).encode() + b"\n"
+    return json.dumps(sound, ensure_ascii=True, separators=(",", ":"), default=number_or_text).encode() + b"\n"
 
 
 def _sound(text: str) -> str:

@@ -5,6 +5,7 @@ import math
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from tests.byte_batch import ByteBatch
 
@@ -13,7 +14,7 @@ from gristmill.pipeline.compile import compile_chain
 from gristmill.runs.books import read_errors
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.context import Quarantined, StageContext
-from gristmill.tasks import ItemRecord
+from gristmill.tasks import DocumentBatch, ItemRecord
 from gristmill.worker.group_runner import GroupRunner, Job, RunSettings
 from gristmill.worker.isolation import SideFiles
 
@@ -127,6 +128,62 @@ def test_values_of_any_kind_are_numbers_in_the_record(tmp_path):
     assert [line["reject_value"] for line in lines] == [0.5, None, 7]
     assert [line["payload"].rpartition(".")[2] for line in lines] == ["jpg", "bin", "wav"]
     assert [file.num_bytes for file in staged[1:]] == [4, 5, 12]
+
+
+class Unprintable:
+    def __repr__(self):
+        raise RuntimeError("no words")
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (np.array([1, 2]), "[1, 2]"),
+        (np.array([7]), 7),
+        ({"b", "a"}, "['a', 'b']"),
+        ({"a": {2, 1}}, '{"a": "[1, 2]"}'),
+        ({(1, 2): 3}, "(dict that cannot be shown: TypeError)"),
+        (10**400, str(10**400)),
+        (10**5000, "(int that cannot be shown: ValueError)"),
+        (b"x", "b'x'"),
+        ("half \udce9", "half \\udce9"),
+        ("x" * (2 << 20), "x" * (1 << 20)),
+        (Unprintable(), "(Unprintable that cannot be shown: RuntimeError)"),
+        (-math.inf, None),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+@pytest.mark.parametrize("batch", [ByteBatch.of([b"a"]), DocumentBatch("d", pa.table({"id": ["a"]}))], ids=["B", "D"])
+def test_a_value_of_any_kind_can_be_written_down(tmp_path, batch, value, shown):
+    context = StageContext(keep_rejects=True, session="s", attempt="0")
+    context.drop(batch, [True], reason="all", values=[value])
+    (tmp_path / ".gristmill/tmp/s").mkdir(parents=True)
+    plan = compile_chain("test", [DropsAllItems()], [batch])
+    staged = SideFiles(plan.groups[0], str(tmp_path), None).write(0, "t-0000", "t", context)
+    assert json.loads(Path(staged[0].temporary).read_text())["reject_value"] == shown
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        np.zeros((0, 3)),
+        np.arange(20)[::2],
+        np.asfortranarray(np.arange(20).reshape(4, 5)),
+        np.zeros(3, [("a", "i4"), ("b", "f8")]),
+        np.float64(1.5),
+        memoryview(b"abcdef")[::-2],
+        bytearray(b"abc"),
+    ],
+    ids=["no size", "strided", "fortran", "records", "scalar", "reversed", "bytearray"],
+)
+def test_the_payload_of_any_buffer_is_its_bytes(tmp_path, payload):
+    (tmp_path / ".gristmill/tmp/s").mkdir(parents=True)
+    context = StageContext(session="s", attempt="0")
+    context.quarantine(Quarantined("e", "E", payload=payload, row=np.int64(3)))
+    plan = compile_chain("test", [DropsAllItems()], [ByteBatch.of([b"a"])])
+    records, kept = SideFiles(plan.groups[0], None, str(tmp_path)).write(0, "t-0000", "t", context)
+    assert Path(kept.temporary).read_bytes() == bytes(payload)
+    assert json.loads(Path(records.temporary).read_text())["row"] == 3
 
 
 def test_an_extension_cannot_leave_its_directory(tmp_path):
