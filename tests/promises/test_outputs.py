@@ -263,6 +263,6 @@ def test_the_logging_interval_is_how_often_metrics_are_logged(work, monkeypatch,
     pipeline(work).run(LocalExecutor(num_workers=0, logging_interval=interval), observer=seen.append)
     logged = [json.loads(line) for line in (work / "out" / ".gristmill" / "metrics.jsonl").read_text().splitlines()]
 
-    assert len(seen) > 2
+    assert len(seen) >= 2  # while it ran, and at the end
     assert len(logged) == (len(seen) if often else 1)
     assert logged[-1]["state"] == "finished"

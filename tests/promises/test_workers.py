@@ -8,7 +8,7 @@ from tests.fault.processes import wait_until
 
 from gristmill.backends.local import LocalExecutor
 from gristmill.backends.local.executor import Gpu, find_gpus
-from gristmill.engine.policies.packing import UNITS, place
+from gristmill.engine.policies.packing import UNITS, choose_gpus
 from gristmill.errors import ConfigError, RunFailed
 from gristmill.pipeline import Pipeline
 from gristmill.stages.base import ProcessingStage
@@ -146,7 +146,7 @@ def test_as_many_workers_fit_two_gpus_as_their_shares_allow(resources, workers):
     gpus = find_gpus(2, 80)
     free = [UNITS for _ in gpus]
     placed = 0
-    while (shares := place(resources, free, [gpu.memory_gb for gpu in gpus])) is not None:
+    while (shares := choose_gpus(resources, free, [gpu.memory_gb for gpu in gpus])) is not None:
         placed += 1
         for gpu, units in shares:
             free[gpu] -= units
