@@ -161,6 +161,77 @@ class ExitInLane(ProcessingStage[DocumentBatch, DocumentBatch]):
         return task
 
 
+class PanicError(BaseException):
+    """What a library in another language raises: not an Exception, and not asked to end the process."""
+
+
+class EndOddly(ProcessingStage[DocumentBatch, DocumentBatch]):
+    """Ends a call in ways that are neither a result nor an Exception."""
+
+    lanes = 4
+
+    async def process(self, task):
+        await asyncio.sleep(0)
+        how = text_of(task)
+        if how == "panic":
+            raise PanicError("panicked")
+        if how == "exit in a task":
+            await asyncio.gather(self.leave())
+        if how in ("cancel", "cancel and return"):
+            asyncio.current_task().cancel()
+        if how == "cancel":
+            await asyncio.sleep(0)
+        return task
+
+    async def leave(self):
+        raise SystemExit(3)
+
+
+class ShareLoop(ProcessingStage[DocumentBatch, DocumentBatch]):
+    """What its calls share is bound to the loop that first waits for it."""
+
+    lanes = 4
+    batch_size = 2
+
+    def setup(self, worker_metadata=None):
+        self.gate = asyncio.Semaphore(1)
+        self.failed = set()
+
+    async def process_batch(self, tasks):
+        async with self.gate:
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+        fresh = {text_of(task) for task in tasks} - self.failed
+        if fresh:
+            self.failed |= fresh
+            raise ConnectionError("flaky")
+        loop = id(asyncio.get_running_loop())
+        return [marked(task, loop) for task in tasks]
+
+    def num_workers(self):
+        return 1
+
+
+class LeaveInSetup(ProcessingStage[DocumentBatch, DocumentBatch]):
+    lanes = 4
+
+    async def setup(self, worker_metadata=None):
+        raise SystemExit("no model")
+
+    async def process(self, task):
+        return task
+
+
+class LeaveInTeardown(ProcessingStage[DocumentBatch, DocumentBatch]):
+    lanes = 4
+
+    async def process(self, task):
+        return task
+
+    async def teardown(self):
+        raise SystemExit("no more")
+
+
 class DieInLane(ProcessingStage[DocumentBatch, DocumentBatch]):
     """Ends its process on one document, while others are under way beside it."""
 
@@ -283,6 +354,37 @@ def test_sys_exit_in_a_coroutine_is_that_documents_error(num_workers):
 
     assert result.counts["ExitInLane"].quarantined == 1
     assert texts_in(result) == ["a", "b", "c", "d"]
+
+
+@pytest.mark.parametrize("how", ["panic", "exit in a task", "cancel", "cancel and return"])
+@pytest.mark.parametrize("num_workers", POOLS)
+def test_a_call_that_ends_oddly_is_that_documents_error(num_workers, how):
+    result = run_on(EndOddly(), ["a", how, "b", "c", "d"], num_workers)
+
+    counts = result.counts["EndOddly"]
+    assert (counts.quarantined, counts.returned_none) == (1, 0)
+    assert texts_in(result) == ["a", "b", "c", "d"]
+
+
+@pytest.mark.parametrize("num_workers", POOLS)
+def test_all_calls_of_a_worker_are_on_one_event_loop_retries_too(num_workers):
+    result = run_on(ShareLoop(), map(str, range(8)), num_workers)
+
+    assert texts_in(result) == [str(n) for n in range(8)]
+    assert len(set(answers_in(result))) == 1
+
+
+def test_sys_exit_in_an_async_setup_is_like_one_in_any_other():
+    with pytest.raises(SystemExit, match="no model"):
+        run_on(LeaveInSetup(), "ab", 0)
+    with pytest.raises(RunFailed, match="LeaveInSetup: its workers end during set-up: ended with exit code 1"):
+        run_on(LeaveInSetup(), "ab", 1)
+
+
+def test_sys_exit_in_an_async_teardown_is_like_one_in_any_other():
+    with pytest.raises(SystemExit, match="no more"):
+        run_on(LeaveInTeardown(), "ab", 0)
+    assert texts_in(run_on(LeaveInTeardown(), "ab", 1)) == ["a", "b"]
 
 
 @pytest.mark.slow

@@ -25,11 +25,13 @@ CLOSE_S = 1.0  # for coroutines that were cancelled to end
 
 
 class EventLoop:
-    """A loop in a thread."""
+    """A loop in a thread, shared by everything in a worker: what is bound to a loop works in every call of a stage."""
 
     def __init__(self) -> None:
+        self._starting = threading.Lock()  # the first coroutines may come from several threads at once
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
+        self.is_closing = False  # from then on nobody waits for what is cancelled
 
     def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
         """Run a coroutine and wait for what it gives or raises."""
@@ -37,35 +39,66 @@ class EventLoop:
 
     def submit(self, coroutine: Coroutine[Any, Any, Any]) -> "Future[Any]":
         """Start a coroutine; it sees the context variables of whoever starts it."""
-        return asyncio.run_coroutine_threadsafe(coroutine, self._started())
+        try:
+            loop = self._started()
+        except RuntimeError:
+            coroutine.close()  # it will never run, and Python would warn of that
+            raise
+        return asyncio.run_coroutine_threadsafe(coroutine, loop)
 
     def soon(self, function: Callable[..., object], *arguments: object) -> None:
         """Call a function on the loop. The coroutines it starts see the context variables of whoever asks."""
         self._started().call_soon_threadsafe(function, *arguments)
 
     def _started(self) -> asyncio.AbstractEventLoop:
-        if self._loop is None:
-            self._loop = asyncio.new_event_loop()
-            self._thread = threading.Thread(target=self._turn, name="gristmill-loop", daemon=True)
-            self._thread.start()
-        return self._loop
-
-    def _turn(self) -> None:
-        loop = self._started()
-        asyncio.set_event_loop(loop)
-        loop.run_forever()
+        with self._starting:
+            if self.is_closing:
+                raise RuntimeError("the event loop of this worker is closed")
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                self._thread = threading.Thread(target=_turn, args=(self._loop,), name="gristmill-loop", daemon=True)
+                self._thread.start()
+            return self._loop
 
     def close(self) -> None:
         """Cancel what is left and end the thread; one that does not end is left behind, and goes with the process."""
-        if self._loop is None or self._thread is None:
+        with self._starting:
+            if self.is_closing:
+                return
+            self.is_closing = True
+            loop, thread = self._loop, self._thread
+        if loop is None or thread is None:
             return
         with contextlib.suppress(TimeoutError):
-            self.submit(_cancel_all()).result(CLOSE_S)
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(CLOSE_S)
-        if not self._thread.is_alive():
-            self._loop.close()
-        self._loop = self._thread = None
+            asyncio.run_coroutine_threadsafe(_cancel_all(), loop).result(CLOSE_S)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(CLOSE_S)
+        if not thread.is_alive():
+            loop.close()
+
+    async def call_stage(self, stage: AnyStage, tasks: Sequence[AnyTask]) -> Any:
+        """Give what `process_batch` gives, when all of it is there, or raise DeadlineExceeded at the stage's deadline.
+
+        A call that ends cancelled has failed like any other, whoever cancelled it: only a loop that is being closed
+        has nobody left to tell.
+        """
+        try:
+            return await _call_in_time(stage, tasks)
+        except asyncio.CancelledError:
+            if self.is_closing:
+                raise
+            raise StageError(f"{stage.stage_name()}: it was cancelled, or what it waited for") from None
+
+
+def _turn(loop: asyncio.AbstractEventLoop) -> None:
+    """Turn until the loop is stopped. What sys.exit() ends is the task that calls it, and not every other call."""
+    asyncio.set_event_loop(loop)
+    while True:
+        try:
+            loop.run_forever()
+            return
+        except (SystemExit, KeyboardInterrupt):
+            continue  # asyncio has given it to whoever waits for that task, and stopped turning
 
 
 async def _cancel_all() -> None:
@@ -75,8 +108,7 @@ async def _cancel_all() -> None:
     await asyncio.gather(*others, return_exceptions=True)
 
 
-async def call_stage(stage: AnyStage, tasks: Sequence[AnyTask]) -> Any:
-    """Give what `process_batch` gives, when all of it is there, or raise DeadlineExceeded at the stage's deadline."""
+async def _call_in_time(stage: AnyStage, tasks: Sequence[AnyTask]) -> Any:
     if stage.deadline_s is None:
         return await _call(stage, tasks)
     try:
@@ -90,8 +122,8 @@ async def call_stage(stage: AnyStage, tasks: Sequence[AnyTask]) -> Any:
 
 
 async def _call(stage: AnyStage, tasks: Sequence[AnyTask]) -> Any:
-    given: Any = stage.process_batch(tasks)
     try:
+        given: Any = stage.process_batch(tasks)
         if inspect.isawaitable(given):
             given = await given
         made = []
@@ -101,14 +133,10 @@ async def _call(stage: AnyStage, tasks: Sequence[AnyTask]) -> Any:
             except BaseException:
                 _abandon(given[number + 1 :])
                 raise
-    except (SystemExit, KeyboardInterrupt) as error:  # would end the loop, and with it every other call
-        raise StageError(f"{stage.stage_name()}: expected a result or an error; got {error!r}") from None
-    except asyncio.CancelledError:
-        current = asyncio.current_task()
-        if current is not None and current.cancelling():
-            raise
-        # Something the stage waited for was cancelled, and not the call: an error like any other.
-        raise StageError(f"{stage.stage_name()}: what it waited for was cancelled") from None
+    except (Exception, asyncio.CancelledError, GeneratorExit):
+        raise
+    except BaseException as error:  # sys.exit() and the like, which no caller of a coroutine reckons with
+        raise StageError(f"{stage.stage_name()}: expected a result or an error; got {error!r}") from error
     return made
 
 

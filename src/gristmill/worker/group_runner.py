@@ -129,10 +129,12 @@ class GroupRunner:
 
     def teardown(self) -> None:
         """Run `teardown` of all stages, in order."""
-        for index in range(len(self.stages)):
-            self._call_method(index, "teardown")
-        if self._event_loop is not None:
-            self._event_loop.close()
+        try:
+            for index in range(len(self.stages)):
+                self._call_method(index, "teardown")
+        finally:
+            if self._event_loop is not None:
+                self._event_loop.close()
 
     @property
     def event_loop(self) -> "EventLoop":
@@ -410,9 +412,7 @@ class GroupRunner:
     def _given(self, index: int, tasks: list[AnyTask]) -> Sequence[Result]:
         stage = self.stages[index]
         if self._is_async[index]:
-            from gristmill.worker.event_loop import call_stage
-
-            made: Sequence[Result] = self.event_loop.run(call_stage(stage, tasks))
+            made: Sequence[Result] = self.event_loop.run(self.event_loop.call_stage(stage, tasks))
             return made
         return stage.process_batch(tasks)
 

@@ -21,16 +21,19 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from gristmill.engine.commands import Care
 from gristmill.engine.plan import AnyTask
+from gristmill.errors import StageError
 from gristmill.metrics.snapshot import StageCounts
 from gristmill.stages.context import CURRENT, StageContext
-from gristmill.worker.event_loop import call_stage
 from gristmill.worker.group_runner import GroupRunner, Item
 from gristmill.worker.isolation import LeaveCrumb, Result, StageRaised
 from gristmill.worker.job import Job, JobFailure, JobResult
+
+if TYPE_CHECKING:
+    import asyncio
 
 Outcome = JobResult | JobFailure
 
@@ -53,6 +56,8 @@ class LaneRunner(GroupRunner):
 
     def in_lane(self, leave_crumb: LeaveCrumb) -> "LaneRunner":
         """The same stages for one lane: what a call leaves behind in a runner is its own."""
+        if any(self._is_async):
+            _ = self.event_loop  # made before it is copied: a loop for each lane would part what a stage shares
         own = copy.copy(self)
         own.leave_crumb = leave_crumb
         own._spare = self._spare.another("none")
@@ -67,12 +72,12 @@ class LaneRunner(GroupRunner):
         return Call(job, result, item, self._spare.another(str(job.attempt)))
 
     async def await_call(self, call: Call) -> None:
-        """Have the stage process the task of a call, on the event loop. It raises nothing: `end` reports it."""
+        """Have the stage process the task of a call, on the event loop. `end` reports what it raises."""
         CURRENT.set(call.context)  # for this coroutine and whatever it starts
         stage = self.stages[0]
         started = time.perf_counter()
         try:
-            call.made = self._one_of(stage, await call_stage(stage, [call.item.task]))
+            call.made = self._one_of(stage, await self.event_loop.call_stage(stage, [call.item.task]))
         except StageRaised as raised:
             call.raised = raised
         except Exception as error:
@@ -80,6 +85,20 @@ class LaneRunner(GroupRunner):
         finally:
             self._end_if_forked("process", stage)
         call.seconds = time.perf_counter() - started
+
+    def is_told(self, call: Call, done: "asyncio.Task[None]") -> bool:
+        """Whether anybody waits for a call that is over; one that was stopped from outside is a call that failed."""
+        if done.cancelled():
+            if self.event_loop.is_closing:
+                return False
+            got = "the call cancelled"
+        elif (error := done.exception()) is not None:
+            got = repr(error)
+        else:
+            return True
+        stage = self.stages[0]
+        call.raised = StageRaised(stage, StageError(f"{stage.stage_name()}: expected a result or an error; got {got}"))
+        return True
 
     def end(self, call: Call) -> Outcome:
         """Enter what a call gave into the books."""
@@ -202,9 +221,9 @@ class Lanes:
         task = asyncio.ensure_future(self._runner(lane).await_call(call))
 
         def over(done: "asyncio.Task[None]") -> None:
-            if done.cancelled():
+            if not self._runner(lane).is_told(call, done):
                 return
-            if isinstance(call.made, Iterator):
+            if call.raised is None and isinstance(call.made, Iterator):
                 self._thread(lane).put((key, call))
             else:
                 self.news.put(Ended(key, lane, call))
