@@ -156,11 +156,13 @@ class StageContext:
                 f"context.drop: expected a Batch, which can be divided; got {type(batch).__name__}. Make it a subclass "
                 "of gristmill.tasks.Batch"
             )
+        if len(mask) != batch.num_items:
+            raise StageError(f"context.drop: expected a mask of {batch.num_items} values; got {len(mask)}")
+        if values is not None and len(values) != batch.num_items:
+            raise StageError(f"context.drop: expected values for {batch.num_items} items; got {len(values)}")
         count = count_true(mask)
         if not count:
             return
-        if len(mask) != batch.num_items:
-            raise StageError(f"context.drop: expected a mask of {batch.num_items} values; got {len(mask)}")
         for counts in (self.dropped, self.dropped_of.setdefault(batch.task_id, {})):
             counts[reason] = counts.get(reason, 0) + count
         if self.keep_rejects:

@@ -22,7 +22,6 @@ from gristmill.tasks.table import (
     TableBatch,
     TableLike,
     append_column,
-    row_array,
     row_labels,
 )
 from gristmill.tasks.task import StagePerfStats, Task
@@ -211,7 +210,7 @@ class DocumentBatch(TableBatch):
         return new
 
     def take(self, rows: Rows) -> Self:
-        indices = row_array(rows, pa.int64())
+        indices = self._positions(rows)
         table = self._table.take(indices) if self._table.num_columns else self._table
         return self._with_rows(len(indices), table, None if self._lines is None else self._lines.values.take(indices))
 

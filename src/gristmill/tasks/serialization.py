@@ -233,7 +233,10 @@ def _only_column(table: "pa.Table", chunked: bool) -> "pa.Array | pa.ChunkedArra
 
 
 def _only_batch(table: "pa.Table") -> "pa.RecordBatch":
-    return table.combine_chunks().to_batches()[0]
+    import pyarrow as pa
+
+    batches = table.combine_chunks().to_batches()
+    return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)  # of no rows
 
 
 # Into the body, and out of it

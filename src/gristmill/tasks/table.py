@@ -241,11 +241,22 @@ class TableBatch(Batch[pa.Table]):
 
     def take(self, rows: Rows) -> Self:
         """Return the rows at these positions, in their order."""
-        indices = row_array(rows, pa.int64())
+        indices = self._positions(rows)
         new = self._copy()
         new._table = self._table.take(indices) if self._table.num_columns else self._table
         new._num_rows = len(indices)
         return new
+
+    def _positions(self, rows: Rows) -> pa.Array:
+        if isinstance(rows, pa.Array | pa.ChunkedArray):
+            is_mask = rows.type == pa.bool_()
+        else:
+            rows = rows if isinstance(rows, np.ndarray) or not len(rows) else np.asarray(rows)
+            is_mask = isinstance(rows, np.ndarray) and rows.dtype == np.bool_
+        if is_mask:
+            who = f"{type(self).__name__}.take"
+            raise StageError(f"{who}: expected positions of rows; got a mask of {len(rows)} values, which filter takes")
+        return row_array(rows, pa.int64())
 
     def slice(self, offset: int = 0, length: int | None = None) -> Self:
         """Return consecutive rows, without copying."""

@@ -216,3 +216,41 @@ def test_a_plain_task_that_says_nothing_is_sent_as_ever():
         num_items = 1
 
     assert sent(Odd("d", 5)).data == 5
+
+
+@pytest.mark.parametrize("kind", [TableBatch, DocumentBatch])
+@pytest.mark.parametrize("made", [list, np.array, pa.array, lambda mask: pa.chunked_array([mask])], ids=range(4))
+def test_a_mask_is_not_taken_for_positions(kind, made):
+    batch = kind("d", pa.table({"id": ["a", "b", "c"]}))
+    with pytest.raises(StageError, match=rf"^{kind.__name__}\.take: expected positions .*a mask of 3 values"):
+        batch.take(made([True, False, True]))
+    assert batch.take(made([2, 0])).column("id").to_pylist() == ["c", "a"]
+    assert batch.take([]).num_items == 0
+
+
+@pytest.mark.parametrize("made", [list, np.array, pa.array], ids=["list", "numpy", "arrow"])
+@pytest.mark.parametrize(
+    ("mask", "values", "message"),
+    [
+        ([False] * 3, None, "a mask of 2 values; got 3"),
+        ([True], None, "a mask of 2 values; got 1"),
+        ([True, False], [1.0], "values for 2 items; got 1"),
+        ([False, False], [1.0, 2.0, 3.0], "values for 2 items; got 3"),
+    ],
+)
+def test_what_does_not_fit_the_batch_is_refused_before_it_is_counted(made, mask, values, message):
+    for context in (StageContext(), StageContext(keep_rejects=True)):
+        with pytest.raises(StageError, match=f"^context.drop: expected {message}$"):
+            context.drop(ByteBatch.of([b"a", b"b"]), made(mask), reason="x", values=values and made(values))
+        assert (context.dropped, context.dropped_of, context.rejects) == ({}, {}, [])
+
+
+def test_a_slice_of_no_rows_of_a_large_record_batch_arrives():
+    class Holder(ByteBatch):
+        """A user's batch with Arrow inside."""
+
+    large = pa.record_batch({"n": pa.array(range(100_000)), "t": pa.array(["x"] * 100_000).dictionary_encode()})
+    batch = Holder.of([b"x"])
+    batch.rows = large.slice(5, 0)
+    assert sent(batch).rows.equals(large.slice(0, 0))
+    assert sent(batch).rows.schema == large.schema
