@@ -366,7 +366,8 @@ class RunDirectory:
             return
         lines = read_ledger(self.path / "ledger.jsonl", plan).records  # with their counts; none in a temporary run
         if self._forces:
-            for file in (file for files in completed.values() for file in files if file.temporary.startswith(staging)):
+            before = {file for record in touched for file in record.side_files}  # these have got their names long ago
+            for file in (file for files in completed.values() for file in files if file not in before):
                 force_file(file.temporary)
         if lines:
             self.append([lines[root]._replace(side_files=files) for root, files in completed.items() if root in lines])
