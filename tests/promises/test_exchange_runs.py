@@ -8,6 +8,8 @@ from tests.jsonl_files import contents, read_documents, write_documents
 from gristmill.backends.local import LocalExecutor
 from gristmill.errors import ConfigError, Interrupted, ResumeRefused, TooManyQuarantined
 from gristmill.pipeline import Pipeline
+from gristmill.runs.run import Run
+from gristmill.runs.user import RunOptions
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.exchange import Exchange
 from gristmill.stages.text.io import JsonlReader, JsonlWriter
@@ -183,3 +185,16 @@ class InterruptsItsRun(ProcessingStage[DocumentBatch, DocumentBatch]):
     def process(self, task):
         signal.raise_signal(signal.SIGINT)
         return task
+
+
+def test_an_output_may_be_called_as_the_run_directory_is_while_there_is_none(tmp_path):
+    write_corpus(tmp_path, 5)
+    out = tmp_path / "RUN_DIR" / "out"
+    stages = [JsonlReader(str(tmp_path / "in")), Exchange("id", 2), JsonlWriter(str(out))]
+    run = Run(Pipeline("p", stages=stages).plan(HERE), RunOptions())
+    run.close()
+
+    assert [segment.output_directories for segment in run.segments] == [
+        (f"{out}/.gristmill/exchange-1",),
+        (str(out),),
+    ]

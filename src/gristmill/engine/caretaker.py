@@ -94,7 +94,8 @@ class Caretaker:
             for call in [call for call in worker.running.values() if s.now - call.since > deadline]:
                 worker.overdue.add(call.number)
                 worker.begin_anew(call, s.now)
-            s.out.append(c.KillWorker(worker.id, f"no result within the deadline of {deadline:g} s"))
+            told = s.groups[worker.group].plan.deadline_s  # what the user has set, without the time to heed it
+            s.out.append(c.KillWorker(worker.id, f"no result within the deadline of {told:g} s"))
         elif worker.assigned and running_s > max(patience, AGAIN * worker.warned_at):
             worker.warned_at = running_s
             task = next(iter(worker.running.values())).tasks[0]

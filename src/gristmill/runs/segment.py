@@ -58,7 +58,7 @@ def in_directory(segments: Sequence[Plan], run_dir: Path) -> tuple[Plan, ...]:
     """
     plans = []
     for number, segment in enumerate(segments):
-        outputs = tuple(path.replace(NO_RUN, str(run_dir), 1) for path in segment.output_directories)
+        outputs = tuple(_put_into(path, run_dir) for path in segment.output_directories)
         check_outputs(outputs, segments[0].inputs, segments[0].input_directories)
         groups = tuple(
             replace(group, stages=tuple(_placed(stage, run_dir, number + 1) for stage in group.stages))
@@ -70,6 +70,11 @@ def in_directory(segments: Sequence[Plan], run_dir: Path) -> tuple[Plan, ...]:
             sources = tuple(replace(task, data=data) for task in sources)
         plans.append(replace(segment, groups=groups, sources=sources, output_directories=outputs, then=None))
     return tuple(plans)
+
+
+def _put_into(path: str, run_dir: Path) -> str:
+    """Name what is in the run directory; an output of the user's may have the stand-in's name in its path."""
+    return f"{run_dir}/{path.removeprefix(f'{NO_RUN}/')}" if path.startswith(f"{NO_RUN}/") else path
 
 
 def _placed(stage: AnyStage, run_dir: Path, number: int) -> AnyStage:

@@ -65,6 +65,8 @@ class LaneLoop(WorkerProcess):
                 self._news.put(Heard(self.channel.receive()))
         except ChannelClosed:
             self._news.put(Heard(None))
+        except Exception as error:  # whatever it is: the worker would wait for a word that nobody hears any more
+            self._news.put(Broken(error))
 
     def _next(self) -> Any:
         """What comes next. Results are held back for a moment, so that those that come together go together."""
@@ -105,6 +107,8 @@ class LaneLoop(WorkerProcess):
 
     def _receive(self) -> list[tuple[Message, list[int]]]:
         while not isinstance(news := self._news.get(), Heard):
+            if isinstance(news, Broken):
+                raise news.error
             self._aside.append(news)
         return self._heard(news)
 

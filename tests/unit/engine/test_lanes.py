@@ -104,7 +104,8 @@ def test_a_worker_that_cancels_overdue_calls_itself_is_given_time_to_do_so():
     assert not [command for command in run.feed() if isinstance(command, c.KillWorker)]
 
     run.now += CANCEL_S
-    assert [command for command in run.feed() if isinstance(command, c.KillWorker)]
+    (kill,) = [command for command in run.feed() if isinstance(command, c.KillWorker)]
+    assert kill.reason == "no result within the deadline of 1 s"  # which is what the user has set
 
 
 def test_a_step_further_counts_for_the_call_that_made_it():

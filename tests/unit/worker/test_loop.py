@@ -2,8 +2,11 @@
 
 import mmap
 import socket
+import threading
 import time
 from types import SimpleNamespace
+
+import pytest
 
 from gristmill.engine.commands import Assignment, Care
 from gristmill.engine.plan import Group
@@ -13,6 +16,7 @@ from gristmill.tasks import FileGroupTask, Task
 from gristmill.worker import shared_memory
 from gristmill.worker.channel import BufferedChannel, Channel
 from gristmill.worker.job import RunSettings
+from gristmill.worker.lane_loop import LaneLoop
 from gristmill.worker.loop import CRUMB, HOLD_S, WorkerProcess
 from gristmill.worker.wire import pack, to_wire
 
@@ -93,3 +97,25 @@ def test_no_task_is_free_of_charge():
     for fd in worker._fds:
         shared_memory.let_go(fd)
     assert len(worker._fds) == 1
+
+
+class DeafChannel:
+    """The driver's line to a worker, on which nothing can be understood."""
+
+    def receive(self):
+        raise OSError("not a message")
+
+    def send(self, messages, fds=()):
+        del messages, fds
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("waits", [LaneLoop.run, LaneLoop._receive])
+def test_a_worker_with_lanes_that_cannot_hear_any_more_ends_instead_of_waiting(waits):
+    group = Group(0, (Pass(),), ("pass",), 0, Resources(), 1, None, None, lanes=2)
+    loop = LaneLoop(DeafChannel(), group, RunSettings("", None, ""), mmap.mmap(-1, CRUMB.size * 2), last=True)
+    if waits is LaneLoop._receive:  # for credits, while a thread of its own listens
+        threading.Thread(target=loop._listen, daemon=True).start()
+
+    with pytest.raises(OSError, match="not a message"):
+        waits(loop)
