@@ -43,6 +43,10 @@ class BaseExecutor:
     def check(self, plan: Plan) -> None:
         """Raise ConfigError if the plan can never run here (more GPUs than there are, ...)."""
 
+    def has_gpu(self) -> bool:
+        """Whether there is a GPU where plans run. Stages that can do without one are told while a plan is made."""
+        return False
+
     @contextlib.contextmanager
     def kept_ready(self, imports: Sequence[str] = ()) -> Iterator["BaseExecutor"]:
         """Yield an executor for several runs in a row, which may keep between them what takes time to start.

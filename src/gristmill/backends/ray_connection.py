@@ -46,6 +46,15 @@ def in_use() -> bool:
     return ray is not None and bool(ray.is_initialized())
 
 
+def cluster_has_gpu(who: str) -> bool:
+    """Whether some machine of the cluster has a GPU; before one is started here, whether this machine has."""
+    if not in_use():
+        from gristmill.backends.local.executor import find_gpus
+
+        return bool(find_gpus(None, None))
+    return any(node["Alive"] and node["Resources"].get("GPU") for node in connect(who).nodes())
+
+
 def check_version(who: str, version: str) -> None:
     """Raise ConfigError for a Ray too old."""
     parts = version.split(".")

@@ -118,7 +118,7 @@ class Pipeline:
         """Return what `run` would run. Inputs are listed, nothing is started, nothing is written."""
         executor = executor or default_executor()
         with watched(f"planning {self.name!r} has taken", executor.watchdog_s):
-            plan = compile_chain(self.name, self.stages, initial_tasks)
+            plan = compile_chain(self.name, self.stages, initial_tasks, executor.has_gpu)
             for segment in plan.segments:
                 executor.check(segment)
         return plan

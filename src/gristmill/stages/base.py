@@ -198,6 +198,25 @@ class ProcessingStage(Generic[X, Y]):
         """Return all columns the stage's output has, where it can know them without work (a reader); else None."""
         return None
 
+    def check_ready(self) -> None:
+        """Raise ConfigError if something the stage will need is missing: a model, a package, a file.
+
+        Called in the driver while the plan is made, so that nobody waits for workers to be told.
+        """
+
+    def resources_where(self, *, has_gpu: bool) -> Resources:
+        """Return what a worker occupies on machines with a GPU, or without one. Asked while the plan is made."""
+        del has_gpu
+        return self.resources
+
+    def done_by(self, before: "Sequence[ProcessingStage[Any, Any]]") -> "Sequence[ProcessingStage[Any, Any]] | None":
+        """Return the stages before it, changed so that they do its work too, or None if it has to be done here.
+
+        For work that would be done twice, such as cutting the same texts into the same tokens for two models.
+        """
+        del before
+        return None
+
     def make_paths_absolute(self) -> None:
         """Turn paths the stage will use into absolute ones, in the copy a plan is made of.
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Self
 
 from gristmill.backends.base import BaseExecutor
+from gristmill.backends.ray_connection import cluster_has_gpu
 
 if TYPE_CHECKING:  # what runs a plan is imported when one runs
     from gristmill.backends.delegated.registrar_actor import RegistrarOffice
@@ -15,6 +16,9 @@ class DelegatedExecutor(BaseExecutor):
     """Runs in a row share the process that keeps their books; workers are the other engine's to start and end."""
 
     _office: "RegistrarOffice | None" = None
+
+    def has_gpu(self) -> bool:
+        return cluster_has_gpu(type(self).__name__)
 
     @contextlib.contextmanager
     def kept_ready(self, imports: Sequence[str] = ()) -> Iterator[Self]:

@@ -121,6 +121,9 @@ class LocalExecutor(BaseExecutor):
             _check_gpus(group, gpus)
             # CPUs are compressible: a stage that asks for more than there are runs alone, and slower.
 
+    def has_gpu(self) -> bool:
+        return bool(find_gpus(self.gpus, self.gpu_memory_gb))
+
     @contextlib.contextmanager
     def kept_ready(self, imports: Sequence[str] = ()) -> Iterator[BaseExecutor]:
         """Yield an executor whose runs share a fork server: starting one takes 0.4 s of a core, forking it 5 ms."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from gristmill.backends.base import WATCHDOG_S, BaseExecutor
 from gristmill.backends.options import check_options
-from gristmill.backends.ray_connection import connect
+from gristmill.backends.ray_connection import cluster_has_gpu, connect
 from gristmill.engine.plan import Plan
 from gristmill.errors import ConfigError
 from gristmill.runs.books import RunResult
@@ -106,6 +106,9 @@ class RayActorPoolExecutor(BaseExecutor):
                     f"{group.name}: expected {group.resources.gpu_memory_gb:g} GB of GPU memory for a worker; got GPUs "
                     f"with {self.config.gpu_memory_gb:g} GB. config={{'gpu_memory_gb': ...}} says how large they are"
                 )
+
+    def has_gpu(self) -> bool:
+        return cluster_has_gpu(type(self).__name__)
 
     @property
     def kept(self) -> "KeptActors | None":
