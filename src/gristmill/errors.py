@@ -9,6 +9,7 @@
     │   ├── DamagedFile                         it is compressed, and cut off or damaged
     │   └── InputChanged                        it is not the file that was planned: shorter, newer, gone
     ├── MachineError (OSError)              a disk or a store does not do what any pipeline needs of it
+    ├── OutOfMemory (MemoryError)           a device has no room for a batch; stays within the stage, which halves it
     ├── StageError (RuntimeError)           a stage broke its contract (returned the wrong type, ...)
     │   └── DeadlineExceeded                    a call was ended because it took longer than `deadline_s`
     ├── RunFailed (RuntimeError)            the run could not finish
@@ -73,6 +74,10 @@ class InputChanged(ReadError):
 
 class MachineError(GristmillError, OSError):
     """A file of the run itself cannot be written or read back. No document is to blame for it."""
+
+
+class OutOfMemory(GristmillError, MemoryError):
+    """A model's device has no room for a batch. Never leaves the stage: it comes again with fewer rows."""
 
 
 class StageError(GristmillError, RuntimeError):

@@ -64,7 +64,14 @@ HEAVY = {
     "ray": (),
     "rich": ("cli/", "metrics/"),
     "scipy": (),
+    "aiohttp": ("testing/", "models/client/"),
+    "fasttext": (),
+    "huggingface_hub": (),
+    "onnxruntime": (),
+    "safetensors": (),
+    "tokenizers": (),
     "torch": (),
+    "transformers": (),
     "typer": ("cli/",),
 }
 CONFINED = {"fsspec", "numba", "rich", "typer"}  # not even inside a function elsewhere: each has one kind of place

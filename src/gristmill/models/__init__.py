@@ -1,0 +1,1 @@
+"""Models: where their files are, how they are loaded, what they are given and what they answer."""
