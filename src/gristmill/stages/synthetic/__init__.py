@@ -1,0 +1,1 @@
+"""Stages that ask a language model: scores, rewritten texts, questions and answers."""

@@ -1,0 +1,1 @@
+"""Texts made of texts, as in Nemotron-CC: five tasks, and what becomes of their answers."""

@@ -1,0 +1,1 @@
+"""Stages whose parameters may still change between minor versions."""

@@ -1,0 +1,1 @@
+"""Translation of documents, piece by piece, with marks for its quality."""
