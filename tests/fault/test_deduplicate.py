@@ -25,7 +25,7 @@ PHASES = [
     ("fuzzy", "fuzzy/remove/ledger.jsonl"),
     ("fuzzy", "../../out-index/*/run/ledger.jsonl"),
     ("semantic", "semantic/extract-run/ledger.jsonl"),
-    ("semantic", "semantic/centroids.npy"),
+    ("semantic", "semantic/centroids-*.npy"),
     ("semantic", "semantic/pairs-run/segment-1/ledger.jsonl"),
     ("semantic", "semantic/pairs-run/segment-2/ledger.jsonl"),
     ("semantic", "semantic/remove/ledger.jsonl"),

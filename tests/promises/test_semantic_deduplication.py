@@ -7,7 +7,8 @@ import pytest
 from tests.jsonl_files import contents
 
 from gristmill.backends.local import LocalExecutor
-from gristmill.errors import ConfigError
+from gristmill.deduplication.semantic_search import _sample
+from gristmill.errors import ConfigError, ResumeRefused, StageBroken
 from gristmill.kernels.kmeans import assign, find_similar, fit, normalize
 from gristmill.stages.deduplication.semantic import RankingStrategy, SemanticDeduplicationWorkflow
 
@@ -146,3 +147,70 @@ def test_fewer_different_vectors_than_clusters_is_no_problem():
 def test_a_mistake_is_named_before_anything_runs(tmp_path, options):
     with pytest.raises(ConfigError, match=next(iter(options))):
         deduplicate(tmp_path, tmp_path / "out", **options)
+
+
+def write_vectors(directory, name, vectors):
+    """One file of documents: a vector each, or None."""
+    directory.mkdir(exist_ok=True)
+    column = pa.array(vectors, pa.list_(pa.float32()))
+    keys = [f"{name}-{row}" for row in range(len(vectors))]
+    pq.write_table(pa.table({"id": keys, "embeddings": column}), directory / f"{name}.parquet")
+
+
+def kept_ids(out):
+    return pq.read_table(out / "deduplicated").column("id").to_pylist()
+
+
+def test_documents_without_an_embedding_stay_even_if_a_whole_file_has_none(tmp_path):
+    write_vectors(tmp_path / "in", "a", [None, None])
+    write_vectors(tmp_path / "in", "b", [[1.0, 0.0, 0.0], None, [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
+    write_vectors(tmp_path / "in", "c", [])
+    result = deduplicate(tmp_path / "in", tmp_path / "out", n_clusters=2)
+
+    assert result.metadata["num_documents"] == 6
+    assert kept_ids(tmp_path / "out") in (["a-0", "a-1", "b-0", "b-1", "b-3"], ["a-0", "a-1", "b-1", "b-2", "b-3"])
+
+
+def test_without_any_embedding_everything_stays(tmp_path):
+    write_vectors(tmp_path / "in", "a", [None, None])
+    deduplicate(tmp_path / "in", tmp_path / "out")
+
+    assert kept_ids(tmp_path / "out") == ["a-0", "a-1"]
+
+
+@pytest.mark.parametrize("odd", [float("nan"), float("inf")])
+def test_an_embedding_that_is_not_finite_spoils_no_cluster(tmp_path, odd):
+    vectors = [[1.0, 0.0], [1.0, 0.001], [0.0, 1.0], [0.001, 1.0]]
+    write_vectors(tmp_path / "in", "a", [[odd, 1.0], *vectors, [1.0, odd]])
+    result = deduplicate(tmp_path / "in", tmp_path / "out", n_clusters=2)
+
+    assert result.metadata["num_duplicates"] == 2
+    assert {"a-0", "a-5"} < set(kept_ids(tmp_path / "out"))
+
+
+def test_embeddings_of_two_lengths_are_refused_wherever_they_are(tmp_path):
+    vectors = [[1.0, float(row), 0.0] for row in range(200)]
+    write_vectors(tmp_path / "in", "a", [*vectors, [1.0, 2.0], [1.0, 2.0, 3.0, 4.0]])
+
+    with pytest.raises(StageBroken, match="expected embeddings of one length"):
+        deduplicate(tmp_path / "in", tmp_path / "out", n_clusters=2)
+
+
+def test_other_clusters_are_not_those_of_the_run_before(corpus, tmp_path):
+    deduplicate(corpus, tmp_path / "out")
+
+    with pytest.raises(ResumeRefused, match="assign_clusters"):
+        deduplicate(corpus, tmp_path / "out", random_state=7)
+
+
+def test_the_sample_counts_over_all_files(tmp_path):
+    """Of files with one embedding each it is every n-th file, not one embedding of each."""
+    files = []
+    for number in range(10):
+        table = pa.table({"vector": pa.array([[float(number), 1.0]], pa.large_list(pa.float32()))})
+        files.append(str(tmp_path / f"{number}.arrow"))
+        with pa.OSFile(files[-1], "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+            writer.write_table(table)
+
+    assert _sample(files, 0.5)[:, 0].tolist() == [0, 2, 4, 6, 8]
+    assert _sample(files, 0.1)[:, 0].tolist() == [0]

@@ -3,7 +3,7 @@
 | to know                                   | read                                                          |
 |-------------------------------------------|---------------------------------------------------------------|
 | what a user calls                         | `exact`, `fuzzy`, `semantic`, `part_dedup`, `removal`         |
-| the order of the steps                    | `exact_search`, `fuzzy_search`                                |
+| the order of the steps                    | `exact_search`, `fuzzy_search`, `semantic_search`             |
 | what a step does with a batch             | `exact_stages`, `sketches`, `clusters`, `candidates`, ...     |
 | which documents stay                      | `keep_policy`                                                 |
 | what the steps leave for each other       | `files_between`, `documents` (a document is known by number)  |

@@ -80,6 +80,40 @@ def source_of(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return numbers >> SOURCE_SHIFT
 
 
+# `NumberDocuments`: the numbers as a column, for stages from which fewer documents may come than went in.
+
+DOCUMENT_NUMBER = "_gristmill_document"
+
+
+@dataclass(eq=False)
+class NumberDocuments(ProcessingStage[DocumentBatch, DocumentBatch]):
+    """Add each document's number. It must stand right behind the reader: a number is a position in what was read.
+
+    With `rows_at_once` a batch of more documents is passed on as several, for stages that take long over each.
+    """
+
+    rows_are_independent: ClassVar[bool] = False  # a document's number is its position
+    adds_only_declared_columns: ClassVar[bool] = True
+
+    numbers: DocumentNumbers
+    rows_at_once: int | None = None
+    name: str = field(default="number_documents", kw_only=True)
+
+    def outputs(self) -> tuple[list[str], list[str]]:
+        return ["data"], [DOCUMENT_NUMBER]
+
+    def new_columns(self) -> list[str]:
+        return [DOCUMENT_NUMBER]
+
+    def process(self, task: DocumentBatch) -> DocumentBatch | list[DocumentBatch]:
+        numbers = self.numbers.of_batch(task.task_id, task.num_items)
+        numbered = task.with_column(DOCUMENT_NUMBER, from_numbers(numbers))
+        size = self.rows_at_once
+        if size is None or task.num_items <= size:
+            return numbered
+        return [numbered.slice(start, size) for start in range(0, task.num_items, size)]
+
+
 # `id_column`: the ids of a batch's documents, straight from its JSON lines where they are strings.
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from gristmill.deduplication.documents import DocumentNumbers
+from gristmill.deduplication.documents import DOCUMENT_NUMBER
 from gristmill.errors import ConfigError, StageError
 from gristmill.kernels.arrow_arrays import from_bools, from_lists, from_numbers, is_null, to_numbers
 from gristmill.kernels.kmeans import assign, find_similar, normalize
@@ -55,33 +55,36 @@ class RankingStrategy:
 
 # `ExtractEmbeddings`: of each document its number, id and embedding at length one.
 
-NO_EMBEDDING = "no_embedding"
+NO_EMBEDDING, NOT_FINITE = "no_embedding", "not_finite"
 
 
 @dataclass(eq=False)
 class ExtractEmbeddings(ProcessingStage[DocumentBatch, DocumentBatch]):
-    """Reduce documents to `doc`, `id`, `tie`, `vector` and a `by_` column for each metadata field.
+    """Reduce documents that have a number to `doc`, `id`, `tie`, `vector` and a `by_` column for each metadata field.
 
-    A document whose embedding is null has no duplicates.
+    A document whose embedding is null, or holds something that is not a finite number, has no duplicates.
     """
 
-    rows_are_independent: ClassVar[bool] = False  # a document's number is its position
-
-    numbers: DocumentNumbers
     embedding_field: str = "embeddings"
     id_field: str | None = "id"
     metadata_fields: Sequence[str] = ()
     name: str = field(default="extract_embeddings", kw_only=True)
 
     def inputs(self) -> tuple[list[str], list[str]]:
-        columns = [self.embedding_field, *([self.id_field] if self.id_field else []), *self.metadata_fields]
-        return ["data"], list(dict.fromkeys(columns))
+        columns = [DOCUMENT_NUMBER, self.embedding_field, *([self.id_field] if self.id_field else [])]
+        return ["data"], list(dict.fromkeys([*columns, *self.metadata_fields]))
 
     def process(self, task: DocumentBatch) -> DocumentBatch:
         column = task.column(self.embedding_field)
         there = ~is_null(column)
-        vectors = normalize(to_matrix(column.filter(from_bools(there)), who=self.name))
-        numbers = self.numbers.of_batch(task.task_id, task.num_items)[there]
+        vectors = to_matrix(column.filter(from_bools(there)), who=self.name)
+        is_finite = np.isfinite(vectors).all(axis=1)
+        not_finite = there.copy()
+        not_finite[there] = ~is_finite
+        self.context.drop(task, from_bools(~there), reason=NO_EMBEDDING)
+        self.context.drop(task, from_bools(not_finite), reason=NOT_FINITE)
+        there, vectors = there & ~not_finite, normalize(vectors[is_finite])
+        numbers = to_numbers(task.column(DOCUMENT_NUMBER), np.uint64)[there]
         bounds = np.arange(len(vectors) + 1, dtype=np.int64) * (vectors.shape[1] if len(vectors) else 0)
         columns = {
             "doc": from_numbers(numbers),
@@ -93,7 +96,6 @@ class ExtractEmbeddings(ProcessingStage[DocumentBatch, DocumentBatch]):
             columns |= {"id": ids.cast(pa.string()), "tie": from_numbers(hash_column(ids))}
         for name in self.metadata_fields:
             columns[f"by_{name}"] = task.column(name).filter(from_bools(there)).cast(pa.float64())
-        self.context.drop(task, from_bools(~there), reason=NO_EMBEDDING)
         return DocumentBatch(task.dataset_name, pa.Table.from_arrays(list(columns.values()), names=list(columns)))
 
 
@@ -103,10 +105,18 @@ def to_matrix(column: pa.ChunkedArray, *, who: str) -> NDArray[np.float32]:
     if not chunks:
         return np.zeros((0, 1), np.float32)
     flat = np.concatenate([chunk.flatten().to_numpy(zero_copy_only=False) for chunk in chunks]).astype(np.float32)
-    num_rows = len(column)
-    if len(flat) % num_rows or len({len(value) for value in column.slice(0, 100).to_pylist()}) > 1:
-        raise StageError(f"{who}: expected embeddings of one length; got {len(flat)} numbers in {num_rows} rows")
-    return flat.reshape(num_rows, -1)
+    lengths = np.unique(np.concatenate([_lengths(chunk) for chunk in chunks]))
+    if len(lengths) > 1:
+        some = ", ".join(map(str, lengths[:5].tolist()))
+        raise StageError(f"{who}: expected embeddings of one length in a batch; got some of {some} numbers")
+    return flat.reshape(len(column), -1)
+
+
+def _lengths(lists: pa.Array) -> NDArray[np.int64]:
+    """How long the lists of an array without nulls are."""
+    if pa.types.is_fixed_size_list(lists.type):
+        return np.array([lists.type.list_size], np.int64)
+    return np.diff(to_numbers(pa.chunked_array([lists.offsets]), np.int64))
 
 
 Which = Literal["hard", "easy", "random"]

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from gristmill.deduplication.job import DedupJob
+from gristmill.deduplication.job import DedupJob, Kept
 from gristmill.deduplication.report import Duplicates, describe, make_report, write_duplicates
 from gristmill.pipeline.workflow import WorkflowRunResult
 from gristmill.storage.atomic_write import write_file
@@ -53,9 +53,13 @@ class Findings:
 
 
 def remove_found(
-    job: DedupJob, found: Findings, result: WorkflowRunResult, write_kwargs: Mapping[str, object] | None = None
+    job: DedupJob,
+    found: Findings,
+    result: WorkflowRunResult,
+    write_kwargs: Mapping[str, object] | None = None,
+    kept: Kept | None = None,
 ) -> None:
     """Write the documents that stay, and add to the result what became of them."""
-    done = job.remove(found.duplicates.doc, write_kwargs)
+    done = job.remove(found.duplicates.doc, write_kwargs, kept)
     result.add_pipeline_tasks("removal", done)
     result.extend_metadata({"num_kept": done.written, "quarantined": done.quarantined})

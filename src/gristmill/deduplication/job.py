@@ -26,6 +26,15 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
+class Kept:
+    """In what form the documents that stay are written: None is as they came."""
+
+    filetype: str | None = None
+    file_extension: str | None = None
+    fields: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
 class DedupJob:
     """Its pipelines resume from ledgers in the run directory. They share what the executor keeps ready."""
 
@@ -50,11 +59,17 @@ class DedupJob:
         self.done.append(result)
         return result
 
-    def remove(self, removed: NDArray[np.uint64], write_kwargs: Mapping[str, object] | None = None) -> RunResult:
+    def remove(
+        self, removed: NDArray[np.uint64], write_kwargs: Mapping[str, object] | None = None, kept: Kept | None = None
+    ) -> RunResult:
         """Read the documents again and write all but the removed ones, in files named like the source's."""
         removals = self.run_dir / "removals.npy"
         write_removals(removals, removed)
-        writer = WRITERS[self.source.filetype](self.kept_path, write_kwargs=dict(write_kwargs or {}))
+        form = kept or Kept()
+        options: dict[str, object] = {"file_extension": form.file_extension} if form.file_extension else {}
+        options |= {"fields": list(form.fields)} if form.fields is not None else {}
+        make = WRITERS[form.filetype or self.source.filetype]
+        writer = make(self.kept_path, write_kwargs=dict(write_kwargs or {}), **options)  # type: ignore[arg-type]
         stages = [self.source.reader(), RemoveDocuments(self.source.numbers, str(removals)), writer]
         return self.run("remove_duplicates", stages, ledger="remove")
 

@@ -1,47 +1,30 @@
 """`SemanticDeduplicationWorkflow`: documents whose embeddings are nearly the same, found within clusters.
 
-read, extract embeddings ─▶ k-means on a sample ─▶ assign ─▶ exchange by cluster ─▶ cosine within clusters
-─▶ duplicates.parquet ─▶ read again, write those that stay
+`semantic_search` finds them; then the documents are read again, and those that stay are written.
 """
 
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from pathlib import Path
 from typing import ClassVar
-
-import numpy as np
-from numpy.typing import NDArray
 
 from gristmill.backends.base import BaseExecutor
 from gristmill.backends.default_executor import default_executor
-from gristmill.deduplication.embeddings import (
-    AssignClusters,
-    ExtractEmbeddings,
-    FindSemanticDuplicates,
-    RankingStrategy,
-    Which,
-    to_matrix,
-)
-from gristmill.deduplication.files_between import in_order_of, is_sealed_array, read_rows, write_sealed_array
+from gristmill.deduplication.embeddings import RankingStrategy, Which
 from gristmill.deduplication.findings import Findings, remove_found
-from gristmill.deduplication.job import DedupJob, open_job
+from gristmill.deduplication.job import open_job
 from gristmill.deduplication.job_input import DedupInput
-from gristmill.deduplication.report import Duplicates, no_duplicates
-from gristmill.errors import ConfigError
-from gristmill.kernels.arrow_arrays import from_numbers, to_numbers
-from gristmill.kernels.kmeans import fit
+from gristmill.deduplication.semantic_search import (
+    LEDGER,
+    Clustering,
+    SemanticSearch,
+    SemanticSettings,
+    check_settings,
+)
 from gristmill.pipeline.pipeline import Watching
 from gristmill.pipeline.workflow import WorkflowBase, WorkflowRunResult, errors_of, warn_ignored
 from gristmill.runs.user import Observer
-from gristmill.stages.exchange import Exchange
-from gristmill.stages.text.io.reader import ArrowReader
-from gristmill.stages.text.io.writer import ArrowWriter
 from gristmill.storage.file_system import disk_path
-
-SAMPLE_ROWS = 50_000  # embeddings k-means sees at most
-MAX_PARTITIONS = 256
-WHICH = ("hard", "easy", "random")
 
 
 @dataclass
@@ -101,14 +84,7 @@ class SemanticDeduplicationWorkflow(WorkflowBase):
     def __post_init__(self) -> None:
         who = type(self).__name__
         self.output_path = str(self.output_path).rstrip("/")
-        if self.eps is None or not 0 <= self.eps < 1:
-            raise ConfigError(f"{who}: expected eps in [0, 1), as in cosine ≥ 1 - eps; got {self.eps!r}")
-        if self.which_to_keep not in WHICH:
-            raise ConfigError(f"{who}: expected which_to_keep to be one of {WHICH}; got {self.which_to_keep!r}")
-        if self.distance_metric != "cosine":
-            raise ConfigError(f"{who}: expected distance_metric 'cosine'; got {self.distance_metric!r}")
-        if self.n_clusters < 1:
-            raise ConfigError(f"{who}: expected n_clusters ≥ 1; got {self.n_clusters!r}")
+        check_settings(who, self.eps, self.which_to_keep, self.distance_metric, self.n_clusters)
         warn_ignored(self)
 
     def run(
@@ -135,8 +111,8 @@ class SemanticDeduplicationWorkflow(WorkflowBase):
         extensions, options = self.input_file_extensions, self.read_kwargs
         source = DedupInput(type(self).__name__, path, self.input_filetype, None, extensions, options)
         with open_job(source, self.output_path, run_dir, executor, observer, fresh=self.clear_output) as job:
-            ledger = run_dir / "extract-run" / "ledger.jsonl"
-            findings = Findings(self._search(job), self.text_field, ledger, self.alarm_share)
+            found = SemanticSearch(job, self._settings(), self.embedding_field, self.id_field).run()
+            findings = Findings(found, self.text_field, run_dir / LEDGER / "ledger.jsonl", self.alarm_share)
             result = findings.write(job, "semantic_deduplication")
             if self.perform_removal:
                 remove_found(job, findings, result, self.write_kwargs)
@@ -144,49 +120,7 @@ class SemanticDeduplicationWorkflow(WorkflowBase):
         result.add_metadata("total_time", time.monotonic() - started)
         return result
 
-    def _search(self, job: DedupJob) -> Duplicates:
-        source, run_dir = job.source, job.run_dir
-        ranking = self.ranking_strategy
-        columns = () if ranking is None else tuple(ranking.metadata_cols)
-        extracting = ExtractEmbeddings(source.numbers, self.embedding_field, self.id_field, columns)
-        stages = [source.reader(extracting.inputs()[1]), extracting, ArrowWriter(str(run_dir / "embeddings"))]
-        files = job.run("extract_embeddings", stages, ledger="extract-run").output_files
-        centroids = run_dir / "centroids.npy"
-        if not files:
-            return no_duplicates()
-        if not is_sealed_array(centroids):
-            self._fit(files, centroids)
-        finding = FindSemanticDuplicates(self.eps or 0.0, self.which_to_keep, self.pairwise_batch_size, ranking)
-        stages = [
-            ArrowReader(str(run_dir / "embeddings")),
-            AssignClusters(str(centroids)),
-            Exchange("cluster", min(MAX_PARTITIONS, self.n_clusters)),
-            finding,
-            ArrowWriter(str(run_dir / "pairs")),
-        ]
-        found = job.run("find_semantic_duplicates", stages, ledger="pairs-run")
-        rows = read_rows(found.output_files, ["doc", "kept_doc", "similarity", "id", "kept_id"])
-        if not rows.num_rows:
-            return no_duplicates()
-        rows = in_order_of(rows, "doc")
-        doc, kept = (to_numbers(rows.column(name), np.uint64) for name in ("doc", "kept_doc"))
-        cosine = to_numbers(rows.column("similarity"), np.float64)
-        duplicates = Duplicates(doc, kept, cosine, np.zeros(len(doc), np.int32))
-        duplicates.ids, duplicates.kept_ids = (rows.column(name).combine_chunks() for name in ("id", "kept_id"))
-        return duplicates
-
-    def _fit(self, files: Sequence[str], path: Path) -> None:
-        """Write the centroids of a sample: every n-th embedding, so the same sample each time."""
-        sample = self._sample(files)
-        centroids = fit(sample, self.n_clusters, seed=self.random_state, max_iter=self.max_iter, tol=self.tol)
-        write_sealed_array(path, centroids)
-
-    def _sample(self, files: Sequence[str]) -> NDArray[np.float32]:
-        total = sum(read_rows([file], ["doc"]).num_rows for file in files)
-        most = min(SAMPLE_ROWS, int(total * (self.fit_data_fraction or 1.0)) or 1)
-        step = max(1, total // most)
-        parts = []
-        for file in files:
-            vectors = read_rows([file], ["vector"]).column("vector")
-            parts.append(to_matrix(vectors.take(from_numbers(np.arange(0, len(vectors), step))), who="fit"))
-        return np.concatenate(parts)
+    def _settings(self) -> SemanticSettings:
+        fitting = self.max_iter, self.tol, self.random_state, self.fit_data_fraction
+        keeping = self.which_to_keep, self.ranking_strategy, self.pairwise_batch_size
+        return SemanticSettings(self.eps or 0.0, Clustering(self.n_clusters, *fitting), *keeping)

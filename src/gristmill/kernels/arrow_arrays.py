@@ -59,6 +59,23 @@ def from_lists(values: NDArray[np.number], bounds: NDArray[np.int64]) -> pa.Arra
     )
 
 
+def from_matrix(rows: NDArray[np.floating], is_valid: NDArray[np.bool_]) -> pa.Array:
+    """Return lists of one length, as many as `is_valid` has values: the next row of [M, dim] where true, else null."""
+    num_valid, length = rows.shape
+    if num_valid != is_valid.sum():
+        raise ValueError(f"from_matrix: expected {is_valid.sum()} rows; got {num_valid}")
+    kind = pa.list_(pa.from_numpy_dtype(rows.dtype), length)
+    if num_valid == len(is_valid):
+        filled, bitmap = rows, None
+    else:
+        filled = np.zeros((len(is_valid), length), rows.dtype)  # a null has numbers too, which nobody reads
+        filled[is_valid] = rows
+        bitmap = pa.py_buffer(np.packbits(is_valid, bitorder="little"))
+    numbers = pa.py_buffer(np.ascontiguousarray(filled).reshape(-1))
+    values = pa.Array.from_buffers(kind.value_type, filled.size, [None, numbers])
+    return pa.Array.from_buffers(kind, len(is_valid), [bitmap], children=[values])
+
+
 def from_bools(values: NDArray[np.bool_]) -> pa.Array:
     """Return bool[N] as an Arrow array without nulls: one bit a value, lowest bit first."""
     return pa.Array.from_buffers(pa.bool_(), len(values), [None, pa.py_buffer(np.packbits(values, bitorder="little"))])
