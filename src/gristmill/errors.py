@@ -9,13 +9,16 @@
     │   ├── DamagedFile                         it is compressed, and cut off or damaged
     │   └── InputChanged                        it is not the file that was planned: shorter, newer, gone
     ├── MachineError (OSError)              a disk or a store does not do what any pipeline needs of it
+    │   └── ServerRefused                       a server of models refuses everything: wrong key, wrong address
     ├── OutOfMemory (MemoryError)           a device has no room for a batch; stays within the stage, which halves it
     ├── StageError (RuntimeError)           a stage broke its contract (returned the wrong type, ...)
-    │   └── DeadlineExceeded                    a call was ended because it took longer than `deadline_s`
+    │   ├── DeadlineExceeded                    a call was ended because it took longer than `deadline_s`
+    │   └── SpendingLimit                       requests have cost what they may: nothing more is asked
     ├── RunFailed (RuntimeError)            the run could not finish
     │   ├── TooManyQuarantined                  it stopped at the limit, good documents are committed
     │   ├── StageBroken                         no document passes a stage; nothing of it is committed
     │   ├── MachineFailed                       disk full, store refuses: nothing is lost, run it again
+    │   ├── SpendingLimitReached                requests have cost `max_total_cost`; a higher one continues
     │   ├── InputsChanged                       the rest is done; partitions of changed inputs are not
     │   └── Interrupted                         Ctrl-C: everything committed so far is kept
     └── EngineBug (AssertionError)          our own mistake: an invariant does not hold
@@ -80,12 +83,20 @@ class OutOfMemory(GristmillError, MemoryError):
     """A model's device has no room for a batch. Never leaves the stage: it comes again with fewer rows."""
 
 
+class ServerRefused(MachineError):
+    """A server has refused one request after another. No document is to blame for it, and waiting does not help."""
+
+
 class StageError(GristmillError, RuntimeError):
     """A stage broke its contract with the engine."""
 
 
 class DeadlineExceeded(StageError):
     """A call of a stage took longer than the stage's `deadline_s`, and was cancelled."""
+
+
+class SpendingLimit(StageError):
+    """What was paid for has reached the limit the user set. No document is to blame; the run stops."""
 
 
 class RunFailed(GristmillError, RuntimeError):
@@ -104,6 +115,10 @@ class StageBroken(RunFailed):
 
 class MachineFailed(RunFailed):
     """A disk or a store failed. What is committed stays, nothing else counts, the same command goes on."""
+
+
+class SpendingLimitReached(RunFailed):
+    """The run stopped at `max_total_cost`. What is committed stays; the same command with a higher limit continues."""
 
 
 class InputsChanged(RunFailed):

@@ -127,9 +127,9 @@ class Breaker:
         if event.fault is Fault.PROGRAM and not self._passed[stage]:
             s.abort("broken", f"{event.stage}: {event.error}", self._evidence())
             return None
-        if event.fault is Fault.LIMIT:
+        if event.fault in (Fault.LIMIT, Fault.SPENDING):
             if not s.stop_reason:
-                s.stop_soon("quarantine_limit", event.error)
+                s.stop_soon("quarantine_limit" if event.fault is Fault.LIMIT else "spending", event.error)
             return None
         trial = retry.after_exception(task.trial, event.error, event.fault, some_passed=self._passed[stage])
         if trial is None:

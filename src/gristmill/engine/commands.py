@@ -144,7 +144,7 @@ class Finish(msgspec.Struct, frozen=True, array_like=True, tag=True):
     `evidence` are files, under their temporary names, with the documents that failed where a stage lets none pass.
     """
 
-    outcome: str  # finished | stopped | failed | quarantine_limit | broken | machine | inputs_changed
+    outcome: str  # finished | stopped | failed | quarantine_limit | spending | broken | machine | inputs_changed
     error: str = ""
     evidence: tuple[StagedFile, ...] = ()
 

@@ -5,10 +5,12 @@
 | DOCUMENT      | an exception some documents cause and others do not  | isolated, quarantined; the run goes on       |
 | TRANSIENT     | what a stage declares as such: a server that is away | tried again, with pauses; then as DOCUMENT   |
 | MACHINE       | disk full, input/output error, a store that is slow  | tried again, with pauses; then the run stops |
-| MACHINE_FINAL | disk read-only, directory gone, access refused       | the run stops                                |
+| MACHINE_FINAL | disk read-only, directory gone, access refused, a    | the run stops                                |
+|               | server that refuses every request                    |                                              |
 | INPUT         | a file that is not the one that was planned          | its partition is left out; the rest is done  |
 | PROGRAM       | a stage that lets no document of a batch pass        | the run stops, if none has passed elsewhere  |
 | LIMIT         | more of one batch fail than `max_quarantined` allows | the run stops                                |
+| SPENDING      | requests have cost `max_total_cost`                  | the run stops; what is under way is finished |
 
 A machine's error never quarantines a document and never commits a partition: the next run does what this one could not.
 An OSError of a writer is the machine's whatever its number: no document decides whether a file can be written.
@@ -18,7 +20,7 @@ import errno
 from collections.abc import Iterator
 from enum import Enum
 
-from gristmill.errors import InputChanged, MachineError
+from gristmill.errors import InputChanged, MachineError, ServerRefused, SpendingLimit
 
 
 class Fault(Enum):
@@ -31,6 +33,7 @@ class Fault(Enum):
     INPUT = "input"
     PROGRAM = "program"
     LIMIT = "limit"
+    SPENDING = "spending"
 
 
 # Numbers that say the same about the machine wherever they come from, a user's own stage included.
@@ -72,6 +75,8 @@ def fault_of(error: BaseException, *, writes: bool, transient: tuple[type[BaseEx
     for each in _causes(error):
         if isinstance(each, InputChanged):
             return Fault.INPUT
+        if isinstance(each, SpendingLimit):
+            return Fault.SPENDING
         if isinstance(each, MachineError):  # of the run's own files: a stage cannot declare those transient
             return _of_machine(each)
     if isinstance(error, tuple(transient)):
@@ -83,6 +88,8 @@ def fault_of(error: BaseException, *, writes: bool, transient: tuple[type[BaseEx
 
 
 def _of_machine(error: OSError) -> Fault:
+    if isinstance(error, ServerRefused):
+        return Fault.MACHINE_FINAL
     numbers = [each.errno for each in _causes(error) if isinstance(each, OSError) and each.errno is not None]
     return Fault.MACHINE_FINAL if numbers and numbers[0] in _FINAL else Fault.MACHINE
 

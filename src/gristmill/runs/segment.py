@@ -23,6 +23,7 @@ from gristmill.errors import (
     Interrupted,
     MachineFailed,
     RunFailed,
+    SpendingLimitReached,
     StageBroken,
     TooManyQuarantined,
 )
@@ -401,6 +402,10 @@ class Segment:
             with contextlib.suppress(OSError):
                 ending.tell("stopped")
             raise Interrupted(self.interrupted())
+        if finish.outcome == "spending":
+            with contextlib.suppress(OSError):
+                ending.tell("stopped")
+            raise SpendingLimitReached(f"{self.plan.name}: {finish.error}\n{self.interrupted()}")
         run_dir = self.directory.shown if self.keeps_directory else None
         result = books.result(run_dir=run_dir, rejects_path=self.options.rejects_path)
         result.messages = [*self.directory.messages, *ending.messages, *books.take_hints()]

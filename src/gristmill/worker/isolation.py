@@ -260,7 +260,8 @@ class StageRaised(Exception):  # carries a user's exception and which stage it w
         if self.fault in (Fault.MACHINE, Fault.MACHINE_FINAL) and isinstance(error, OSError):
             path = error.filename if isinstance(error.filename, str) else self.stage.output_directory()
             return _cut(explain(path or "a file this stage uses", error), MAX_ERROR_CHARS)
-        return str(error) if self.fault in (Fault.INPUT, Fault.PROGRAM, Fault.LIMIT) else describe(error)
+        in_words = (Fault.INPUT, Fault.PROGRAM, Fault.LIMIT, Fault.SPENDING)
+        return str(error) if self.fault in in_words else describe(error)
 
 
 class GaveUp(Exception):  # becomes the words the user reads; never leaves a worker

@@ -99,6 +99,8 @@ class Registrar:
             return self._stop("broken", f"{stage}: {error}")
         if fault is Fault.LIMIT:
             return self._stop("quarantine_limit", f"{stage}: {error}")
+        if fault is Fault.SPENDING:
+            return self._stop("spending", f"{stage}: {error}")
         before = self._trials.get((group, item_id), FRESH)
         trial = after_exception(before, error, fault, some_passed=some_passed)
         if trial is None:
