@@ -53,7 +53,7 @@ def run_batches(
         try:
             outputs = runtime.run(padded, mask)
         except OutOfMemory:
-            if limits.failed(*padded.shape, now=clock()):
+            if limits.failed(len(rows), padded.size, now=clock()):
                 continue
             yield BatchAnswer(rows, mask, None)
         else:
