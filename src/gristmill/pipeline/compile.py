@@ -10,7 +10,7 @@ import json
 import pickle
 import types
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import PurePath
@@ -20,8 +20,7 @@ import msgspec
 import xxhash
 
 from gristmill.engine.plan import AnyStage, AnyTask, Group, Plan, belong_together
-from gristmill.errors import ConfigError
-from gristmill.pipeline.prepare import check_columns, prepare
+from gristmill.errors import ConfigError, nearest
 from gristmill.runs.segment import NO_RUN, check_outputs, exchange_directory
 from gristmill.secrets import has_secrets, is_secret, remember_those_of, without_secrets, without_url_secrets
 from gristmill.stages.base import CompositeStage, ProcessingStage
@@ -180,6 +179,45 @@ def _class_code(cls: type) -> str:
     return digest.hexdigest()[:16]
 
 
+# Column flow: every column a stage reads must come from somewhere before it.
+#
+# The set of columns is known where a reader knows it (a Parquet schema, `fields`, a sample of JSON lines) and is
+# carried on through stages that say what they add. A user's own stage may add anything, so after one nothing is an
+# error any more: no false alarms, at the price of finding some mistakes at run time.
+
+
+def check_columns(stages: Sequence[AnyStage]) -> None:
+    """Raise ConfigError for the first column that no earlier stage provides."""
+    known: list[str] | None = None  # None: anything may be there
+    origin = ""
+    for stage in stages:
+        if known is not None:
+            for column in stage.inputs()[1]:
+                if column not in known:
+                    raise ConfigError(
+                        f"{stage.stage_name()}: expected a column {column!r} from {origin}; "
+                        f"got {_listed(known)}{nearest(column, known)}"
+                    )
+            for column in stage.new_columns():
+                if column in known:
+                    raise ConfigError(
+                        f"{stage.stage_name()}: expected no column {column!r} yet; {origin} has it. "
+                        "Choose another name, or let the stage replace it"
+                    )
+        own = stage.columns()
+        if own is not None:
+            known, origin = list(own), stage.stage_name()
+        elif known is not None and stage.adds_only_declared_columns:
+            known += [column for column in stage.outputs()[1] if column not in known]
+        else:
+            known = None
+
+
+def _listed(columns: Sequence[str], most: int = 12) -> str:
+    more = f" and {len(columns) - most} more" if len(columns) > most else ""
+    return f"{list(columns[:most])}{more}"
+
+
 # Which neighbouring stages run in one process, handing tasks over as objects.
 #
 # Moving a batch to another process costs a copy and a round trip, so neighbours are fused unless something speaks
@@ -231,12 +269,7 @@ def _group(number: int, stages: Sequence[AnyStage], names: Sequence[str], first:
 # engine knows nothing of it: a segment is a plan like any other, with a ledger of its own.
 
 
-def compile_chain(
-    name: str,
-    stages: Sequence[AnyStage],
-    initial_tasks: Sequence[AnyTask] | None,
-    has_gpu: Callable[[], bool] = bool,
-) -> Plan:
+def compile_chain(name: str, stages: Sequence[AnyStage], initial_tasks: Sequence[AnyTask] | None) -> Plan:
     """Return the plan of a pipeline; if it has exchanges, `Plan.then` is the plan of what comes behind the first.
 
     The input is listed, and looked into for its columns, once: what is checked here is what runs. Where rows meet is
@@ -244,7 +277,6 @@ def compile_chain(
     """
     flat = decompose(stages)
     check_stages(name, flat)
-    flat = prepare(flat, has_gpu)
     if flat[0].is_exchange and initial_tasks is None:
         raise ConfigError(
             f"pipeline {name!r}: expected a reader before {flat[0].stage_name()!r}; it is the first stage"

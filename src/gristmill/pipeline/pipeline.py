@@ -1,7 +1,7 @@
 """`Pipeline`: a name and a list of stages. Running it never changes it."""
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ from gristmill.errors import ConfigError
 from gristmill.pipeline.compile import check_is_stage, check_no_secrets, compile_chain, decompose
 from gristmill.runs.books import RunResult
 from gristmill.runs.user import Observer, RunOptions, watched
-from gristmill.stages.base import CompositeStage
+from gristmill.stages.base import CompositeStage, ProcessingStage
 
 if TYPE_CHECKING:
     from gristmill.metrics.progress import Progress
@@ -118,7 +118,8 @@ class Pipeline:
         """Return what `run` would run. Inputs are listed, nothing is started, nothing is written."""
         executor = executor or default_executor()
         with watched(f"planning {self.name!r} has taken", executor.watchdog_s):
-            plan = compile_chain(self.name, self.stages, initial_tasks, executor.has_gpu)
+            stages = prepare(self.name, decompose(self.stages), executor.has_gpu)
+            plan = compile_chain(self.name, stages, initial_tasks)
             for segment in plan.segments:
                 executor.check(segment)
         return plan
@@ -204,3 +205,27 @@ def _limit(given: int | float | QuarantineLimit | None) -> QuarantineLimit:
     if given is None or (isinstance(given, int) and given >= 0) or (isinstance(given, float) and 0 < given <= 1):
         return QuarantineLimit(given)
     raise ConfigError(f"max_quarantined: expected a number of documents ≥ 0 or a share in (0, 1]; got {given!r}")
+
+
+def prepare(pipeline: str, stages: Sequence[AnyStage], has_gpu: Callable[[], bool]) -> list[AnyStage]:
+    """Return the stages as they will run where the plan is made for; those given stay as they are.
+
+    What a stage would do that one before it does already is done once. What it needs is looked for now, so that a
+    missing model costs a second and not the start of a cluster. Where it may choose, it is told whether there is a GPU:
+    `has_gpu` is asked only then.
+    """
+    ready: list[AnyStage] = []
+    for stage in stages:
+        check_is_stage(pipeline, stage)
+        instead = stage.done_by(ready)
+        ready = [*ready, stage] if instead is None else list(instead)
+    for stage in ready:
+        stage.check_ready()
+    choosing = [type(stage).resources_where is not ProcessingStage.resources_where for stage in ready]
+    if not any(choosing):
+        return ready
+    there = has_gpu()
+    return [
+        stage.with_(resources=stage.resources_where(has_gpu=there)) if chooses else stage
+        for stage, chooses in zip(ready, choosing, strict=True)
+    ]

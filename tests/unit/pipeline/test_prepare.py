@@ -6,7 +6,7 @@ import pytest
 from gristmill.backends.local import LocalExecutor
 from gristmill.errors import ConfigError
 from gristmill.pipeline import Pipeline
-from gristmill.pipeline.prepare import prepare
+from gristmill.pipeline.pipeline import prepare
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.resources import Resources
 from gristmill.tasks import DocumentBatch
@@ -72,7 +72,7 @@ def test_nobody_looks_for_gpus_if_no_stage_chooses():
     def asked():
         raise AssertionError("asked for GPUs")
 
-    assert len(prepare([PreparedPassing()], asked)) == 1
+    assert len(prepare("p", [PreparedPassing()], asked)) == 1
 
 
 def test_what_is_missing_is_said_while_the_plan_is_made():
@@ -82,7 +82,7 @@ def test_what_is_missing_is_said_while_the_plan_is_made():
 
 def test_work_that_an_earlier_stage_does_is_done_once_and_the_pipeline_stays_as_it_was():
     stages = [PreparedOnce(), PreparedOnce(), PreparedOnce(), PreparedPassing(), PreparedOnce()]
-    ready = prepare(stages, bool)
+    ready = prepare("p", stages, bool)
 
     assert [type(stage).__name__ for stage in ready] == ["PreparedOnce", "PreparedPassing", "PreparedOnce"]
     assert [ready[0].works_for, ready[2].works_for] == [3, 1]

@@ -5,7 +5,7 @@ import pytest
 
 from gristmill.errors import ConfigError, StageError
 from gristmill.pipeline import Pipeline
-from gristmill.pipeline.prepare import prepare
+from gristmill.pipeline.pipeline import prepare
 from gristmill.stages.text.models import TokenizerStage
 from gristmill.stages.text.models.tokenizer import CALL_TEXTS, CHARS_A_TOKEN, TokenReader
 from gristmill.tasks import DocumentBatch
@@ -176,13 +176,13 @@ class ReadsTokens(TokenReader):
 
 
 def kinds(stages):
-    return [type(stage).__name__ for stage in prepare(stages, bool)]
+    return [type(stage).__name__ for stage in prepare("p", stages, bool)]
 
 
 def test_models_that_agree_share_one_tokenizer(model, tmp_path):
     copy = str(write_tiny_classifier(tmp_path / "other", seed=5))
     stages = [TokenizerStage(model), ReadsTokens(), TokenizerStage(copy, truncated_field="cut"), ReadsTokens()]
-    tokenizer, first, second = prepare(stages, bool)
+    tokenizer, first, second = prepare("p", stages, bool)
 
     assert (first.handed, second.handed) == (True, False)
     assert tokenizer.truncated_field == "cut"
