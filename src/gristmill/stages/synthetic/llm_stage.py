@@ -12,7 +12,7 @@ lanes, and a request costs no hand-over from thread to thread (docs/adr/0025-own
 import asyncio
 import traceback
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Literal
 
 import pyarrow as pa
@@ -31,7 +31,9 @@ from gristmill.models.client.llm_client import (
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.context import Quarantined
 from gristmill.stages.resources import Resources
+from gristmill.stages.synthetic.condition import parse_condition
 from gristmill.stages.synthetic.prompt import Prompt
+from gristmill.stages.synthetic.token_counts import Encodes, check_tokenizer, token_counter, tokenizer_name
 from gristmill.stages.worker_info import WorkerMetadata
 from gristmill.tasks import DocumentBatch
 
@@ -99,12 +101,15 @@ class Asker:
 class LLMStage(ProcessingStage[DocumentBatch, DocumentBatch]):
     """Ask `model_name` what `prompt` says about the text in `input_field`; the answer goes into `output_field`.
 
-    `prompt` is a text with `{document}` in it, or a `Prompt`. Its other variables are columns of the same name, or
-    `constants`. `<output_field>_truncated` is True where an answer was cut off at `max_tokens`, or where only the
-    beginning of a document was shown. A document without text, or with nothing but white space, has null in both.
+    `prompt` is a text with `{document}` in it, the name of a prompt that comes with gristmill, the path of a YAML file
+    or a `Prompt`. Its other variables are columns of the same name, or `constants`. `where`, such as
+    "bucketed_results > 11", says which documents are asked about. `<output_field>_truncated` is True where an answer
+    was cut off at `max_tokens`, or where only the beginning of a document was shown. A document that is not asked
+    about, or has no text but white space, has null in both.
 
     A prompt over `max_input_tokens` is not sent: the document is left without answer (`on_overlong="skip"`), cut
-    ("truncate"), or asked about in parts whose answers are joined ("split").
+    ("truncate"), or asked about in parts whose answers are joined ("split"). Tokens are counted with `tokenizer`, a
+    directory, a package or a hub id, and estimated if none is named (`token_counts.py`).
 
     `client.max_concurrent_requests` is for the stage in the whole run. The stage has one worker, which is enough for
     thousands of requests a second; with `with_(num_workers=4)` each worker gets a quarter.
@@ -128,6 +133,8 @@ class LLMStage(ProcessingStage[DocumentBatch, DocumentBatch]):
         constants: Mapping[str, str] | None = None,
         max_input_tokens: int | None = None,
         on_overlong: Overlong = "skip",
+        tokenizer: str | Encodes | None = None,
+        where: str | None = None,
     ) -> None:
         who = self.stage_name()
         if not isinstance(client, AsyncLLMClient | LLMClient):
@@ -144,15 +151,11 @@ class LLMStage(ProcessingStage[DocumentBatch, DocumentBatch]):
         self.constants = dict(constants or {})
         self.max_input_tokens = max_input_tokens
         self.on_overlong = on_overlong
-        self._room: int | None = None  # tokens for the document
-        if max_input_tokens is not None:
-            prompt_tokens = self._tokens_of_prompt()
-            self._room = max_input_tokens - prompt_tokens
-            if self._room < 1:
-                raise ConfigError(
-                    f"{who}: expected max_input_tokens to leave room for a document; got {max_input_tokens}, and "
-                    f"the prompt alone has about {prompt_tokens} tokens"
-                )
+        self.tokenizer = tokenizer
+        self.where = where
+        self._condition = None if where is None else parse_condition(where, who=who)
+        if tokenizer is None:  # else it is for the plan to open it
+            self._check_room()
 
     # What a subclass says
 
@@ -163,7 +166,13 @@ class LLMStage(ProcessingStage[DocumentBatch, DocumentBatch]):
     def columns_read(self) -> list[str]:
         """Return the columns that `answer_row` gets of a document."""
         others = [name for name in self.prompt.variables if name != "document" and name not in self.constants]
-        return [self.input_field, *others]
+        asked_by = [] if self._condition is None else [self._condition.field]
+        return list(dict.fromkeys([self.input_field, *others, *asked_by]))
+
+    def unasked_row(self, row: Row) -> Values | None:
+        """Return values for a document that `where` leaves out; None for null in all of them."""
+        del row
+        return None
 
     async def answer_row(self, row: Row, ask: Asker) -> Values | None:
         """Return values for the added columns, or None for null in all of them.
@@ -171,25 +180,30 @@ class LLMStage(ProcessingStage[DocumentBatch, DocumentBatch]):
         Whatever it raises puts this row into quarantine, and no other: `RowFailed` says it in words. May ask as often
         as it likes, one after another or at once with `asyncio.gather`.
         """
-        text = row[self.input_field]
-        if text is None or (isinstance(text, str) and not text.strip()):
+        text = self.text_of(row)
+        if text is None:
             return None
-        if not isinstance(text, str):
-            raise RowFailed(f"expected {self.input_field!r} to be text; got {type(text).__name__}")
         pieces, is_cut = self.shown_of(text)
         if not pieces:
             ask.counts["llm_overlong_skipped"] += 1
             return None
-        answers = await asyncio.gather(*(ask(self.messages(row, piece)) for piece in pieces))
+        answers = await all_answers(ask(self.messages(row, piece)) for piece in pieces)
         joined = "\n".join(answer.text for answer in answers)
         truncated = is_cut or any(answer.is_truncated for answer in answers)
         return {self.output_field: joined, f"{self.output_field}_truncated": truncated}
 
     def count_tokens(self, text: str) -> int:
-        """Return about how many tokens a text has: a quarter of its bytes, unless a subclass knows better."""
-        return (len(text.encode("utf-8", "surrogatepass")) + 3) // 4
+        """Return how many tokens a text has, by the tokenizer or about."""
+        return token_counter(self.tokenizer, who=self.stage_name())(text)
 
     # What a subclass may use
+
+    def text_of(self, row: Row) -> str | None:
+        """Return the text to ask about, or None if there is nothing but white space."""
+        text = row[self.input_field]
+        if text is not None and not isinstance(text, str):
+            raise RowFailed(f"expected {self.input_field!r} to be text; got {type(text).__name__}")
+        return text if text and text.strip() else None
 
     def messages(self, row: Row, document: str) -> list[Message]:
         """Return the prompt filled in for a row, with `document` for `{document}`."""
@@ -198,16 +212,17 @@ class LLMStage(ProcessingStage[DocumentBatch, DocumentBatch]):
 
     def shown_of(self, text: str) -> tuple[list[str], bool]:
         """Return the pieces of a text to ask about, and whether anything of it is left out."""
-        if self._room is None or self.count_tokens(text) <= self._room:
+        room = self._room()
+        if room is None or self.count_tokens(text) <= room:
             return [text], False
         if self.on_overlong == "skip":
             return [], True
-        first = _fitting(text, self._room, self.count_tokens)
+        first = _fitting(text, room, self.count_tokens)
         if self.on_overlong == "truncate":
             return [text[:first]], True
         pieces = []
         while text.strip():
-            size = _fitting(text, self._room, self.count_tokens)
+            size = _fitting(text, room, self.count_tokens)
             pieces.append(text[:size])
             text = text[size:]
         return pieces, False
@@ -225,12 +240,17 @@ class LLMStage(ProcessingStage[DocumentBatch, DocumentBatch]):
     def new_columns(self) -> list[str]:
         return [name for name in self.columns_added() if name not in self.columns_read()]
 
+    def check_ready(self) -> None:
+        check_tokenizer(self.tokenizer, who=self.stage_name())
+        self._check_room()
+
     def num_workers(self) -> int | None:
         return super().num_workers() or 1
 
     def get_config(self) -> dict[str, object]:
         config = super().get_config()
         config["client"] = self.client.content()
+        config["tokenizer"] = tokenizer_name(self.tokenizer)
         return config
 
     async def setup(self, worker_metadata: WorkerMetadata | None = None) -> None:  # type: ignore[override]  # awaited by the worker
@@ -243,14 +263,14 @@ class LLMStage(ProcessingStage[DocumentBatch, DocumentBatch]):
         await self._asked.close()
 
     async def process(self, task: DocumentBatch) -> DocumentBatch:  # type: ignore[override]
-        names = self.columns_read()
-        columns = [task.column(name).to_pylist() for name in names]
-        rows = [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
+        rows = self.rows_of(task)
         ask = Asker(self._asked, self.model_name, self.generation_config)
         most = BEGUN * self._asked.window_size
 
-        def answer(row: Row) -> Awaitable[Values | None]:
-            return self.answer_row(row, ask)
+        async def answer(row: Row) -> Values | None:
+            if self._condition is not None and not self._condition.holds(row[self._condition.field]):
+                return self.unasked_row(row)
+            return await self.answer_row(row, ask)
 
         made = await answer_rows(rows, answer, most)
         self._report(ask)
@@ -274,9 +294,41 @@ class LLMStage(ProcessingStage[DocumentBatch, DocumentBatch]):
         if ask.cost:
             self.context.count("llm_cost_millionths", round(ask.cost * 1e6))
 
-    def _tokens_of_prompt(self) -> int:
-        blank = dict.fromkeys(self.prompt.variables, "") | self.constants
-        return sum(self.count_tokens(str(message["content"])) for message in self.prompt.fill(blank))
+    def rows_of(self, task: DocumentBatch) -> list[Row]:
+        """Return what `answer_row` gets of each document."""
+        names = self.columns_read()
+        columns = [task.column(name).to_pylist() for name in names]
+        return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
+
+    def tokens_of_prompt(self) -> int:
+        """Return how many tokens a request has without a document."""
+        held = self.__dict__.get("_prompt_tokens")
+        if held is None:
+            blank = dict.fromkeys(self.prompt.variables, "") | self.constants
+            filled = self.prompt.fill(blank)
+            held = self.__dict__["_prompt_tokens"] = sum(self.count_tokens(str(each["content"])) for each in filled)
+        return int(held)
+
+    def _room(self) -> int | None:
+        """Tokens there are for a document; None if nobody limits them."""
+        return None if self.max_input_tokens is None else self.max_input_tokens - self.tokens_of_prompt()
+
+    def _check_room(self) -> None:
+        room = self._room()
+        if room is not None and room < 1:
+            raise ConfigError(
+                f"{self.stage_name()}: expected max_input_tokens to leave room for a document; got "
+                f"{self.max_input_tokens}, and the prompt alone has about {self.tokens_of_prompt()} tokens"
+            )
+
+
+async def all_answers(asked: Iterable[Awaitable[Answer]]) -> list[Answer]:
+    """Return all answers, or raise the first error when all have come: what was paid for is then in the cache."""
+    made = await asyncio.gather(*asked, return_exceptions=True)
+    for each in made:
+        if isinstance(each, BaseException):
+            raise each
+    return [each for each in made if not isinstance(each, BaseException)]
 
 
 async def answer_rows(

@@ -15,7 +15,7 @@ The files are `prompts/NAME.yaml`:
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from gristmill.models.client.llm_client import Message
 PROMPTS = Path(__file__).parent / "prompts"
 OUTPUTS = ("text", "json", "prefix")
 _KEYS = ("version", "system", "user", "variables", "output", "prefix")
+_REFERENCE = re.compile(r"[\w-]+|[^{}\n]+\.ya?ml")  # a name, or a path
 _NAMED = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
@@ -90,9 +91,11 @@ class Prompt:
 
     @classmethod
     def of(cls, given: "str | Prompt", *, system: str | None = None, who: str = "prompt") -> "Prompt":
-        """Return a prompt for what a user gave: one, or the text of a question with `{document}` in it."""
+        """Return a prompt for what a user gave: one, its name or file, or a text with `{document}` in it."""
+        if isinstance(given, str) and _REFERENCE.fullmatch(given):
+            given = cls.from_file(given) if given.endswith((".yaml", ".yml")) else cls.named(given)
         if isinstance(given, Prompt):
-            return given
+            return given if system is None else replace(given, system=system)
         if not isinstance(given, str):
             raise ConfigError(f"{who}: expected prompt to be a text with {{document}} in it; got {given!r:.80}")
         return cls(user=given, system=system or "", name=f"{who}: prompt")

@@ -8,7 +8,12 @@ it is, by script.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sized
+from functools import cache
+from typing import Protocol
+
+from gristmill.errors import ConfigError, require
+from gristmill.models.runtime import ModelSource
 
 CountTokens = Callable[[str], int]
 
@@ -47,3 +52,51 @@ def estimate_tokens(text: str) -> int:
         else:
             total += 1  # a mark; or line breaks, however many
     return total
+
+
+class Encodes(Protocol):
+    """What tokenizers of many libraries have in common."""
+
+    def encode(self, text: str, /) -> Sized:
+        """Return the tokens."""
+        ...
+
+
+def token_counter(tokenizer: str | Encodes | None, *, who: str) -> CountTokens:
+    """Return what counts tokens: as the tokenizer of a model does, or by the estimate if none is named.
+
+    `tokenizer` is a directory, `package:NAME` or a hub id, or an object with a method `encode`. To be called in the
+    process that counts: what is loaded is kept there, and is not sent anywhere.
+    """
+    if tokenizer is None:
+        return estimate_tokens
+    if isinstance(tokenizer, str):
+        return _opened(tokenizer, who)
+    encode = tokenizer.encode
+    return lambda text: len(encode(text))
+
+
+@cache
+def _opened(tokenizer: str, who: str) -> CountTokens:
+    from gristmill.models.tokenizer import open_tokenizer
+
+    opened = open_tokenizer(ModelSource(tokenizer, who=who))
+    return lambda text: int(opened.encode([text], special=False).offsets[-1])
+
+
+def tokenizer_name(tokenizer: str | Encodes | None) -> str | None:
+    """Return what stands for a tokenizer in the fingerprint of a plan."""
+    if tokenizer is None or isinstance(tokenizer, str):
+        return tokenizer
+    return f"{type(tokenizer).__module__}.{type(tokenizer).__qualname__}"
+
+
+def check_tokenizer(tokenizer: str | Encodes | None, *, who: str) -> None:
+    """Raise if the tokenizer that is named is not there, while the run is planned."""
+    if isinstance(tokenizer, str):
+        from gristmill.models.weights import locate
+
+        require("tokenizers", extra="models")
+        locate(ModelSource(tokenizer, who=who))
+    elif tokenizer is not None and not callable(getattr(tokenizer, "encode", None)):
+        raise ConfigError(f"{who}: expected tokenizer to be a name, or to have a method encode; got {tokenizer!r:.80}")

@@ -145,8 +145,8 @@ def test_what_a_row_cannot_be_parsed_as_is_its_own_affair():
     ("how", "answers", "truncated"),
     [
         ("skip", [None, "About: short"], [None, False]),
-        ("truncate", ["About: one two ", "About: short"], [True, False]),
-        ("split", ["About: one two \nAbout: three four", "About: short"], [False, False]),
+        ("truncate", ["About: one two three ", "About: short"], [True, False]),
+        ("split", ["About: one two three \nAbout: four", "About: short"], [False, False]),
     ],
 )
 def test_a_prompt_that_is_too_long_is_never_sent(how, answers, truncated):
@@ -158,10 +158,11 @@ def test_a_prompt_that_is_too_long_is_never_sent(how, answers, truncated):
 
 def test_the_parts_of_a_split_document_are_the_document():
     text = "".join(f"line {n} of a text\n" for n in range(50)) + "x" * 300
-    pieces, is_cut = stage(max_input_tokens=20, on_overlong="split").shown_of(text)
+    asking = stage(max_input_tokens=20, on_overlong="split")
+    pieces, is_cut = asking.shown_of(text)
 
     assert ("".join(pieces), is_cut) == (text, False)
-    assert all(len(piece) <= 4 * 20 for piece in pieces)
+    assert all(asking.count_tokens(piece) <= 20 - asking.tokens_of_prompt() for piece in pieces)
 
 
 def test_other_variables_are_columns_or_constants():
@@ -221,3 +222,39 @@ def test_the_fingerprint_holds_what_decides_answers_and_not_how_fast_they_come()
     assert fingerprint(stage("Regarding: {document}")) != base
     assert fingerprint(stage(Prompt("About: {document}", version="2"))) != base
     assert fingerprint(stage(generation_config=GenerationConfig(temperature=1.0))) != base
+
+
+def test_documents_a_condition_leaves_out_are_not_asked_about():
+    asking = stage(where="n > 1")
+    batch = DocumentBatch("d", pa.table({"text": ["a", "b", "c"], "n": [1, 2, None]}))
+
+    async def run():
+        await asking.setup()
+        return await asking.process(batch)
+
+    assert asyncio.run(run()).column("answer").to_pylist() == [None, "About: b", None]
+    assert asking.context.own_counts.counted["llm_requests"] == 1
+    assert asking.inputs()[1] == ["text", "n"]
+
+
+def test_a_prompt_is_named_or_a_file(tmp_path):
+    (tmp_path / "own.yaml").write_text("user: 'Own: {document}'\n")
+
+    assert LLMStage(Echo(), "m", "distill").prompt.prefix == "Paraphrased Text:"
+    assert LLMStage(Echo(), "m", str(tmp_path / "own.yaml")).prompt.user == "Own: {document}"
+    assert LLMStage(Echo(), "m", "distill", system_prompt="Be brief.").prompt.system == "Be brief."
+    with pytest.raises(ConfigError, match="did you mean 'distill'"):
+        LLMStage(Echo(), "m", "distil")
+
+
+def test_tokens_are_counted_as_the_named_tokenizer_does():
+    class Letters:
+        def encode(self, text):
+            return list(text)
+
+    assert stage(tokenizer=Letters()).count_tokens("four") == 4
+    assert stage(tokenizer=Letters()).get_config()["tokenizer"].endswith("Letters")
+    with pytest.raises(ConfigError, match="expected tokenizer to be a name"):
+        stage(tokenizer=3).check_ready()
+    with pytest.raises(ConfigError, match="'no/such' to be a directory"):
+        stage(tokenizer="no/such").check_ready()

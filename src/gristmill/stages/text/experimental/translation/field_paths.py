@@ -43,14 +43,14 @@ class FieldPath:
         return new
 
 
-def parse_path(text: str, *, who: str) -> FieldPath:
+def parse_path(text: str | None, *, who: str) -> FieldPath:
     """Return what a path means.
 
     >>> parse_path("messages.*.content", who="doc").steps
     ('*', 'content')
     """
-    parts = text.split(".") if isinstance(text, str) else [""]
-    if not all(parts) or parts[0] == "*":
+    parts = str(text).split(".")
+    if text is None or not all(parts) or parts[0] == "*":
         raise ConfigError(
             f"{who}: expected the name of a column, or a path into one such as 'messages.*.content'; got {text!r}"
         )
