@@ -17,12 +17,12 @@ from gristmill.engine import events as e
 from gristmill.engine.faults import FAILED_DOCUMENTS, Fault
 from gristmill.engine.policies import retry
 from gristmill.engine.policies.retry import Trial
-from gristmill.engine.state import GroupRecord, RootRecord, TaskRecord, WorkerRecord
 from gristmill.metrics.snapshot import StageCounts
 from gristmill.tasks import StagedFile
 
 if TYPE_CHECKING:
     from gristmill.engine.scheduler import Scheduler
+    from gristmill.engine.state import GroupRecord, RootRecord, TaskRecord, WorkerRecord
 
 # How many documents may fail before a run stops: `max_quarantined`, and what holds if nobody says anything.
 #
@@ -118,7 +118,7 @@ class Breaker:
 
     # What fails
 
-    def next_trial(self, task: TaskRecord, group: GroupRecord, event: e.TaskRaised) -> Trial | None:
+    def next_trial(self, task: "TaskRecord", group: "GroupRecord", event: e.TaskRaised) -> Trial | None:
         """How a task whose stage raised is tried again; None if nothing more is to come of it. May stop the run."""
         s = self.scheduler
         if event.fault is Fault.INPUT:
@@ -140,7 +140,7 @@ class Breaker:
             s.out.append(c.Tell(f"{event.stage}: {what}; trying again in {trial.pause_s:g} s"))
         return trial
 
-    def worker_died(self, worker: WorkerRecord, event: e.WorkerLost) -> None:
+    def worker_died(self, worker: "WorkerRecord", event: e.WorkerLost) -> None:
         """A worker has died at work: once is chance, time after time without any document passing it is not."""
         s, group = self.scheduler, self.scheduler.groups[worker.group]
         task = worker.suspects()[0]
@@ -162,7 +162,7 @@ class Breaker:
 
     # What passes
 
-    def look(self, group: GroupRecord, event: e.TaskFinished) -> None:
+    def look(self, group: "GroupRecord", event: e.TaskFinished) -> None:
         """A task is done and in the books: has anything passed, has too much failed?"""
         stuck = False  # a stage of this task let nothing pass
         for stage, counts in enumerate(event.counts, group.plan.first_stage):
@@ -177,7 +177,7 @@ class Breaker:
         if self._has_failures and not self.scheduler.stop_reason:
             self._stop_if_too_much()
 
-    def holds(self, root: RootRecord) -> bool:
+    def holds(self, root: "RootRecord") -> bool:
         """Whether a partition waits, because documents of it failed in a stage that none has passed yet."""
         if not self._has_failures or not self._suspects(root):
             return False
@@ -206,7 +206,7 @@ class Breaker:
                 del self.held[root.id]
                 self.scheduler.commit_now(root)
 
-    def _suspects(self, root: RootRecord) -> bool:
+    def _suspects(self, root: "RootRecord") -> bool:
         return any(counts.has_failures and not self._passed[stage] for stage, counts in enumerate(root.counts))
 
     # Stopping
@@ -238,7 +238,7 @@ class Breaker:
         roots = (*self.held.values(), *self.scheduler.roots.values())
         return tuple(file for root in roots for file in root.side_files if not file.is_payload)[:FAILED_DOCUMENTS]
 
-    def _stage_number(self, group: GroupRecord, name: str) -> int:
+    def _stage_number(self, group: "GroupRecord", name: str) -> int:
         names = group.plan.names
         return group.plan.first_stage + (names.index(name) if name in names else 0)
 

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING
 
 from gristmill.engine import commands as c
 from gristmill.engine import events as e
-from gristmill.engine.policies.recycling import own_limit
-from gristmill.engine.policies.speculation import is_straggler
 from gristmill.engine.state import Change, GroupRecord, RootRecord, State, TaskRecord, WorkerRecord, WorkerState
 
 if TYPE_CHECKING:
@@ -22,6 +20,31 @@ if TYPE_CHECKING:
 WATCHDOG_FACTOR = 20.0  # times the usual time of a task before the user is told
 AGAIN = 2.0  # times as long before the user is told again
 CANCEL_S = 5.0  # for a worker that ends overdue calls itself; then the call does not heed it, and the process has to go
+
+# How large a worker may grow, and how many tasks it may do, before it is replaced. Workers of a stage that keeps memory
+# grow alike, and would all reach one limit together. So each has its own, between three quarters of what is allowed and
+# all of it, and they are replaced one after another.
+
+SPREAD = 0.25
+GOLDEN = 0.6180339887498949  # multiples of it are spread evenly over the unit interval, however many there are
+
+
+def own_limit(worker: int, most: float) -> float:
+    """Return the bytes, or the tasks, at which this worker is replaced; never more than `most`."""
+    return most * (1 - SPREAD * (worker * GOLDEN % 1.0))
+
+
+# When a task has run for so long that a second run elsewhere is likely to be done first. Only tasks of stages that say
+# so (`may_run_twice`), only when there is nothing else an idle worker could do, and each task once. There is no chance
+# in the decision: the same events lead to the same copies.
+
+FACTOR = 3.0  # times the mean; a slow machine or a stuck download takes longer than that
+LEAST_S = 1.0  # a copy costs a message, an input and the worker that loses
+
+
+def is_straggler(running_s: float, mean_service_s: float | None) -> bool:
+    """Whether a task that has run for so long should be given to somebody else as well."""
+    return mean_service_s is not None and running_s > max(LEAST_S, FACTOR * mean_service_s)
 
 
 class Caretaker:
@@ -329,7 +352,7 @@ class Restarts:
     def list_again(self, root: RootRecord) -> None:
         """Nothing is left of a root that starts over."""
         s = self.scheduler
-        for total, counts in zip(s.totals, root.counts, strict=True):
+        for total, counts in zip(s.totals, root.counts, strict=bool(root.counts)):
             total.subtract(counts)
         for group, seconds in root.useful_s.items():
             s.groups[group].book.came_to_nothing(seconds)

@@ -88,9 +88,14 @@ def plan_workers(demands: Sequence[Demand], rooms: Sequence[Room], present: Sequ
     resources = {d.group: d.resources for d in demands}
     nodes = len(rooms)
 
+    tried: dict[tuple[int, ...], Packing | None] = {}  # workers are whole: most throughputs want the same as another
+
     def attempt(theta: float, *, thorough: bool) -> WorkerPlan | None:
         wanted = {d.group: d.need(theta, nodes) for d in demands}
-        packing = pack(wanted, resources, rooms, present, thorough=thorough)
+        key = (thorough, *wanted.values())
+        if key not in tried:
+            tried[key] = pack(wanted, resources, rooms, present, thorough=thorough)
+        packing = tried[key]
         return None if packing is None else WorkerPlan(throughput(demands, wanted), wanted, packing)
 
     quickly, thoroughly = partial(attempt, thorough=False), partial(attempt, thorough=True)

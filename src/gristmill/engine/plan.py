@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from gristmill.stages.base import AnyStage, AnyTask, JoinedStages
 from gristmill.stages.resources import Resources
@@ -88,7 +89,7 @@ class Plan:
         """This and what follows behind its exchanges, in order; each begins when the one before is done."""
         return (self, *(() if self.then is None else self.then.segments))
 
-    @property
+    @cached_property
     def stage_names(self) -> tuple[str, ...]:
         """All stages in order."""
         return tuple(name for group in self.groups for name in group.names)

@@ -143,8 +143,7 @@ class Scheduler:
             if self.stop_reason:
                 self.out.append(c.Release(item.payload))
                 continue
-            counts = tuple([StageCounts() for _ in range(self.num_stages)])
-            root = self.roots[item.index] = RootRecord(item.index, item.name, item.num_bytes, counts)
+            root = self.roots[item.index] = RootRecord(item.index, item.name, item.num_bytes)
             self.enqueue(root, 0, item, item.name, None)
 
     def _source_ended(self, event: e.SourceExhausted) -> None:
@@ -370,7 +369,7 @@ class Scheduler:
         else:
             self._take_results(worker, task, root, group, event)
         self.memory.unsend(task.id)
-        self._hand_back(worker, task)
+        self._hand_back(worker, task, group)
         worker.tasks_done += 1
         if self.config.worker_max_tasks is not None:
             self.caretaker.worker_was_used(worker)
@@ -434,6 +433,8 @@ class Scheduler:
             # A task that steers but holds no documents is not worth an entry of its own.
             self.totals[first].process_s += event.useful_s
             return
+        if not root.counts:
+            root.counts = tuple([StageCounts() for _ in range(self.num_stages)])
         for offset, counts in enumerate(event.counts):
             root.counts[first + offset].add(counts)
             self.totals[first + offset].add(counts)
@@ -450,7 +451,7 @@ class Scheduler:
         task.change(Change.RAISED)
         group.book.wasted_s += (self.now - worker.began(task)) / group.plan.lanes
         task.last_worker = worker.id
-        self._hand_back(worker, task)
+        self._hand_back(worker, task, group)
         trial = self.breaker.next_trial(task, group, event)
         if trial is not None:
             task.trial = trial
@@ -467,10 +468,10 @@ class Scheduler:
         else:
             self._requeue(task)
 
-    def _hand_back(self, worker: WorkerRecord, task: TaskRecord) -> None:
+    def _hand_back(self, worker: WorkerRecord, task: TaskRecord, group: GroupRecord) -> None:
         """A worker is through with a task and goes on to its next."""
         now, behind, running = self.now, worker.behind, worker.running
-        lanes = self.groups[worker.group].plan.lanes
+        lanes = group.plan.lanes
         if lanes == 1 and behind and task.call in running and len(running[task.call].tasks) == 1:
             # One lane, one task a call, others waiting: what `take` and `begin` would do, as most tasks go this way.
             del worker.assigned[task.id]
@@ -485,7 +486,7 @@ class Scheduler:
             if behind:
                 worker.begin(lanes, now)
         if worker.ungranted:
-            self.groups[worker.group].crew.forget_outputs(worker, task.id)
+            group.crew.forget_outputs(worker, task.id)
         self._handed_back[worker.id] = worker
         worker.running_since = worker.idle_since = now
         worker.warned_at = 0.0

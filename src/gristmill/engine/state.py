@@ -424,7 +424,7 @@ class RootRecord(msgspec.Struct, eq=False):
     id: int
     name: str
     num_bytes: int
-    counts: tuple[StageCounts, ...]
+    counts: tuple[StageCounts, ...] = ()  # of every stage, once something was counted: many roots hold no documents
     live: int = 1
     outputs: list[Output] = []
     files: list[StagedFile] = []
@@ -438,7 +438,7 @@ class RootRecord(msgspec.Struct, eq=False):
 
     def begin_again(self, *, first_attempt: int) -> None:
         """Be as if nothing had come of it, but for the number of its first attempt."""
-        self.counts = tuple(StageCounts() for _ in self.counts)
+        self.counts = ()
         self.outputs, self.files, self.side_files, self.facts = [], [], [], []
         self.useful_s = {}
         self.starts_over = False

@@ -21,7 +21,7 @@ import xxhash
 
 from gristmill.engine.plan import AnyStage, AnyTask, Group, Plan, belong_together
 from gristmill.errors import ConfigError, nearest
-from gristmill.runs.segment import NO_RUN, check_outputs, exchange_directory
+from gristmill.runs.publication import NO_RUN, check_outputs, exchange_directory
 from gristmill.secrets import has_secrets, is_secret, remember_those_of, without_secrets, without_url_secrets
 from gristmill.stages.base import CompositeStage, ProcessingStage
 from gristmill.stages.io.partitions import FilePartitions, check_names_differ

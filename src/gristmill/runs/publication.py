@@ -2,23 +2,29 @@
 
 The ledger has named them before, so a crash in between is made good by doing it again, which changes nothing. A store
 takes a tenth of a second for each, however small it is, so there many are published at a time.
+
+Planning imports this file, for where outputs may be, and whoever imports `Pipeline` imports planning, workers included:
+so it loads nothing that only publishing needs.
 """
 
 import contextlib
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from gristmill.engine.plan import Plan
-from gristmill.errors import MachineError, RunFailed
+from gristmill.engine.plan import AnyStage, Plan
+from gristmill.errors import ConfigError, MachineError, RunFailed
 from gristmill.runs.ledger import CommitRecord, read_ledger
 from gristmill.storage.atomic_write import checksum_of, checksum_of_stream, publish, remove
-from gristmill.storage.file_system import StorageOptions, file_system, is_url
+from gristmill.storage.file_system import StorageOptions, absolute, file_system, is_hidden, is_url
 from gristmill.tasks import StagedFile
 
-if TYPE_CHECKING:  # what is for stores is loaded where there is one: every start of a program would pay for it
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
+    # What is for stores is loaded where there is one: every start of a program would pay for it
     from gristmill.storage.remote_file_system import RemoteFileSystem
 
 # Which options reach which store: of all a run writes, only a writer's own directory has `storage_options` given.
@@ -136,7 +142,7 @@ def _at_once(fs: "RemoteFileSystem", files: Sequence[StagedFile]) -> None:
     if len(files) == 1:
         act(files[0])
     elif files:
-        with ThreadPoolExecutor(AT_ONCE) as threads:
+        with _threads(AT_ONCE) as threads:
             for _ in threads.map(act, files):
                 pass  # the first error is raised here
 
@@ -190,7 +196,7 @@ def verify(files: Iterable[StagedFile]) -> list[bool]:
     files = list(files)
     if len(files) <= LOOKERS:  # starting threads takes longer
         return [_is_as_written(file) for file in files]
-    with ThreadPoolExecutor(LOOKERS) as looking:
+    with _threads(LOOKERS) as looking:
         return list(looking.map(_is_as_written, files))
 
 
@@ -290,7 +296,7 @@ def _written_twice(path: str, first: str, second: str) -> RunFailed:
 def _in_place(files: Sequence[StagedFile], options_of: OptionsOf) -> list[bool | None]:
     """Return for each file whether what is in its place has the same content; None if nothing is."""
     if any(is_url(file.final) for file in files):  # a request each
-        with ThreadPoolExecutor(LOOKERS) as looking:
+        with _threads(LOOKERS) as looking:
             return list(looking.map(lambda file: _is_same(file, options_of), files))
     return [_is_same(file, options_of) for file in files]
 
@@ -302,3 +308,89 @@ def _is_same(file: StagedFile, options_of: OptionsOf) -> bool | None:
         return None if found is None else False
     with fs.open_read(file.final) as content:
         return checksum_of_stream(content) == file.checksum
+
+
+def _threads(number: int) -> "ThreadPoolExecutor":
+    from concurrent.futures import ThreadPoolExecutor  # 5 ms with what it loads, and few runs need threads here
+
+    return ThreadPoolExecutor(number)
+
+
+# Where the rows of exchanges are, and that no output gets in the way of an input.
+#
+# A plan is made and checked before it has a run directory. Whatever lies in that directory is named `RUN_DIR/...` until
+# the run knows where it is.
+
+NO_RUN = "RUN_DIR"  # stands for the run directory in plans that have none yet
+
+
+def exchange_directory(run_dir: Path | str, number: int) -> str:
+    """Return where the rows of a pipeline's exchange are, the first of which has the number 1."""
+    return f"{run_dir}/exchange-{number}"
+
+
+def in_directory(segments: Sequence[Plan], run_dir: Path) -> tuple[Plan, ...]:
+    """Return the segments with the directory of the run they are for: rows are written in it by one, read by the next.
+
+    Nothing is listed or checked again but that this place is apart from the input.
+    """
+    plans = []
+    for number, segment in enumerate(segments):
+        outputs = tuple(_put_into(path, run_dir) for path in segment.output_directories)
+        check_outputs(outputs, segments[0].inputs, segments[0].input_directories)
+        groups = tuple(
+            replace(group, stages=tuple(_placed(stage, run_dir, number + 1) for stage in group.stages))
+            for group in segment.groups
+        )
+        sources = segment.sources
+        if number:
+            data = [exchange_directory(run_dir, number)]
+            sources = tuple(replace(task, data=data) for task in sources)
+        plans.append(replace(segment, groups=groups, sources=sources, output_directories=outputs, then=None))
+    return tuple(plans)
+
+
+def _put_into(path: str, run_dir: Path) -> str:
+    """Name what is in the run directory; an output of the user's may have the stand-in's name in its path."""
+    return f"{run_dir}/{path.removeprefix(f'{NO_RUN}/')}" if path.startswith(f"{NO_RUN}/") else path
+
+
+def _placed(stage: AnyStage, run_dir: Path, number: int) -> AnyStage:
+    from gristmill.stages.exchange.write_partitions import WritePartitions
+
+    if not isinstance(stage, WritePartitions):
+        return stage
+    placed = stage.with_()
+    placed.__dict__["_directory"] = exchange_directory(run_dir, number)
+    return placed
+
+
+def check_outputs(outputs: Sequence[str], inputs: Sequence[tuple[str, int, str]], directories: Sequence[str]) -> None:
+    """Raise ConfigError if output and input would get into each other's way.
+
+    An output that has no place yet, because it goes where the run directory will be, is checked when it has one.
+    """
+    placed = [output for output in outputs if not output.startswith(f"{NO_RUN}/")]
+    _check_input_is_safe(inputs, placed)
+    _check_output_is_apart(directories, placed)
+
+
+def _check_input_is_safe(inputs: Sequence[tuple[str, int, str]], outputs: Sequence[str]) -> None:
+    """No input may lie where output goes: it would be overwritten, or read again by the next run."""
+    for directory in outputs:
+        root = absolute(directory).rstrip("/") + "/"
+        for path, _, _ in inputs:  # listed files are absolute already, or URLs
+            if path.startswith(root) or absolute(path).startswith(root):
+                raise ConfigError(f"output directory {directory!r}: expected one without inputs in it; got {path!r}")
+
+
+def _check_output_is_apart(listed: Sequence[str], outputs: Sequence[str]) -> None:
+    """No output may lie in a directory that is read as a whole: the same command again would find other inputs."""
+    for directory in outputs:
+        for root in listed:
+            below = absolute(directory).removeprefix(absolute(root).rstrip("/") + "/")
+            if below != absolute(directory) and not any(is_hidden(part) for part in below.split("/")):
+                raise ConfigError(
+                    f"output directory {directory!r}: expected one outside of the input {root!r}, "
+                    "whose files are all read: the next run would read this one's output"
+                )

@@ -25,15 +25,13 @@ from gristmill.runs.books import Books, RunResult, read_errors
 from gristmill.runs.directory import RunDirectory
 from gristmill.runs.ledger import HOW_TO_GO_ON
 from gristmill.runs.progress import JoinedSnapshots
-from gristmill.runs.publication import can_hold_runs, store_options
+from gristmill.runs.publication import can_hold_runs, exchange_directory, in_directory, store_options
 from gristmill.runs.segment import (
     Ending,
     Segment,
     Whole,
     cannot_be_continued,
     clear_segments,
-    exchange_directory,
-    in_directory,
     segment_directories,
 )
 from gristmill.runs.summary import too_many_quarantined

@@ -149,17 +149,21 @@ def stage_file(
     return WrittenFile(temporary, size, _named(digest))
 
 
-def write_file(path: str, chunks: Iterable[Chunk], *, storage_options: StorageOptions | None = None) -> WrittenFile:
-    """Write a file and let it appear under its name at once."""
+def write_file(
+    path: str, chunks: Iterable[Chunk], *, storage_options: StorageOptions | None = None, forced: bool = True
+) -> WrittenFile:
+    """Write a file and let it appear under its name at once; not `forced`, a machine that stops may lose it."""
     directory, _, name = path.rpartition("/")
     temporary = f"{directory}/.{name}.{os.getpid()}.tmp" if directory else f".{name}.{os.getpid()}.tmp"
     with explained(path):
         make_directory(directory or ".", storage_options=storage_options)
         try:
             written = stage_file(temporary, chunks, storage_options=storage_options)
-            force_file(temporary)
+            if forced:
+                force_file(temporary)
             publish(temporary, path, storage_options=storage_options)
-            force_names(directory or ".")
+            if forced:
+                force_names(directory or ".")
         except BaseException:
             with contextlib.suppress(OSError):  # the first error is the one to tell
                 remove(temporary, storage_options=storage_options)

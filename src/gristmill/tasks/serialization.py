@@ -13,10 +13,9 @@ exchange these, through memory or through files of the run directory; nothing he
 import io
 import pickle
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
-
-import cloudpickle
 
 from gristmill.tasks.batch import Batch
 
@@ -69,7 +68,7 @@ def dump(task: "Task[object]") -> Parts:
         return _ROWS + pickle.dumps((type(task), state), protocol=5), _placed([_Found("t", table)])
     stream = io.BytesIO()
     aside = _Aside()
-    (_OurPickler if ours else _UserPickler)(stream, aside).dump(task)
+    (_OurPickler if ours else _user_pickler())(stream, aside).dump(task)
     if not aside.found:
         return _PICKLED, stream.getvalue()
     pieces = _placed([_Found("p", stream.getbuffer()), *aside.found])
@@ -95,8 +94,11 @@ def dump_batch(batch: "TableBatch") -> "tuple[bytes, pa.Table]":
     """Return everything but the rows, and the rows: a table that may be cut and loaded in pieces."""
     state, table = batch.to_parts()
     state["class"] = type(batch)
-    dumps = pickle.dumps if _is_ours(batch) else cloudpickle.dumps
-    return dumps(state, protocol=5), table
+    if _is_ours(batch):
+        return pickle.dumps(state, protocol=5), table
+    import cloudpickle
+
+    return cloudpickle.dumps(state, protocol=5), table
 
 
 def load_batch(header: bytes, table: "pa.Table") -> "TableBatch":
@@ -181,19 +183,28 @@ class _OurPickler(pickle.Pickler):
         return _reduced(obj)
 
 
-class _UserPickler(cloudpickle.Pickler):  # type: ignore[misc]  # has no types
-    """By value where a user's class may live in a script or a notebook."""
+@cache
+def _user_pickler() -> "Callable[[io.BytesIO, _Aside], pickle.Pickler]":
+    """By value where a user's class may live in a script or a notebook.
 
-    def __init__(self, stream: io.BytesIO, aside: _Aside) -> None:
-        super().__init__(stream, protocol=5, buffer_callback=aside.keep_in)
-        self._aside = aside
+    Made when it is wanted: importing cloudpickle takes 3 ms, a twentieth of a worker's start, and most runs send
+    nothing but tasks of ours.
+    """
+    import cloudpickle
 
-    def persistent_id(self, obj: object) -> int | None:
-        return self._aside.number_of(obj)
+    class UserPickler(cloudpickle.Pickler):  # type: ignore[misc]  # has no types
+        def __init__(self, stream: io.BytesIO, aside: _Aside) -> None:
+            super().__init__(stream, protocol=5, buffer_callback=aside.keep_in)
+            self._aside = aside
 
-    def reducer_override(self, obj: object) -> object:
-        reduced = _reduced(obj)
-        return super().reducer_override(obj) if reduced is NotImplemented else reduced
+        def persistent_id(self, obj: object) -> int | None:
+            return self._aside.number_of(obj)
+
+        def reducer_override(self, obj: object) -> object:
+            reduced = _reduced(obj)
+            return super().reducer_override(obj) if reduced is NotImplemented else reduced
+
+    return UserPickler
 
 
 def _reduced(obj: object) -> object:

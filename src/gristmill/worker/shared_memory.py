@@ -7,7 +7,6 @@ after everybody else has let go of it, so a stage may keep a reference to its in
 
 import mmap
 import os
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -44,6 +43,8 @@ def let_go(fd: int) -> None:
 def _nameless_file() -> int:
     if hasattr(os, "memfd_create"):
         return os.memfd_create("gristmill", os.MFD_CLOEXEC)
+    import tempfile  # 2 ms of a worker's start, where no block needs it
+
     fd, path = tempfile.mkstemp(prefix="gristmill-")
     Path(path).unlink()
     return fd

@@ -8,9 +8,9 @@ from tests.property.scripts import Fanning
 from gristmill.engine import commands as c
 from gristmill.engine import events as e
 from gristmill.engine import invariants
+from gristmill.engine.caretaker import own_limit
 from gristmill.engine.fleet import Fleet
 from gristmill.engine.policies.rates import Prior
-from gristmill.engine.policies.recycling import own_limit
 from gristmill.engine.scheduler import Scheduler, SchedulerConfig
 from gristmill.engine.state import WorkerState
 from gristmill.errors import EngineBug

@@ -113,6 +113,7 @@ def test_a_file_that_was_written_is_there_when_the_machine_stops(tmp_path):
             temporary.write_text("new")
         with whole_file(tmp_path / "c") as temporary:
             temporary.write_text("new")
+        write_file(f"{tmp_path}/d", [b"new"], forced=False)
 
     assert after_a_crash(log) == {"": None, "a": b"new", "b": b"new"}
 

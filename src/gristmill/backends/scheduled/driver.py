@@ -245,7 +245,7 @@ class Driver:
         elif not self._keep_tasks(command):
             self._events.append(e.OutputsLost(command.root))
             return
-        counts = tuple(zip(self.plan.stage_names, command.counts, strict=True))
+        counts = tuple(zip(self.plan.stage_names, command.counts, strict=bool(command.counts)))
         record = CommitRecord(command.root, command.name, command.files, command.side_files, counts, command.facts)
         self._commits.add(record)
 

@@ -74,7 +74,8 @@ class ProfileStore:
         kept = {key: profile for key, profile in self.read().items() if key not in profiles} | dict(profiles)
         newest = dict(list(kept.items())[-MAX_PROFILES:])
         with contextlib.suppress(OSError):
-            write_file(str(self.path), [msgspec.json.encode(_File(VERSION, newest))])
+            # Not forced to disk: that takes as long as a small run, and a lost guess costs nothing but a guess.
+            write_file(str(self.path), [msgspec.json.encode(_File(VERSION, newest))], forced=False)
 
 
 def open_store(plan: Plan) -> ProfileStore | None:

@@ -2,7 +2,7 @@
 
 import itertools
 
-from gristmill.engine.policies.recycling import SPREAD, own_limit
+from gristmill.engine.caretaker import SPREAD, own_limit
 
 
 def test_no_worker_may_grow_beyond_what_is_allowed():

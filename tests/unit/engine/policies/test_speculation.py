@@ -2,7 +2,7 @@
 
 import pytest
 
-from gristmill.engine.policies.speculation import FACTOR, LEAST_S, is_straggler
+from gristmill.engine.caretaker import FACTOR, LEAST_S, is_straggler
 
 
 @pytest.mark.parametrize(
