@@ -94,8 +94,8 @@ def test_a_rewritten_document_keeps_what_it_was_and_the_others_are_left_alone():
 
 
 def test_an_unusable_answer_is_never_an_empty_text():
-    stage = RewriteStage(Says(xa="Rewritten text:  ", xb="Sure!", xc="Rewritten text: fine"), "m")
-    made = process(stage, text=["xa", "xb", "xc"])
+    stage = RewriteStage(Says(qqa="Rewritten text:  ", qqb="Sure!", qqc="Rewritten text: fine"), "m")
+    made = process(stage, text=["qqa", "qqb", "qqc"])
 
     assert made.column("text").to_pylist() == ["fine"]
     assert [record.row for record in stage.context.quarantined] == [0, 1]
