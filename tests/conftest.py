@@ -40,6 +40,15 @@ def _ctrl_c_works():
     signal.signal(signal.SIGINT, before)
 
 
+@pytest.fixture(scope="session")
+def tiny_models(tmp_path_factory):
+    """Tiny models with the file layouts of real ones, made by torch when they are asked for."""
+    pytest.importorskip("torch")
+    from tests.tiny_torch_models import TinyModels
+
+    return TinyModels(tmp_path_factory.mktemp("tiny_models"))
+
+
 @pytest.fixture(scope="module")
 def ray_cluster():
     """A Ray this process is connected to: while it is, a pipeline without an executor runs there."""

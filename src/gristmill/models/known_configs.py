@@ -81,8 +81,8 @@ def base_config(config: Mapping[str, object], directory: Path, *, who: str) -> C
     for place in (directory / base, directory / base.rpartition("/")[2], directory / "base_model"):
         if (place / "config.json").is_file():
             return read_config(place)
-    if base in KNOWN:
-        return dict(KNOWN[base])
+    if base.lower() in KNOWN:
+        return dict(KNOWN[base.lower()])
     raise ConfigError(
         f"{who}: expected base_model to be one of {', '.join(KNOWN)}, or its config.json in "
         f"{directory / base.rpartition('/')[2]}; got {base!r}"
@@ -100,13 +100,13 @@ def _positions(config: Mapping[str, object]) -> int | None:
 
 def max_length(config: Mapping[str, object]) -> int:
     """Return the most tokens of a row if nobody asks for another number."""
-    sizes = KNOWN.get(str(config.get("base_model")), config)
+    sizes = KNOWN.get(str(config.get("base_model")).lower(), config)
     return _positions(sizes) or DEFAULT_LENGTH
 
 
 def takes_longer(config: Mapping[str, object]) -> bool:
     """Whether rows may be longer than `max_length`: positions are relative, so there is no table that ends there."""
-    sizes = KNOWN.get(str(config.get("base_model")), config)
+    sizes = KNOWN.get(str(config.get("base_model")).lower(), config)
     return _positions(sizes) is None or (
         bool(sizes.get("relative_attention")) and sizes.get("position_biased_input") is False
     )

@@ -15,13 +15,14 @@ comes again with fewer rows. Nothing else is raised on purpose. What `run` retur
     multi_head      logits [rows, classes of head k], eight       hub mixin with `heads.k.fc.*`
     encoder         last hidden state [rows, longest, width]      a plain encoder; pooling is kernels/pooling.py
     poison_guard    probability [rows, 1]                         an MLP on the last layer of a Llama with LoRA
+    generate        ids [rows, GENERATED_TOKENS], then NOTHING    a language model, or LoRA on `base_identifier`
 
 Beside it: `models/tokenizer.py` (texts to ids), `kernels/token_batches.py` (ids to batches), `models/batch_runner.py`
 (batches through a runtime, with the policy for memory), `models/weights.py` (where the files are: `locate`, `fetch`,
 `check`), `models/heads.py` (outputs to columns). None of them imports a model library before it is called.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -30,9 +31,12 @@ from numpy.typing import NDArray
 
 from gristmill.errors import ConfigError, MissingDependency
 
-Head = Literal["cls_softmax", "sequence", "regression", "multi_head", "encoder", "poison_guard"]
+Head = Literal["cls_softmax", "sequence", "regression", "multi_head", "encoder", "poison_guard", "generate"]
 RuntimeName = Literal["onnx", "torch"]
 Precision = Literal["auto", "float32", "bfloat16", "float16"]
+
+GENERATED_TOKENS = 100  # ids that a language model adds to a prompt at most; as float32, which holds them exactly
+NOTHING = -1  # where it had ended before
 
 PICKLED = (".bin", ".pth", ".pt")
 
@@ -58,7 +62,8 @@ class ModelSource:
     """Which model, and what may be done to get it. Holds no secret: it may be pickled, logged and compared.
 
     `model_identifier` is a directory, "package:NAME" or a hub id. `tokenizer_identifier` is one too, for models whose
-    tokenizer and config lie elsewhere. `who` is the stage that messages name.
+    tokenizer and config lie elsewhere; `base_identifier` and `adapter_identifier` say what a guard or an adapter stands
+    on. `who` is the stage that messages name.
     """
 
     model_identifier: str
@@ -69,7 +74,19 @@ class ModelSource:
     allow_pickle: bool = False
     allow_batch_dependent: bool = False
     tokenizer_identifier: str | None = None
+    adapter_identifier: str | None = None
+    base_identifier: str | None = None
     who: str = "model"
+
+    def part(self, identifier: str) -> "ModelSource":
+        """Return the source of something else that the model needs."""
+        nothing = {"revision": None, "tokenizer_identifier": None, "adapter_identifier": None, "base_identifier": None}
+        return replace(self, model_identifier=identifier, **nothing)  # type: ignore[arg-type]
+
+    def parts(self) -> "tuple[ModelSource, ...]":
+        """Return the model and everything it needs, each as a source of its own."""
+        others = (self.tokenizer_identifier, self.adapter_identifier, self.base_identifier)
+        return (self, *(self.part(identifier) for identifier in others if identifier is not None))
 
 
 def open_runtime(
@@ -85,24 +102,39 @@ def open_runtime(
     from gristmill.models.weights import locate
 
     directory = locate(source)
-    config = read_config(directory, elsewhere=locate_tokenizer(source))
+    has_base = source.base_identifier is not None
+    config = read_config(locate_base(source) if has_base else directory, elsewhere=locate_tokenizer(source))
     name, file = choose_runtime(source, directory)
-    if name == "torch":
-        raise ConfigError(f"{source.who}: expected an .onnx file in {directory}; {file.name} cannot be run yet")
-    from gristmill.models.onnx_runtime import OnnxRuntime
+    if name == "onnx":
+        from gristmill.models.onnx_runtime import OnnxRuntime
 
-    return OnnxRuntime(source, file, config=config, device=device, threads=threads, head=head)
+        return OnnxRuntime(source, file, config=config, device=device, threads=threads, head=head)
+    from gristmill.models.torch_runtime import TorchRuntime
+
+    return TorchRuntime(
+        source, directory, config=config, device=device, threads=threads, precision=precision, head=head
+    )
 
 
 def locate_tokenizer(source: ModelSource) -> Path:
     """Return the directory of tokenizer and config: the model's, unless the source names another."""
-    from dataclasses import replace
+    return _locate_part(source, source.tokenizer_identifier or source.base_identifier)
 
+
+def locate_base(source: ModelSource) -> Path:
+    """Return the directory of the language model that an adapter or a guard stands on."""
+    return _locate_part(source, source.base_identifier)
+
+
+def locate_adapter(source: ModelSource) -> Path | None:
+    """Return the directory of the adapter between a language model and a guard, if there is one."""
+    return None if source.adapter_identifier is None else _locate_part(source, source.adapter_identifier)
+
+
+def _locate_part(source: ModelSource, identifier: str | None) -> Path:
     from gristmill.models.weights import locate
 
-    if source.tokenizer_identifier is None:
-        return locate(source)
-    return locate(replace(source, model_identifier=source.tokenizer_identifier, revision=None))
+    return locate(source if identifier is None else source.part(identifier))
 
 
 def choose_runtime(source: ModelSource, directory: Path) -> tuple[RuntimeName, Path]:
