@@ -56,6 +56,7 @@ DOORS = (
     "gristmill.stages.text.modifiers.string",
     "gristmill.stages.text.modifiers.unicode",
     "gristmill.stages.text.modules",
+    "gristmill.stages.text.quality",
     "gristmill.stages.text.rules",
     "gristmill.stages.deduplication.exact.workflow",
     "gristmill.stages.deduplication.fuzzy.workflow",

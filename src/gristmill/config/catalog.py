@@ -25,6 +25,7 @@ STAGE_MODULES = (
     "gristmill.stages.text.filters",
     "gristmill.stages.text.modifiers",
     "gristmill.stages.text.modules",
+    "gristmill.stages.text.quality",
     "gristmill.stages.text.rules",
 )
 FILTER_MODULES = (

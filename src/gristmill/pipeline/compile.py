@@ -24,7 +24,7 @@ from gristmill.errors import ConfigError, nearest
 from gristmill.runs.publication import NO_RUN, check_outputs, exchange_directory
 from gristmill.secrets import has_secrets, is_secret, remember_those_of, without_secrets, without_url_secrets
 from gristmill.stages.base import CompositeStage, ProcessingStage
-from gristmill.stages.io.partitions import FilePartitions, check_names_differ
+from gristmill.stages.io.partitions import Partitions, check_names_differ
 from gristmill.tasks import EmptyTask, FileGroupTask, Task
 
 if TYPE_CHECKING:
@@ -286,15 +286,12 @@ def compile_chain(name: str, stages: Sequence[AnyStage], initial_tasks: Sequence
     exchanges = [index for index, stage in enumerate(rest) if stage.is_exchange]
     if not exchanges:
         return compile_plan(name, rest, sources)
-    from gristmill.stages.exchange.read_partition import partition_tasks
-
     named = [stage.with_(name=unique) for stage, unique in zip(rest, unique_names(name, rest), strict=True)]
     size = sources.num_bytes
     plans = [compile_plan(name, _segment(named, 0, exchanges, size), sources)]
     for number in range(1, len(exchanges) + 1):
         mark = cast("Exchange", named[exchanges[number - 1]])
-        directory = exchange_directory(NO_RUN, number)
-        tasks = partition_tasks(directory, number, mark.partition_count(size), total_bytes=size)
+        tasks = mark._tasks_behind(exchange_directory(NO_RUN, number), number, plans[-1].source_names, size)
         plans.append(compile_plan(name, _segment(named, number, exchanges, size), Sources.of(tasks)))
     return _chained(plans)
 
@@ -308,19 +305,14 @@ def _chained(plans: Sequence[Plan]) -> Plan:
 
 def _segment(stages: Sequence[AnyStage], number: int, exchanges: Sequence[int], input_bytes: int) -> list[AnyStage]:
     """The stages of one segment, with the halves of the exchanges at its ends."""
-    from gristmill.stages.exchange.read_partition import ReadPartition  # these need Arrow; most pipelines need neither
-    from gristmill.stages.exchange.write_partitions import WritePartitions
-
     start = exchanges[number - 1] + 1 if number else 0
     last = number == len(exchanges)
     inner = list(stages[start : None if last else exchanges[number]])
-    before: list[AnyStage] = []
-    if number:
-        before = [ReadPartition(name=f"{stages[exchanges[number - 1]].stage_name()}_read")]
+    before = [cast("Exchange", stages[exchanges[number - 1]])._second_half()] if number else []
     if last:
         return before + inner
     mark = cast("Exchange", stages[exchanges[number]])
-    sink = WritePartitions(mark.keys, mark.partition_count(input_bytes), mark.seed, name=mark.stage_name())
+    sink = mark._first_half(input_bytes)
     sink._directory = exchange_directory(NO_RUN, number + 1)
     return [*before, *inner, sink.with_(resources=mark.resources)]
 
@@ -338,7 +330,7 @@ class Sources(msgspec.Struct, frozen=True):
     @classmethod
     def of(cls, tasks: Sequence[AnyTask], stage: str | None = None, directories: Sequence[str] = ()) -> "Sources":
         """Return the sources that tasks are. A list of files is not looked through: there may be a million."""
-        if isinstance(tasks, FilePartitions):
+        if isinstance(tasks, Partitions):
             return cls(tasks, tasks.names, tasks.files, tasks.nbytes, stage, tuple(directories))
         files = {
             part.path: (part.path, part.file_size, part.version)

@@ -11,12 +11,14 @@ import contextlib
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from gristmill.engine.plan import AnyStage, Plan
 from gristmill.errors import ConfigError, MachineError, RunFailed
 from gristmill.runs.ledger import CommitRecord, read_ledger
+from gristmill.stages.io.partitions import Partitions
 from gristmill.storage.atomic_write import checksum_of, checksum_of_stream, publish, remove
 from gristmill.storage.file_system import StorageOptions, absolute, file_system, is_hidden, is_url
 from gristmill.tasks import StagedFile
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
     # What is for stores is loaded where there is one: every start of a program would pay for it
     from gristmill.storage.remote_file_system import RemoteFileSystem
+    from gristmill.tasks import TableBatch
 
 # Which options reach which store: of all a run writes, only a writer's own directory has `storage_options` given.
 
@@ -343,11 +346,34 @@ def in_directory(segments: Sequence[Plan], run_dir: Path) -> tuple[Plan, ...]:
             for group in segment.groups
         )
         sources = segment.sources
-        if number:
+        if number and not isinstance(sources, Partitions):
             data = [exchange_directory(run_dir, number)]
             sources = tuple(replace(task, data=data) for task in sources)
         plans.append(replace(segment, groups=groups, sources=sources, output_directories=outputs, then=None))
     return tuple(plans)
+
+
+def behind_barrier(plan: Plan, records: Mapping[int, CommitRecord], directory: str, run_dir: Path | None) -> Plan:
+    """Return a segment that knows what the one before it, which is done, has left in this directory of an exchange."""
+    from gristmill.stages.exchange.barrier import LooksBack, SamePartitions, in_order, read_batches
+
+    def files_of(root: int) -> list[str]:
+        # By name: the run directory may have been moved since.
+        finals = [file.final for file in records[root].files]
+        own = [path.rpartition("/")[2] for path in finals if path.split("/")[-2] == directory.rpartition("/")[2]]
+        return in_order(f"{directory}/{name}" for name in own)
+
+    def rows() -> "Iterator[TableBatch]":
+        return chain.from_iterable(read_batches(files_of(root)) for root in records)
+
+    def informed(stage: AnyStage) -> AnyStage:
+        return stage.look_back(rows, run_dir) if isinstance(stage, LooksBack) else stage
+
+    groups = tuple(replace(group, stages=tuple(map(informed, group.stages))) for group in plan.groups)
+    sources = plan.sources
+    return replace(
+        plan, groups=groups, sources=sources.with_files(files_of) if isinstance(sources, SamePartitions) else sources
+    )
 
 
 def _put_into(path: str, run_dir: Path) -> str:

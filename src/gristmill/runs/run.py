@@ -25,7 +25,7 @@ from gristmill.runs.books import Books, RunResult, read_errors
 from gristmill.runs.directory import RunDirectory
 from gristmill.runs.ledger import HOW_TO_GO_ON
 from gristmill.runs.progress import JoinedSnapshots
-from gristmill.runs.publication import can_hold_runs, exchange_directory, in_directory, store_options
+from gristmill.runs.publication import behind_barrier, can_hold_runs, exchange_directory, in_directory, store_options
 from gristmill.runs.segment import (
     Ending,
     Segment,
@@ -181,6 +181,10 @@ class Run:
             raise error
 
     def _execute_one(self, number: int, plan: Plan, before: list[RunResult], drive: Drive) -> RunResult:
+        if self._at is not None and before:
+            rows = exchange_directory(self.directory.path, number - 1)
+            keeps = self.directory.path if self._scratch is None else None
+            plan = behind_barrier(plan, self._at.books.records, rows, keeps)
         observer = JoinedSnapshots(self.directory, self.segments, before, self.options.observer, self.started)
         # What an earlier run left, and is not wanted, is cleared already.
         options = replace(self.options, observer=observer, fresh=False, retry_quarantined=False)

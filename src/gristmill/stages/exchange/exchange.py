@@ -4,12 +4,15 @@ It is a mark: the planner cuts the pipeline here, so that what stands before is 
 How rows are written and read again is in `write_partitions` and `read_partition`.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from gristmill.errors import ConfigError
-from gristmill.stages.base import ProcessingStage
-from gristmill.tasks import DocumentBatch
+from gristmill.stages.base import AnyStage, ProcessingStage
+from gristmill.stages.exchange.read_partition import ReadPartition, partition_tasks
+from gristmill.stages.exchange.write_partitions import WritePartitions
+from gristmill.tasks import DocumentBatch, FileGroupTask
 
 PARTITION_BYTES = 64 * 1024**2  # of the pipeline's input for each partition, if nobody says how many
 MAX_PARTITIONS = 4096
@@ -48,6 +51,22 @@ class Exchange(ProcessingStage[DocumentBatch, DocumentBatch]):
     def partition_count(self, input_bytes: int) -> int:
         """Return how many partitions there are: a function of the input, never of the machine."""
         return self.num_partitions or min(MAX_PARTITIONS, max(1, -(-input_bytes // PARTITION_BYTES)))
+
+    # What the planner puts in its place
+
+    def _first_half(self, input_bytes: int) -> WritePartitions:
+        """Return the stage that ends the segment before it."""
+        return WritePartitions(self.keys, self.partition_count(input_bytes), self.seed, name=self.stage_name())
+
+    def _second_half(self) -> AnyStage:
+        """Return the stage that begins the segment behind it."""
+        return ReadPartition(name=f"{self.stage_name()}_read")
+
+    def _tasks_behind(
+        self, directory: str, number: int, before: Sequence[str], input_bytes: int
+    ) -> Sequence[FileGroupTask]:
+        """Return what the segment behind it begins with, given the names of the source partitions before it."""
+        return partition_tasks(directory, number, self.partition_count(input_bytes), total_bytes=input_bytes)
 
     def inputs(self) -> tuple[list[str], list[str]]:
         return ["data"], self.keys

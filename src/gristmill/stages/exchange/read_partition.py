@@ -41,7 +41,7 @@ class ReadPartition(ProcessingStage[FileGroupTask, TableBatch]):
         index = task.reader_config["partition"]
         assert isinstance(index, int)  # noqa: S101  # made by partition_tasks
         files = sorted(Path(task.data[0]).glob("*.arrow"))
-        parts = [part for path in files if (part := _read(path, index)) is not None]
+        parts = [part for path in files if (part := read_rows(path, index)) is not None]
         if not parts:
             return None
         batch = type(parts[0]).concat(parts)
@@ -49,7 +49,7 @@ class ReadPartition(ProcessingStage[FileGroupTask, TableBatch]):
         return batch
 
 
-def _read(path: Path, index: int) -> TableBatch | None:
+def read_rows(path: Path, index: int) -> TableBatch | None:
     """The rows of one file, mapped and not copied; None if there are none."""
     try:
         file = pa.ipc.open_file(pa.memory_map(str(path)))

@@ -44,10 +44,13 @@ class WritePartitions(ProcessingStage[TableBatch, FileGroupTask]):
     def process(self, task: TableBatch) -> FileGroupTask:
         if not task.num_items:
             return FileGroupTask(task.dataset_name, [])
-        partition = self._partitions(task)
-        order = np.argsort(partition, kind="stable")
-        bounds = np.searchsorted(partition[order], np.arange(self.num_partitions + 1))
-        header, table = dump_batch(task.take(from_numbers(order)))
+        ordered, bounds = task, np.array([0, task.num_items])
+        if self.num_partitions > 1:
+            partition = self._partitions(task)
+            order = np.argsort(partition, kind="stable")
+            bounds = np.searchsorted(partition[order], np.arange(self.num_partitions + 1))
+            ordered = task.take(from_numbers(order))
+        header, table = dump_batch(ordered)
         sink = pa.BufferOutputStream()
         schema = table.schema.with_metadata({**(table.schema.metadata or {}), HEADER_KEY: header})
         rows = table.combine_chunks().replace_schema_metadata(schema.metadata).to_batches()[0]

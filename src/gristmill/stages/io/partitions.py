@@ -45,7 +45,26 @@ def whole(file: FileStatus) -> FileSlice:
     return FileSlice(file.path, file_size=file.size, version=file.version, num_bytes=expected)
 
 
-class FilePartitions(Made[FileGroupTask]):
+class Partitions(Made[FileGroupTask]):
+    """Source partitions that are known as a whole: asking for their names or files makes no task."""
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The names of the partitions."""
+        raise NotImplementedError
+
+    @property
+    def files(self) -> Sequence[tuple[str, int, str]]:
+        """Path, size and version of every file of these partitions, each file once."""
+        raise NotImplementedError
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all of them."""
+        raise NotImplementedError
+
+
+class FilePartitions(Partitions):
     """A task for each partition. A slice of the sequence is a sequence of the same kind."""
 
     def __init__(
@@ -69,17 +88,14 @@ class FilePartitions(Made[FileGroupTask]):
 
     @property
     def names(self) -> Sequence[str]:
-        """The names of the partitions."""
         return _Names(self)
 
     @property
     def files(self) -> Sequence[tuple[str, int, str]]:
-        """Path, size and version of every file of these partitions, each file once."""
         return _Files(self._files, self._file_numbers())
 
     @property
     def nbytes(self) -> int:
-        """The bytes of all of them."""
         return sum(self._num_bytes[number] for number in self._chosen)
 
     def __len__(self) -> int:
