@@ -90,6 +90,7 @@ WORKFLOWS = {
         "n_clusters": 2,
         "eps": 0.1,
     },
+    "text_semantic.TextSemanticDeduplicationWorkflow": {"input_path": "i", "output_path": "o"},
     "removal.TextDuplicatesRemovalWorkflow": {
         "input_path": "i",
         "ids_to_remove_path": "d",

@@ -42,6 +42,9 @@ NAMES = {
     "gristmill.stages.deduplication.fuzzy.workflow": ["FuzzyDeduplicationWorkflow"],
     "gristmill.stages.deduplication.semantic": ["SemanticDeduplicationWorkflow", "RankingStrategy"],
     "gristmill.stages.text.deduplication.removal_workflow": ["TextDuplicatesRemovalWorkflow"],
+    "gristmill.stages.text.deduplication.semantic": ["TextSemanticDeduplicationWorkflow"],
+    "gristmill.stages.text.embedders": ["EmbeddingCreatorStage"],
+    "gristmill.stages.text.embedders.vllm": ["VLLMEmbeddingModelStage"],
     "gristmill.stages.deduplication.id_generator": [
         *("create_id_generator_actor", "kill_id_generator_actor", "write_id_generator_to_disk"),
         "CURATOR_DEDUP_ID_STR",

@@ -2,7 +2,7 @@
 
 | to know                                   | read                                                          |
 |-------------------------------------------|---------------------------------------------------------------|
-| what a user calls                         | `exact`, `fuzzy`, `semantic`, `part_dedup`, `removal`         |
+| what a user calls                         | `exact`, `fuzzy`, `semantic`, `text_semantic`, ...          |
 | the order of the steps                    | `exact_search`, `fuzzy_search`, `semantic_search`             |
 | what a step does with a batch             | `exact_stages`, `sketches`, `clusters`, `candidates`, ...     |
 | which documents stay                      | `keep_policy`                                                 |

@@ -142,7 +142,8 @@ class AssignClusters(ProcessingStage[DocumentBatch, DocumentBatch]):
         vectors = to_matrix(task.column("vector"), who=self.name)
         cluster, cosine = assign(vectors, self._centroids) if task.num_items else (np.zeros(0, np.int64), np.zeros(0))
         added = task.with_column("cluster", from_numbers(cluster))
-        return added.with_column("centrality", from_numbers(cosine.astype(np.float64)))
+        # The last bits depend on how many vectors were multiplied together. Rounded, equal ones are equal: ties by id.
+        return added.with_column("centrality", from_numbers(np.round(cosine.astype(np.float64), 5)))
 
 
 @dataclass(eq=False)

@@ -91,22 +91,25 @@ class Tokenizer:
 
 def open_tokenizer(source: ModelSource, *, threads: int = 1) -> Tokenizer:
     """Load the tokenizer of a model whose files are on this machine."""
-    tokenizers = require("tokenizers", extra="models")
-    if threads == 1:  # it would take every core, and a fork after that is warned of
-        os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     directory = locate_tokenizer(source)
     file = directory / "tokenizer.json"
     if not file.is_file():
         raise ConfigError(f"{source.who}: expected a tokenizer.json in {directory}; {_instead(directory)}")
+    return read_tokenizer(file, who=source.who, threads=threads)
+
+
+def read_tokenizer(file: Path, *, who: str, threads: int = 1) -> Tokenizer:
+    """Load the tokenizer of one file, with the settings beside it if there are any."""
+    tokenizers = require("tokenizers", extra="models")
+    if threads == 1:  # it would take every core, and a fork after that is warned of
+        os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     try:
         backend = tokenizers.Tokenizer.from_file(str(file))
     except Exception as error:  # the library raises plain Exception for a file it cannot read
         if type(error) is not Exception:
             raise
-        raise ConfigError(
-            f"{source.who}: expected a tokenizer of the tokenizers library in {file}; got: {error}"
-        ) from None
-    return Tokenizer(backend, _settings(directory))
+        raise ConfigError(f"{who}: expected a tokenizer of the tokenizers library in {file}; got: {error}") from None
+    return Tokenizer(backend, _settings(file.parent))
 
 
 def _settings(directory: Path) -> Config:

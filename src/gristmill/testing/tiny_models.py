@@ -2,6 +2,7 @@
 
     write_tiny_classifier(directory, labels=("High", "Medium", "Low"))
     write_tiny_encoder(directory, width=16)
+    write_tiny_static(directory, width=16)
 
 Each directory has what a model from a hub has: model.onnx, config.json, tokenizer.json. The weights come from a seed:
 the answers mean nothing and are always the same. `FakeRuntime` is no model at all: it answers by a formula, and runs
@@ -105,6 +106,34 @@ def write_tiny_encoder(directory: Path | str, *, width: int = 16, seed: int = 0,
     (files / "1_Pooling" / "config.json").write_text(json.dumps(pooling))
     (files / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 128, "do_lower_case": False}))
     return files
+
+
+def write_tiny_static(directory: Path | str, *, width: int = 16, seed: int = 0, normalize: bool = True) -> Path:
+    """Write a static model as sentence-transformers does: a vector for each word of a tokenizer, and their mean."""
+    files = Path(directory)
+    files.mkdir(parents=True, exist_ok=True)
+    write_tiny_tokenizer(files)
+    table = np.random.default_rng(seed).standard_normal((len(SPECIAL) + len(WORDS), width)).astype(np.float32)
+    write_safetensors(files / "model.safetensors", {"embedding.weight": table})
+    modules = [{"idx": 0, "path": "", "type": "sentence_transformers.models.StaticEmbedding"}]
+    modules += [{"idx": 1, "path": "1_Normalize", "type": "sentence_transformers.models.Normalize"}] * normalize
+    (files / "modules.json").write_text(json.dumps(modules))
+    return files
+
+
+_SAFETENSORS_TYPES = {"float16": "F16", "float32": "F32", "float64": "F64", "int64": "I64"}
+
+
+def write_safetensors(file: Path, tensors: Mapping[str, NDArray[np.generic]]) -> None:
+    """Write tensors in the format that is named after them."""
+    header, data = {}, b""
+    for name, values in tensors.items():
+        packed = values.tobytes()
+        kind = _SAFETENSORS_TYPES[str(values.dtype)]
+        header[name] = {"dtype": kind, "shape": values.shape, "data_offsets": [len(data), len(data) + len(packed)]}
+        data += packed
+    text = json.dumps(header).encode()
+    file.write_bytes(len(text).to_bytes(8, "little") + text + data)
 
 
 # hidden = tanh(vector of the token + vector of its position)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gristmill.kernels.pooling import first_token, last_token, mean_pooling, normalised
+from gristmill.kernels.pooling import WAYS, first_token, last_token, mean_pooling, normalised, pool
 
 lengths = st.lists(st.integers(1, 7), min_size=1, max_size=5)
 
@@ -41,9 +41,37 @@ def test_padding_changes_no_bit_of_a_mean(sizes, seed):
     assert right.tobytes() == mean_pooling(*padded(texts, 5, left=True)).tobytes()
 
 
-@pytest.mark.parametrize("pool", [mean_pooling, first_token, last_token])
-def test_a_row_without_tokens_is_nought(pool):
-    assert pool(np.ones((1, 3, 2), np.float32), np.zeros((1, 3), np.int64)).tolist() == [[0, 0]]
+DEFINITIONS = {
+    "cls": lambda text: text[0],
+    "max": lambda text: text.max(axis=0),
+    "mean": lambda text: text.sum(axis=0) / len(text),
+    "mean_sqrt_len_tokens": lambda text: text.sum(axis=0) / len(text) ** 0.5,
+    "weightedmean": lambda text: sum((n + 1) * row for n, row in enumerate(text)) / sum(range(1, len(text) + 1)),
+    "lasttoken": lambda text: text[-1],
+}
+
+
+@pytest.mark.parametrize("left", [False, True])
+@pytest.mark.parametrize("way", WAYS)
+def test_each_way_is_its_definition_whatever_a_model_answers_for_padding(way, left):
+    chance = np.random.default_rng(5)
+    texts = [chance.standard_normal((size, 3)).astype(np.float32) for size in (1, 4, 7)]
+    hidden, mask = padded(texts, 2, left=left)
+    hidden[mask == 0] = np.nan
+
+    expected = np.stack([DEFINITIONS[way](text) for text in texts])
+    np.testing.assert_allclose(WAYS[way](hidden, mask), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_several_ways_are_put_end_to_end():
+    hidden, mask = np.arange(6, dtype=np.float32).reshape(1, 3, 2), np.ones((1, 3), np.int64)
+
+    assert pool(hidden, mask, ("cls", "max")).tolist() == [[0, 1, 4, 5]]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_row_without_tokens_is_nought(way):
+    assert WAYS[way](np.ones((1, 3, 2), np.float32), np.zeros((1, 3), np.int64)).tolist() == [[0, 0]]
 
 
 def test_normalised_vectors_have_length_one_and_nought_stays():

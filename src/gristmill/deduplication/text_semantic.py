@@ -1,0 +1,190 @@
+"""`TextSemanticDeduplicationWorkflow`: from texts to texts without those that mean nearly the same, in one call.
+
+read, embed ─▶ `semantic_search` ─▶ duplicates.parquet ─▶ read again, write those that stay
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from typing import ClassVar
+
+from gristmill.backends.base import BaseExecutor
+from gristmill.backends.default_executor import default_executor
+from gristmill.deduplication.embeddings import RankingStrategy, Which
+from gristmill.deduplication.findings import Findings, remove_found
+from gristmill.deduplication.job import Kept, open_job
+from gristmill.deduplication.job_input import DedupInput
+from gristmill.deduplication.semantic_search import (
+    LEDGER,
+    Clustering,
+    SemanticSearch,
+    SemanticSettings,
+    check_settings,
+)
+from gristmill.errors import ConfigError
+from gristmill.pipeline.pipeline import Watching
+from gristmill.pipeline.workflow import WorkflowBase, WorkflowRunResult, errors_of, warn_ignored
+from gristmill.runs.user import Observer
+from gristmill.stages.base import AnyStage
+from gristmill.stages.deduplication.id_generator import CURATOR_DEDUP_ID_STR
+from gristmill.stages.text.embedders.vllm import VLLMEmbeddingModelStage
+from gristmill.stages.text.io.formats import WRITERS, check_format
+from gristmill.storage.file_system import disk_path
+
+# Documents a model gets at a time. A source partition of 32 MiB may hold a hundred thousand short texts, whose
+# embeddings would be 150 MB in one piece, and would all be one worker's.
+ROWS_AT_ONCE = 1024
+
+
+@dataclass
+class TextSemanticDeduplicationWorkflow(WorkflowBase):
+    """Embed texts, then remove those whose cosine to a kept text of the same cluster is at least 1 - `eps`.
+
+    Below `output_path` it writes `deduplicated/` (with `perform_removal`), `duplicates.parquet` and `report.json`.
+    Documents without text are kept, and so are those the model failed on. With the default `id_field` a document is
+    known by its place in the input; any other names a column. The same call continues a run that was killed;
+    `clear_output` begins again. `model_identifier` is whatever `EmbeddingCreatorStage` takes.
+    """
+
+    IGNORED: ClassVar[tuple[str, ...]] = (
+        "embedding_dim",
+        "metadata_fields",
+        "kmeans_init",
+        "kmeans_n_init",
+        "kmeans_oversampling_factor",
+        "kmeans_max_samples_per_batch",
+        "_duplicates_num_row_groups_hint",
+        "id_generator_state_file",
+        "input_files_per_partition",
+        "cache_kwargs",
+    )
+
+    input_path: str | Sequence[str]
+    output_path: str
+    cache_path: str | None = None
+    perform_removal: bool = True
+    text_field: str = "text"
+    embedding_field: str = "embeddings"
+    model_identifier: str = "google/embeddinggemma-300m"
+    embedding_max_chars: int | None = None
+    embedding_pretokenize: bool = False
+    embedding_vllm_init_kwargs: Mapping[str, object] | None = None
+    hf_token: str | None = field(default=None, repr=False)
+    model_cache_dir: str | None = None
+    n_clusters: int = 100
+    id_field: str = CURATOR_DEDUP_ID_STR
+    embedding_dim: int | None = None
+    metadata_fields: Sequence[str] | None = None
+    distance_metric: str = "cosine"
+    which_to_keep: Which = "hard"
+    eps: float | None = 0.01
+    kmeans_max_iter: int = 300
+    kmeans_tol: float = 1e-4
+    kmeans_random_state: int = 42
+    kmeans_init: str = "k-means||"
+    kmeans_n_init: int = 1
+    kmeans_oversampling_factor: float = 2.0
+    kmeans_max_samples_per_batch: int = 32768
+    ranking_strategy: RankingStrategy | None = None
+    pairwise_batch_size: int = 1024
+    _duplicates_num_row_groups_hint: int | None = None
+    use_id_generator: bool = False
+    id_generator_state_file: str | None = None
+    input_filetype: str = "parquet"
+    input_file_extensions: Sequence[str] | None = None
+    input_files_per_partition: int | None = None
+    input_blocksize: int | str | None = None
+    output_filetype: str = "parquet"
+    output_file_extension: str | None = None
+    output_fields: Sequence[str] | None = None
+    read_kwargs: Mapping[str, object] | None = None
+    cache_kwargs: Mapping[str, object] | None = None
+    write_kwargs: Mapping[str, object] | None = None
+    clear_output: bool = False
+    verbose: bool = True
+    _: KW_ONLY
+    offline: bool | None = None
+    alarm_share: float = 0.5
+
+    def __post_init__(self) -> None:
+        who = type(self).__name__
+        self.output_path = str(self.output_path).rstrip("/")
+        check_settings(who, self.eps, self.which_to_keep, self.distance_metric, self.n_clusters)
+        check_format(self.output_filetype, WRITERS, who=who, option="output_filetype")
+        if self.use_id_generator and self.id_field != CURATOR_DEDUP_ID_STR:
+            raise ConfigError(
+                f"{who}: expected either use_id_generator or an id_field of the documents; got both, {self.id_field!r}"
+            )
+        self._embedder()  # which checks its own options
+        warn_ignored(self)
+
+    def run(
+        self,
+        streaming_executor: BaseExecutor | tuple[BaseExecutor, ...] | None = None,
+        batch_executor: BaseExecutor | None = None,
+        *,
+        executor: BaseExecutor | None = None,
+        observer: Observer | None = None,
+        quiet: bool = False,
+    ) -> WorkflowRunResult:
+        """Embed, find the duplicates, write their list, and unless told otherwise write the documents that stay.
+
+        All steps run on one executor: the first that is given.
+        """
+        first = streaming_executor[0] if isinstance(streaming_executor, tuple) else streaming_executor
+        chosen = executor or first or batch_executor or default_executor()
+        quiet = quiet or not self.verbose
+        with Watching("text_semantic_deduplication", chosen, quiet=quiet, observer=observer) as watching:
+            result = self._run(chosen, watching.observer)
+            watching.tell(result)
+        return result
+
+    def _run(self, executor: BaseExecutor, observer: Observer | None) -> WorkflowRunResult:
+        started = time.monotonic()
+        output = disk_path(self.output_path, who="output_path")
+        run_dir = disk_path(self.cache_path or f"{output}/.gristmill", who="cache_path") / "text-semantic"
+        with open_job(self._input(), self.output_path, run_dir, executor, observer, fresh=self.clear_output) as job:
+            id_field = None if self.id_field == CURATOR_DEDUP_ID_STR else self.id_field
+            search = SemanticSearch(
+                job,
+                self._settings(),
+                self.embedding_field,
+                id_field,
+                embedding=[self._embedder()],
+                fields=[self.text_field],
+                rows_at_once=ROWS_AT_ONCE,
+            )
+            ledger = run_dir / LEDGER / "ledger.jsonl"
+            findings = Findings(search.run(), self.text_field, ledger, self.alarm_share)
+            result = findings.write(job, "text_semantic_deduplication")
+            result.add_metadata("embedding_time", time.monotonic() - started)
+            if self.perform_removal:
+                fields = None if self.output_fields is None else tuple(self.output_fields)
+                kept = Kept(self.output_filetype, self.output_file_extension, fields)
+                remove_found(job, findings, result, self.write_kwargs, kept)
+            result.errors = errors_of(job.done)
+        result.add_metadata("total_time", time.monotonic() - started)
+        return result
+
+    def _input(self) -> DedupInput:
+        path = self.input_path if isinstance(self.input_path, str) else [str(path) for path in self.input_path]
+        options = self.input_filetype, self.input_blocksize, self.input_file_extensions, self.read_kwargs
+        return DedupInput(type(self).__name__, path, *options)
+
+    def _embedder(self) -> AnyStage:
+        return VLLMEmbeddingModelStage(
+            self.model_identifier,
+            self.embedding_vllm_init_kwargs,
+            self.text_field,
+            self.embedding_pretokenize,
+            self.embedding_field,
+            self.embedding_max_chars,
+            self.model_cache_dir,
+            self.hf_token,
+            offline=self.offline,
+        )
+
+    def _settings(self) -> SemanticSettings:
+        clustering = Clustering(self.n_clusters, self.kmeans_max_iter, self.kmeans_tol, self.kmeans_random_state)
+        keeping = self.which_to_keep, self.ranking_strategy, self.pairwise_batch_size
+        return SemanticSettings(self.eps or 0.0, clustering, *keeping)
