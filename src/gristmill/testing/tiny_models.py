@@ -3,6 +3,8 @@
     write_tiny_classifier(directory, labels=("High", "Medium", "Low"))
     write_tiny_encoder(directory, width=16)
     write_tiny_static(directory, width=16)
+    write_tiny_prompt_classifier(directory)
+    write_tiny_guard(directory)
 
 Each directory has what a model from a hub has: model.onnx, config.json, tokenizer.json. The weights come from a seed:
 the answers mean nothing and are always the same. `FakeRuntime` is no model at all: it answers by a formula, and runs
@@ -20,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gristmill.errors import OutOfMemory
+from gristmill.models.heads import DIMENSIONS, TASK_TYPE
 
 _SENTENCES = (
     "the a of and to in is it on as with for was by that this be are at from or an not have has had but all can more "
@@ -73,21 +76,47 @@ def write_tiny_classifier(
         "fc": chance.standard_normal((width, len(labels))).astype(np.float32) * 4,
         "bias": chance.standard_normal(len(labels)).astype(np.float32),
     }
-    nodes = [
-        *_ENCODER,
-        ("Cast", ["attention_mask"], ["mask"], {"to": 1}),
-        ("Unsqueeze", ["mask", "last_axis"], ["mask_3d"], {}),
-        ("Mul", ["hidden", "mask_3d"], ["seen"], {}),
-        ("ReduceSum", ["seen", "middle_axis"], ["total"], {"keepdims": 0}),
-        ("ReduceSum", ["mask", "middle_axis"], ["count"], {"keepdims": 1}),
-        ("Div", ["total", "count"], ["mean"], {}),
-        ("MatMul", ["mean", "fc"], ["scores"], {}),
-        ("Add", ["scores", "bias"], ["logits"], {}),
-    ]
-    weights |= {"last_axis": np.array([2]), "middle_axis": np.array([1])}
+    nodes = [*_ENCODER, *_MEAN, ("MatMul", ["mean", "fc"], ["scores"], {}), ("Add", ["scores", "bias"], ["logits"], {})]
     write_onnx(files / "model.onnx", nodes, weights, outputs={"logits": ("rows", len(labels))})
     label2id = {label: number for number, label in enumerate(labels)}
     _add_to_config(files, {"label2id": label2id, "id2label": {str(n): label for label, n in label2id.items()}})
+    return files
+
+
+def write_tiny_guard(directory: Path | str, *, width: int = 16, seed: int = 0) -> Path:
+    """Write a model with one output between 0 and 1."""
+    files = _directory(directory, width)
+    chance = np.random.default_rng(seed)
+    weights = _encoder_weights(chance, width) | {"fc": chance.standard_normal((width, 1)).astype(np.float32) * 4}
+    nodes = [
+        *_ENCODER,
+        *_MEAN,
+        ("MatMul", ["mean", "fc"], ["scores"], {}),
+        ("Sigmoid", ["scores"], ["probability"], {}),
+    ]
+    write_onnx(files / "model.onnx", nodes, weights, outputs={"probability": ("rows", 1)})
+    return files
+
+
+def write_tiny_prompt_classifier(directory: Path | str, *, width: int = 16, seed: int = 0) -> Path:
+    """Write a model with eight heads, and a config that says what their classes weigh."""
+    files = _directory(directory, width)
+    chance = np.random.default_rng(seed)
+    weights = _encoder_weights(chance, width)
+    nodes, outputs, sizes = [*_ENCODER, *_MEAN], {}, {TASK_TYPE: 5, **dict.fromkeys(DIMENSIONS, 3)}
+    for number, size in enumerate(sizes.values()):
+        weights[f"fc_{number}"] = chance.standard_normal((width, size)).astype(np.float32) * 4
+        nodes.append(("MatMul", ["mean", f"fc_{number}"], [f"logits_{number}"], {}))
+        outputs[f"logits_{number}"] = ("rows", size)
+    write_onnx(files / "model.onnx", nodes, weights, outputs=outputs)
+    tasks = ("Open QA", "Summarization", "Code Generation", "Brainstorming", "Other")
+    maps = {
+        "target_sizes": sizes,
+        "task_type_map": {str(number): task for number, task in enumerate(tasks)},
+        "weights_map": {name: [2, 1, 0] for name in DIMENSIONS},
+        "divisor_map": dict.fromkeys(DIMENSIONS, 2),
+    }
+    _add_to_config(files, maps)
     return files
 
 
@@ -146,6 +175,15 @@ _ENCODER: list["Node"] = [
     ("Add", ["vectors", "place_vectors"], ["sums"], {}),
     ("Tanh", ["sums"], ["hidden"], {}),
 ]
+# mean = that over the tokens of a row, without padding
+_MEAN: list["Node"] = [
+    ("Cast", ["attention_mask"], ["mask"], {"to": 1}),
+    ("Unsqueeze", ["mask", "last_axis"], ["mask_3d"], {}),
+    ("Mul", ["hidden", "mask_3d"], ["seen"], {}),
+    ("ReduceSum", ["seen", "middle_axis"], ["total"], {"keepdims": 0}),
+    ("ReduceSum", ["mask", "middle_axis"], ["count"], {"keepdims": 1}),
+    ("Div", ["total", "count"], ["mean"], {}),
+]
 
 
 def _encoder_weights(chance: np.random.Generator, width: int) -> dict[str, NDArray[np.generic]]:
@@ -154,6 +192,8 @@ def _encoder_weights(chance: np.random.Generator, width: int) -> dict[str, NDArr
         "positions": chance.standard_normal((MAX_POSITIONS, width)).astype(np.float32) / 8,
         "zero": np.array(0),
         "one": np.array(1),
+        "last_axis": np.array([2]),
+        "middle_axis": np.array([1]),
     }
 
 

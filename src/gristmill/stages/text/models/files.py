@@ -31,7 +31,9 @@ def model_ready(source: ModelSource, token: str | None, max_seq_length: int | No
     hand_on(token)
     directory = locate(source)
     choose_runtime(source, directory)
-    config = read_config(directory, elsewhere=locate_tokenizer(source))
+    for part in source.parts():
+        locate(part)
+    config = read_config(locate_tokenizer(source), elsewhere=directory)
     if max_seq_length is not None and max_seq_length > max_length(config) and not takes_longer(config):
         raise ConfigError(
             f"{source.who}: expected max_seq_length ≤ {max_length(config)}, the positions of the model in {directory}; "
@@ -57,7 +59,7 @@ def hand_on(token: str | None) -> None:
 
 def make_absolute(stage: AnyStage) -> None:
     """Make the model's directory absolute, in the copy a plan is made of."""
-    for name in ("model_identifier", "cache_dir", "tokenizer_identifier"):
+    for name in ("model_identifier", "cache_dir", "tokenizer_identifier", "base_identifier", "adapter_identifier"):
         given = getattr(stage, name, None)
         if isinstance(given, str) and not Path(given).is_absolute() and (name == "cache_dir" or Path(given).is_dir()):
             setattr(stage, name, str(Path(given).absolute()))

@@ -67,6 +67,7 @@ class ModelStage(TokenReader):
     unpack_inference_batch: bool = False
     autocast: bool = True
     _: KW_ONLY
+    head: Head = "sequence"
     device: str = "auto"
     runtime: RuntimeName | None = None
     max_batch_tokens: int | None = None
@@ -77,12 +78,14 @@ class ModelStage(TokenReader):
     truncated_from: str | None = None
     truncated_field: str | None = None
     tokenizer_identifier: str | None = None
+    base_identifier: str | None = None
+    adapter_identifier: str | None = None
     allow_pickle: bool = False
     allow_batch_dependent: bool = False
     owner: str = ""
+    who: str = ""
     name: str = ""
 
-    head: ClassVar[Head] = "sequence"
     fusible: ClassVar[bool] = False  # whoever tokenizes, reads or writes would keep it from the model
     adds_only_declared_columns: ClassVar[bool] = True
 
@@ -147,7 +150,9 @@ class ModelStage(TokenReader):
             allow_pickle=self.allow_pickle,
             allow_batch_dependent=self.allow_batch_dependent,
             tokenizer_identifier=self.tokenizer_identifier,
-            who=self.owner or self.name,
+            base_identifier=self.base_identifier,
+            adapter_identifier=self.adapter_identifier,
+            who=self.who or self.name,
         )
 
     def check_ready(self) -> None:

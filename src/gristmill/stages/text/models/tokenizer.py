@@ -18,7 +18,7 @@ from gristmill.models.runtime import ModelSource, locate_tokenizer
 from gristmill.stages.base import AnyStage, ProcessingStage
 from gristmill.stages.text.judging.statistics import TextColumn, texts_of_batch
 from gristmill.stages.text.models.files import check_positive, make_absolute, tokenizer_ready
-from gristmill.stages.text.models.tokens import INPUT_IDS, TokenLists, to_column
+from gristmill.stages.text.models.tokens import INPUT_IDS, TOKENS, TRUNCATED, TokenLists, to_column
 from gristmill.stages.worker_info import WorkerMetadata
 from gristmill.tasks import DocumentBatch
 
@@ -55,7 +55,7 @@ class TokenizerStage(TokenReader):
     and padding is the model stage's: `padding_side`, `sort_by_length` and `unk_token` are names users know, and change
     nothing here. With `center_crop_chars` only so many characters on each side of the middle are seen. `prompt` is a
     text with `{document}` in it, where the document is put. `truncated_field` adds a column that says what was cut.
-    `owner` is the composite it is part of, for its name and for messages.
+    `owner` is the name of the composite it is part of, and `who` what messages call that.
     """
 
     model_identifier: str
@@ -75,6 +75,7 @@ class TokenizerStage(TokenReader):
     prompt: str | None = None
     offline: bool | None = None
     owner: str = ""
+    who: str = ""
     name: str = ""
 
     adds_only_declared_columns: ClassVar[bool] = True
@@ -96,13 +97,14 @@ class TokenizerStage(TokenReader):
         return ["data"], [self.tokens_field, *([self.truncated_field] if self.truncated_field else [])]
 
     def new_columns(self) -> list[str]:
-        return self.outputs()[1]
+        # Those of composites come and go between its stages.
+        return [name for name in self.outputs()[1] if name not in (TOKENS, TRUNCATED)]
 
     # Before a run
 
     def source(self) -> ModelSource:
         """Which tokenizer it is."""
-        return ModelSource(self.model_identifier, self.cache_dir, offline=self.offline, who=self.owner or self.name)
+        return ModelSource(self.model_identifier, self.cache_dir, offline=self.offline, who=self.who or self.name)
 
     def check_ready(self) -> None:
         tokenizer_ready(self.source(), self.hf_token)

@@ -1,0 +1,1 @@
+"""Mathematics: models that grade documents about it."""
