@@ -27,6 +27,7 @@ A message reads "{who}: expected {what}; got {value}" and names the nearest righ
 """
 
 import importlib
+import importlib.util
 from collections.abc import Iterable
 from types import ModuleType
 
@@ -147,6 +148,12 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
+def check_installed(module: str, *, extra: str) -> None:
+    """Say which extra installs an optional dependency, if it is missing, without importing it."""
+    if importlib.util.find_spec(module) is None:
+        raise _missing(module, extra)
+
+
 def require(module: str, *, extra: str) -> ModuleType:
     """Import an optional dependency, or say which extra installs it."""
     try:
@@ -154,6 +161,10 @@ def require(module: str, *, extra: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] != module.partition(".")[0]:
             raise
-        raise MissingDependency(
-            f"{module}: expected to be installed; it is not. Install it with: pip install 'gristmill[{extra}]'"
-        ) from None
+        raise _missing(module, extra) from None
+
+
+def _missing(module: str, extra: str) -> MissingDependency:
+    return MissingDependency(
+        f"{module}: expected to be installed; it is not. Install it with: pip install 'gristmill[{extra}]'"
+    )

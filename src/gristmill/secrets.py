@@ -5,6 +5,7 @@ are taken out where texts and configurations are made, not where they are shown:
 Nothing that could be guessed from is kept either, no hash and no length.
 """
 
+import os
 import re
 from collections.abc import Mapping
 from types import FunctionType, ModuleType
@@ -72,6 +73,21 @@ def remember_those_of(holder: object, depth: int = 0) -> None:
 def _note(value: object) -> None:
     if isinstance(value, str) and len(value) >= SHORTEST:
         _seen.add(value)
+
+
+def masked(secret: bytes) -> bytes:
+    """Return a secret for a pickle that goes to another process, so that nobody reads it there by chance.
+
+    That is not encryption: whoever looks for it can undo it, as `unmasked` does.
+    """
+    pad = os.urandom(len(secret))
+    return pad + bytes(a ^ b for a, b in zip(pad, secret, strict=True))
+
+
+def unmasked(masked: bytes) -> bytes:
+    """Return what was masked."""
+    half = len(masked) // 2
+    return bytes(a ^ b for a, b in zip(masked[:half], masked[half:], strict=True))
 
 
 def redacted(value: object) -> object:

@@ -15,10 +15,12 @@ class NodeInfo:
 class WorkerMetadata:
     """The worker itself. `gpu_ids` are what `CUDA_VISIBLE_DEVICES` holds in it.
 
-    `learnt` is what calls of the same stage have told `context.learn` in workers before it.
+    `learnt` is what calls of the same stage have told `context.learn` in workers before it. `run` is the same for all
+    workers of a run, also when it is continued; empty outside a run.
     """
 
     worker_id: str = ""
     allocation: object | None = None
     gpu_ids: tuple[str, ...] = ()
     learnt: Mapping[str, float] = field(default_factory=dict)
+    run: str = ""

@@ -119,10 +119,11 @@ class GroupRunner:
 
     def setup(self, metadata: WorkerMetadata) -> str:
         """Run `setup` of all stages, in order; return the traceback of the one that raised, or nothing."""
+        run = self.settings.quarantine_path or ""  # in the run's directory, so it is the run's as much as any name is
         try:
             for index, name in enumerate(self.group.names):
                 mine = {k.removeprefix(f"{name}/"): v for k, v in metadata.learnt.items() if k.startswith(f"{name}/")}
-                self._call_method(index, "setup", replace(metadata, learnt=mine))
+                self._call_method(index, "setup", replace(metadata, learnt=mine, run=run))
         except Exception:
             return without_secrets(traceback.format_exc())
         return ""

@@ -9,13 +9,16 @@ from gristmill.models.client.llm_client import (
     Reply,
     RequestFailed,
 )
+from gristmill.models.client.openai_client import AsyncOpenAIClient, OpenAIClient
 
 __all__ = [
     "Answer",
     "AsyncLLMClient",
+    "AsyncOpenAIClient",
     "ConversationFormatter",
     "GenerationConfig",
     "LLMClient",
+    "OpenAIClient",
     "Reply",
     "RequestFailed",
 ]

@@ -13,12 +13,26 @@ import random
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 
 from gristmill.errors import ConfigError, MachineError, StageError, nearest
 from gristmill.models.client.gate import Gate
 from gristmill.models.client.retry import Failure, RetryPolicy, Window
+from gristmill.models.client.usage import Answer, Reply
+
+__all__ = [
+    "Answer",
+    "AsyncLLMClient",
+    "ConversationFormatter",
+    "GenerationConfig",
+    "LLMClient",
+    "Message",
+    "Reply",
+    "RequestFailed",
+    "as_async",
+    "as_generation_config",
+]
 
 Message = Mapping[str, object]  # {"role": "user", "content": "..."}
 
@@ -69,40 +83,6 @@ def as_generation_config(given: GenerationConfig | Mapping[str, object] | None) 
                 "Other fields of a request go into extra_kwargs"
             )
     return replace(GenerationConfig(), **given)  # type: ignore[arg-type]  # the names are checked, the values sent as given
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """One choice of a model. `finish_reason` is "length" where it was cut off at `max_tokens`."""
-
-    text: str
-    finish_reason: str = "stop"
-
-    @property
-    def is_truncated(self) -> bool:
-        return self.finish_reason == "length"
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """What came of one question: the answers, `n` of them, and what they took.
-
-    `requests` were sent for it, 0 if it was in the cache or the same question was under way; `retries` counts by kind
-    those that came to nothing. Tokens and cost are those of the answers, whoever paid for them.
-    """
-
-    answers: tuple[Answer, ...]
-    model: str = ""
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    from_cache: bool = False
-    requests: int = 0
-    retries: Mapping[str, int] = field(default_factory=dict)
-    cost: float = 0.0
-
-    @property
-    def texts(self) -> list[str]:
-        return [answer.text for answer in self.answers]
 
 
 class RequestFailed(StageError):
@@ -158,6 +138,14 @@ class AsyncLLMClient(ABC):
     @abstractmethod
     def setup(self) -> None:
         """Make ready, in the process that asks."""
+
+    def spend_for(self, scope: str) -> None:
+        """Be told whose money is spent: a stage of a run. For clients that keep account of it."""
+        del scope
+
+    def check(self, model: str) -> None:
+        """Raise ConfigError for what is known to be wrong before anything is asked."""
+        del model
 
     async def close(self) -> None:
         """Let go of connections and files. What is under way is given up."""
@@ -229,7 +217,7 @@ class AsyncLLMClient(ABC):
         listed = list(messages)
         attempt = 0
         while True:
-            await gate.enter()
+            ticket = await gate.enter()
             call = asyncio.ensure_future(
                 self._query_model_impl(
                     messages=listed,
@@ -241,7 +229,7 @@ class AsyncLLMClient(ABC):
             try:
                 await asyncio.wait([call])
             finally:
-                gate.abandoned()
+                gate.abandoned(ticket)
                 call.cancel()
             error = call.exception()
             if error is None:

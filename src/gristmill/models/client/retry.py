@@ -15,6 +15,8 @@ import email.utils
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from gristmill.models.client.usage import Budget
+
 MAX_RETRY_AFTER_S = 120.0
 MAX_BACKOFF_S = 60.0
 IN_A_ROW = 10  # refusals, after which nothing more is sent
@@ -112,12 +114,23 @@ class Pace:
 
 
 @dataclass(frozen=True, slots=True)
+class Load:
+    """The most that a request is expected to use: tokens, and money."""
+
+    tokens: int = 0
+    cost: float = 0.0
+
+
+NO_LOAD = Load()
+
+
+@dataclass(frozen=True, slots=True)
 class Ticket:
     """A request's place in the window: how often the window had been halved and made to wait when it left."""
 
     halvings: int
     refusals: int
-    tokens: int = 0
+    load: Load = NO_LOAD
 
 
 @dataclass
@@ -134,6 +147,7 @@ class Window:
     policy: RetryPolicy = field(default_factory=RetryPolicy)
     requests: Pace | None = None
     tokens: Pace | None = None
+    budget: Budget | None = None
     limit: int = field(init=False)
     in_flight: int = field(default=0, init=False)
     paused_until: float = field(default=float("-inf"), init=False)
@@ -158,42 +172,53 @@ class Window:
         most = self.limit if self.is_proven else min(self.limit, IN_A_ROW - self.refused)
         return max(0, most - self.in_flight)
 
-    def wait_s(self, now: float) -> float | None:
-        """Return how long the next request must wait; None if another must end first."""
-        if not self.room:
+    def wait_s(self, now: float, load: Load = NO_LOAD) -> float | None:
+        """Return how long a request must wait; None if another must end first."""
+        if not self.room or (self.budget is not None and not self.budget.has_room(load.cost)):
             return None
         waits = [self.paused_until - now]
         waits += [pace.wait_s(now) for pace in (self.requests, self.tokens) if pace is not None]
         return max(0.0, *waits)
 
-    def begin(self, now: float, tokens: int = 0) -> Ticket:
-        """A request leaves. `tokens` is a guess of what it will use."""
+    def is_spent(self, load: Load) -> bool:
+        """Whether a request can never leave, because the money for it is gone and none is reserved any more."""
+        return self.budget is not None and not self.in_flight and not self.budget.has_room(load.cost)
+
+    def begin(self, now: float, load: Load = NO_LOAD) -> Ticket:
+        """A request leaves."""
         self.in_flight += 1
         if self.requests is not None:
             self.requests.take(1, now)
         if self.tokens is not None:
-            self.tokens.take(tokens, now)
-        return Ticket(self._halvings, self._refusals, tokens)
+            self.tokens.take(load.tokens, now)
+        if self.budget is not None:
+            self.budget.reserve(load.cost)
+        return Ticket(self._halvings, self._refusals, load)
 
-    def succeeded(self, ticket: Ticket, tokens: int | None = None) -> None:
-        """A request was answered, using so many tokens."""
+    def _end(self, ticket: Ticket, cost: float = 0.0) -> None:
         self.in_flight -= 1
+        if self.budget is not None:
+            self.budget.settle(ticket.load.cost, cost)
+
+    def succeeded(self, ticket: Ticket, used: Load | None = None) -> None:
+        """A request was answered, having used so much."""
+        self._end(ticket, 0.0 if used is None else used.cost)
         self.is_proven = True
         self.refused = 0
         self._successes += 1
         if self._successes >= self.limit:
             self._successes = 0
             self.limit = min(self.size, self.limit + 1)
-        if tokens is not None and self.tokens is not None:
-            self.tokens.give_back(ticket.tokens - tokens)
+        if used is not None and self.tokens is not None:
+            self.tokens.give_back(ticket.load.tokens - used.tokens)
 
-    def abandoned(self) -> None:
-        """A request was given up by whoever asked."""
-        self.in_flight -= 1
+    def abandoned(self, ticket: Ticket) -> None:
+        """A request was given up by whoever asked. It may be paid for: nobody will know."""
+        self._end(ticket)
 
     def failed(self, ticket: Ticket, failure: Failure, now: float, chance: float) -> None:
         """A request came to nothing."""
-        self.in_flight -= 1
+        self._end(ticket)
         if failure.status == 429:
             wait_s = max(failure.retry_after_s or 0.0, self.policy.backoff_s(0, chance))
             self.paused_until = max(self.paused_until, now + wait_s)

@@ -230,6 +230,7 @@ class LLMStage(ProcessingStage[DocumentBatch, DocumentBatch]):
     # What the engine asks
 
     def inputs(self) -> tuple[list[str], list[str]]:
+        as_async(self.client).check(self.model_name)
         given = [*self.columns_read(), *self.constants, "document"]
         self.prompt.check(given, who=self.stage_name())
         return ["data"], self.columns_read()
@@ -254,9 +255,10 @@ class LLMStage(ProcessingStage[DocumentBatch, DocumentBatch]):
         return config
 
     async def setup(self, worker_metadata: WorkerMetadata | None = None) -> None:  # type: ignore[override]  # awaited by the worker
-        del worker_metadata
         self._asked = as_async(self.client)
         self._asked.divide(self.num_workers() or 1)
+        run = "" if worker_metadata is None else worker_metadata.run
+        self._asked.spend_for(f"{run}/{self.stage_name()}" if run else "")
         self._asked.setup()
 
     async def teardown(self) -> None:  # type: ignore[override]

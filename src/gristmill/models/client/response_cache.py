@@ -1,0 +1,259 @@
+"""`ResponseCache`: every answer a server gave, kept on disk, so that no question is paid for twice.
+
+One SQLite file in a directory, shared by all processes and all runs that name the directory. The key is made of what
+decides an answer: path of the server, model, messages, all parameters, number of the sample. Errors are never kept.
+
+An answer is on disk 0.1 s after it came: a thread of its own writes what has come together, in one transaction. Until
+then it is found in memory. Should the process be killed, these 0.1 s are all that is paid for again, besides what was
+in flight. The file is in WAL mode: readers and the one writer at a time do not wait for each other. WAL needs a local
+disk: on a network file system SQLite refuses, or is not safe (docs/adr/0024-response-cache.md).
+
+If the disk is full or goes away, whoever asks next is told as of any other machine's error (`engine/faults.py`). What
+was answered stays in memory and is written when that works again.
+"""
+
+import contextlib
+import errno
+import hashlib
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from gristmill.errors import ConfigError, MachineError
+from gristmill.storage.atomic_write import machine_error
+
+FILE = "responses.sqlite"
+GROUP_S = 0.1  # answers that come within it are written together
+BUSY_S = 30.0  # another process may be writing
+AGAIN_S = 0.5  # after a write that failed
+VERSION = 1  # of the table; another one is another file's
+_APPLICATION = 0x67726973  # "gris", in the header of the file
+
+_ERRNO = {
+    sqlite3.SQLITE_FULL: errno.ENOSPC,
+    sqlite3.SQLITE_READONLY: errno.EROFS,
+    sqlite3.SQLITE_PERM: errno.EACCES,
+    sqlite3.SQLITE_CANTOPEN: errno.EACCES,
+    sqlite3.SQLITE_IOERR: errno.EIO,
+    sqlite3.SQLITE_BUSY: errno.EBUSY,
+    sqlite3.SQLITE_LOCKED: errno.EBUSY,
+}
+_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What is kept of an answer: each choice's text and finish reason, the model that gave it, tokens, time."""
+
+    choices: tuple[tuple[str, str], ...]
+    model: str
+    prompt_tokens: int
+    completion_tokens: int
+    at: float
+
+
+def cache_key(path: str, request: bytes, sample: int) -> bytes:
+    """Return 16 bytes for a question: the path of the server, all that it is sent, and the number of the sample."""
+    return hashlib.blake2b(b"%s\n%d\n%s" % (path.encode(), sample, request), digest_size=16).digest()
+
+
+class ResponseCache:
+    """The answers in a directory. Safe in several threads and processes."""
+
+    def __init__(self, directory: str | Path) -> None:
+        self.path = Path(directory) / FILE
+        self._lock = threading.Lock()  # of the connection that reads, and of what waits to be written
+        self._wake = threading.Condition(self._lock)
+        self._pending: dict[bytes, Stored] = {}
+        self._spent: dict[str, float] = {}  # by scope, not yet written
+        self._writing: dict[bytes, Stored] = {}
+        self._flushes = 0  # asked for by somebody who waits
+        self._error: MachineError | None = None
+        self._closing = False
+        with self._in_words():
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._reader = self._connect()
+        self._writer = threading.Thread(target=self._write_on, name="gristmill-answers", daemon=True)
+        self._writer.start()
+
+    # What is asked
+
+    def get(self, key: bytes) -> Stored | None:
+        """Return what is kept for a question."""
+        with self._lock:
+            self.raise_if_failing()
+            if (found := self._pending.get(key) or self._writing.get(key)) is not None:
+                return found
+            with self._in_words():
+                row = self._reader.execute(
+                    "SELECT choices, model, prompt_tokens, completion_tokens, at FROM answers WHERE key = ?", (key,)
+                ).fetchone()
+        if row is None:
+            return None
+        choices = tuple((text, reason) for text, reason in msgspec.json.decode(row[0]))
+        return Stored(choices, *row[1:])
+
+    def put(self, key: bytes, stored: Stored, *, scope: str = "", cost: float = 0.0) -> None:
+        """Keep an answer, and what it cost whom."""
+        with self._lock:
+            if not self._pending:
+                self._wake.notify_all()
+            self._pending[key] = stored
+            if cost:
+                self._spent[scope] = self._spent.get(scope, 0.0) + cost
+
+    def spent(self, scope: str) -> float:
+        """Return what `scope`, a stage of a run, has paid for answers so far."""
+        self.flush()
+        with self._lock, self._in_words():
+            row = self._reader.execute("SELECT cost FROM spending WHERE scope = ?", (scope,)).fetchone()
+        return 0.0 if row is None else float(row[0])
+
+    def __len__(self) -> int:
+        with self._lock, self._in_words():
+            return int(self._reader.execute("SELECT count(*) FROM answers").fetchone()[0])
+
+    def flush(self) -> None:
+        """Wait until everything is on disk."""
+        with self._wake:
+            self._flushes += 1
+            self._wake.notify_all()
+            self._wake.wait_for(lambda: not (self._pending or self._writing or self._spent) or self._error is not None)
+            self._flushes -= 1
+            self.raise_if_failing()
+
+    def close(self) -> None:
+        """Write what is left, and let go of the file."""
+        try:
+            self.flush()
+        finally:
+            with self._wake:
+                self._closing = True
+                self._wake.notify_all()
+            self._writer.join()
+            self._reader.close()
+
+    # What is written
+
+    def _write_on(self) -> None:
+        connection: sqlite3.Connection | None = None
+        while True:
+            with self._wake:
+                self._wake.wait_for(lambda: self._pending or self._spent or self._closing)
+                if self._closing:
+                    break
+                self._wake.wait_for(lambda: self._flushes or self._closing, AGAIN_S if self._error else GROUP_S)
+                self._writing, self._pending = self._pending, {}
+                spent, self._spent = self._spent, {}
+            problem: MachineError | None = None
+            try:
+                with self._in_words():
+                    connection = connection or self._connect()
+                    _store(connection, self._writing, spent)
+            except MachineError as error:
+                problem = error
+                connection = None  # whatever state it is in
+            with self._wake:
+                self._error = problem
+                if problem is not None:  # what came in the meantime is newer
+                    self._pending = self._writing | self._pending
+                    for scope, cost in spent.items():
+                        self._spent[scope] = self._spent.get(scope, 0.0) + cost
+                self._writing = {}
+                self._wake.notify_all()
+        if connection is not None:
+            connection.close()
+
+    def raise_if_failing(self) -> None:
+        """Raise what keeps answers from being written, if anything does."""
+        if self._error is not None:
+            again = MachineError(*self._error.args)  # an error that is raised twice would grow a traceback
+            again.errno = self._error.errno
+            raise again
+
+    # The file
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(self.path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
+        try:
+            _prepare(connection, self.path)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    @contextlib.contextmanager
+    def _in_words(self) -> Iterator[None]:
+        """Raise what SQLite says as the machine's error that it is, with the path and what to do."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise _explained(self.path, error) from error
+        except OSError as error:
+            raise machine_error(str(self.path), error) from error
+
+
+def _prepare(connection: sqlite3.Connection, path: Path) -> None:
+    """Make a connection ready, and the table if there is none. Several processes may be doing that at once."""
+    until = time.monotonic() + BUSY_S
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            break
+        except sqlite3.OperationalError as error:  # the change of mode does not wait for whoever is changing it
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                raise
+            time.sleep(0.02)
+    # In WAL mode this survives a killed process. A machine that loses power may lose the last answers, nothing else.
+    connection.execute("PRAGMA synchronous = NORMAL")
+    connection.execute("BEGIN IMMEDIATE")
+    kind, version = (connection.execute(f"PRAGMA {what}").fetchone()[0] for what in ("application_id", "user_version"))
+    is_new = not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    if not is_new and (kind, version) != (_APPLICATION, VERSION):
+        connection.execute("ROLLBACK")
+        got = f"version {version}" if kind == _APPLICATION else "a database of something else"
+        raise ConfigError(
+            f"response_cache: expected answers of version {VERSION} in {path}; got {got}. Name another directory"
+        )
+    if is_new:
+        connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+        connection.execute(f"PRAGMA user_version = {VERSION}")
+        connection.execute(
+            "CREATE TABLE answers (key BLOB PRIMARY KEY, choices BLOB NOT NULL, model TEXT NOT NULL, "
+            "prompt_tokens INTEGER NOT NULL, completion_tokens INTEGER NOT NULL, at REAL NOT NULL)"
+        )
+        connection.execute("CREATE TABLE spending (scope TEXT PRIMARY KEY, cost REAL NOT NULL)")
+    connection.execute("COMMIT")
+
+
+def _store(connection: sqlite3.Connection, answers: Mapping[bytes, Stored], spent: Mapping[str, float]) -> None:
+    rows = [
+        (key, msgspec.json.encode(each.choices), each.model, each.prompt_tokens, each.completion_tokens, each.at)
+        for key, each in answers.items()
+    ]
+    connection.execute("BEGIN IMMEDIATE")
+    connection.executemany("INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?, ?, ?)", rows)
+    connection.executemany(
+        "INSERT INTO spending VALUES (?, ?) ON CONFLICT (scope) DO UPDATE SET cost = cost + excluded.cost",
+        list(spent.items()),
+    )
+    connection.execute("COMMIT")
+
+
+def _explained(path: Path, error: sqlite3.Error) -> MachineError:
+    code = getattr(error, "sqlite_errorcode", None)
+    base = None if code is None else code & 0xFF  # extended codes add detail above
+    if base in _DAMAGED:
+        damaged = MachineError(
+            f"{path}: expected answers of earlier runs; the file is damaged ({error}). Move it away, with its -wal and "
+            "-shm if there are any, and run the same command again: answers in it will be asked for anew"
+        )
+        damaged.errno = errno.ENOENT  # waiting does not mend it
+        return damaged
+    number = _ERRNO.get(base or 0, errno.EIO)
+    return machine_error(str(path), OSError(number, str(error)))

@@ -1,0 +1,189 @@
+"""Answers on disk: found again, shared by processes, and failures told in words."""
+
+import errno
+import multiprocessing
+import os
+import sqlite3
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from gristmill.engine.faults import Fault, fault_of
+from gristmill.errors import ConfigError, MachineError
+from gristmill.models.client import response_cache
+from gristmill.models.client.response_cache import FILE, ResponseCache, Stored, cache_key
+
+STORED = Stored((("yes", "stop"), ("no", "length")), "m-1", 7, 2, 123.5)
+
+
+def key(number):
+    return cache_key("/v1/chat/completions", b'{"model":"m"}', number)
+
+
+def fill(directory, first, count):
+    cache = ResponseCache(directory)
+    for number in range(first, first + count):
+        cache.put(key(number), STORED, scope="run", cost=0.25)
+    cache.close()
+
+
+def test_an_answer_is_found_at_once_after_a_flush_and_in_another_process(tmp_path):
+    cache = ResponseCache(tmp_path / "new" / "directory")
+    cache.put(key(1), STORED)
+    assert (cache.get(key(1)), cache.get(key(2))) == (STORED, None)
+    cache.flush()
+    assert cache.get(key(1)) == STORED
+    cache.close()
+
+    again = ResponseCache(tmp_path / "new" / "directory")
+    assert (again.get(key(1)), len(again)) == (STORED, 1)
+    again.close()
+
+
+def test_the_key_holds_path_request_and_sample():
+    keys = {
+        cache_key("/v1/chat/completions", b"{}", 0),
+        cache_key("/v1/chat/completions", b"{}", 1),
+        cache_key("/v2/chat/completions", b"{}", 0),
+        cache_key("/v1/chat/completions", b'{"n":1}', 0),
+    }
+    assert len(keys) == 4
+    # Answers outlive releases: another key would be paid for again.
+    assert cache_key("/v1/chat/completions", b"{}", 0).hex() == "9dd65d7b95ee37dd74ed40279ef051f1"
+
+
+def test_several_processes_write_one_file_and_no_answer_or_cent_is_lost(tmp_path):
+    spawn = multiprocessing.get_context("fork")
+    workers = [spawn.Process(target=fill, args=(tmp_path, 50 * number, 60)) for number in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+
+    assert [worker.exitcode for worker in workers] == [0] * 4
+    cache = ResponseCache(tmp_path)
+    assert len(cache) == 210
+    assert cache.spent("run") == pytest.approx(240 * 0.25)
+    assert cache.spent("another run") == 0.0
+    cache.close()
+
+
+def test_answers_of_a_killed_process_are_there_but_for_the_last_group(tmp_path):
+    program = (
+        "import os, sys\n"
+        "from gristmill.models.client.response_cache import *\n"
+        "cache = ResponseCache(sys.argv[1])\n"
+        "for n in range(100): cache.put(cache_key('/', b'', n), Stored((('a', 'stop'),), 'm', 1, 1, 0.0))\n"
+        "cache.flush()\n"
+        "os.kill(os.getpid(), 9)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=False)
+    assert done.returncode == -9
+    cache = ResponseCache(tmp_path)
+    assert len(cache) == 100
+    cache.close()
+
+
+@pytest.mark.parametrize(
+    "content", [b"not a database at all, but long enough to be taken for one" * 100, b"SQLite format 3\0"]
+)
+def test_a_damaged_file_is_named_with_what_to_do(tmp_path, content):
+    (tmp_path / FILE).write_bytes(content)
+    with pytest.raises(MachineError, match=f"{FILE}: expected answers of earlier runs; the file is damaged") as caught:
+        ResponseCache(tmp_path)
+    assert fault_of(caught.value, writes=False) is Fault.MACHINE_FINAL
+    assert (tmp_path / FILE).read_bytes() == content  # whose it is, decides what becomes of it
+
+
+def test_damage_found_while_reading_is_told_in_the_same_words(tmp_path):
+    fill(tmp_path, 0, 2000)
+    content = bytearray((tmp_path / FILE).read_bytes())
+    content[8192:] = b"\xff" * (len(content) - 8192)
+    (tmp_path / FILE).write_bytes(content)
+    with pytest.raises(MachineError, match="the file is damaged"):
+        read_all(tmp_path)
+
+
+def read_all(directory):
+    cache = ResponseCache(directory)
+    try:
+        for number in range(2000):
+            cache.get(key(number))
+    finally:
+        cache.close()
+
+
+def test_a_database_of_something_else_is_left_alone(tmp_path):
+    with sqlite3.connect(tmp_path / FILE) as other:
+        other.execute("CREATE TABLE mine (x)")
+    with pytest.raises(ConfigError, match=r"a database of something else\. Name another directory"):
+        ResponseCache(tmp_path)
+
+
+def test_a_directory_that_cannot_be_written_is_the_machines_error(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(MachineError, match="file") as caught:
+        ResponseCache(tmp_path / "file" / "below")
+    assert fault_of(caught.value, writes=False) in (Fault.MACHINE, Fault.MACHINE_FINAL)
+
+
+def test_a_full_disk_is_told_to_whoever_asks_next_and_nothing_answered_is_lost(tmp_path, monkeypatch):
+    cache = ResponseCache(tmp_path)
+    fill_up = sqlite3.connect(tmp_path / FILE)
+    monkeypatch.setattr(response_cache, "_store", full)
+    cache.put(key(1), STORED)
+    with pytest.raises(MachineError, match="database or disk is full") as caught:
+        cache.flush()
+    assert caught.value.errno == errno.ENOSPC
+    assert fault_of(caught.value, writes=False) is Fault.MACHINE
+    with pytest.raises(MachineError, match="database or disk is full"):
+        cache.get(key(2))
+    monkeypatch.undo()
+    until_written(cache)
+    assert cache.get(key(1)) == STORED
+    cache.close()
+    assert fill_up.execute("SELECT count(*) FROM answers").fetchone() == (1,)
+    fill_up.close()
+
+
+def full(connection, answers, spent):
+    """What SQLite says on a full disk, by its own means: no page may be added to the file."""
+    connection.execute("PRAGMA max_page_count = 1")
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        connection.execute("CREATE TABLE big AS SELECT zeroblob(1000000)")
+    finally:
+        connection.execute("ROLLBACK")
+
+
+def until_written(cache):
+    for _ in range(100):
+        try:
+            cache.flush()
+        except MachineError:
+            threading.Event().wait(response_cache.AGAIN_S / 10)
+        else:
+            return
+    raise AssertionError("never written")
+
+
+def test_two_that_make_the_file_at_once_get_one(tmp_path):
+    made, errors = [], []
+
+    def make():
+        try:
+            made.append(ResponseCache(tmp_path))
+        except MachineError as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=make) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    for cache in made:
+        cache.put(key(os.getpid()), STORED)
+        cache.close()
