@@ -58,17 +58,20 @@ _OFFSET_POSITIONS = {"roberta", "xlm-roberta", "camembert", "xlm-roberta-xl", "m
 def read_config(directory: Path, *, elsewhere: Path | None = None) -> Config:
     """Return the config.json of a directory, or of another one if it has none; {} if neither has."""
     for place in (directory, elsewhere):
-        file = None if place is None else place / "config.json"
-        if file is None or not file.is_file():
-            continue
-        try:
-            config = json.loads(file.read_text(encoding="utf-8"))
-        except (json.JSONDecodeError, UnicodeDecodeError) as error:
-            raise ConfigError(f"{file}: expected JSON; got {error}") from None
-        if not isinstance(config, dict):
-            raise ConfigError(f"{file}: expected an object; got {type(config).__name__}")
-        return config
+        if place is not None and (place / "config.json").is_file():
+            return read_json(place / "config.json")
     return {}
+
+
+def read_json(file: Path) -> Config:
+    """Return the object in a JSON file."""
+    try:
+        config = json.loads(file.read_text(encoding="utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file}: expected JSON; got {error}") from None
+    if not isinstance(config, dict):
+        raise ConfigError(f"{file}: expected an object; got {type(config).__name__}")
+    return config
 
 
 def base_config(config: Mapping[str, object], directory: Path, *, who: str) -> Config:

@@ -8,7 +8,6 @@ A text is cut to `max_length` tokens with its special tokens kept. What a model 
 is replaced in the copy the tokenizer sees.
 """
 
-import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gristmill.errors import ConfigError, require
-from gristmill.models.known_configs import Config
+from gristmill.models.known_configs import Config, read_json
 from gristmill.models.runtime import ModelSource, locate_tokenizer
 
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
@@ -114,11 +113,7 @@ def read_tokenizer(file: Path, *, who: str, threads: int = 1) -> Tokenizer:
 
 def _settings(directory: Path) -> Config:
     file = directory / "tokenizer_config.json"
-    try:
-        settings = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
-    except json.JSONDecodeError as error:
-        raise ConfigError(f"{file}: expected JSON; got {error}") from None
-    return settings if isinstance(settings, dict) else {}
+    return read_json(file) if file.is_file() else {}
 
 
 def _instead(directory: Path) -> str:

@@ -20,7 +20,16 @@ import numpy as np
 from gristmill.errors import ConfigError, require
 from gristmill.models.heads import DIMENSIONS, TASK_TYPE
 from gristmill.models.known_configs import Config, base_config, labels
-from gristmill.models.runtime import GENERATED_TOKENS, NOTHING, Head, ModelSource, locate_adapter, locate_base
+from gristmill.models.runtime import (
+    GENERATED_TOKENS,
+    NOTHING,
+    PICKLED,
+    Head,
+    ModelSource,
+    locate_adapter,
+    locate_base,
+)
+from gristmill.models.weights import weight_files
 
 State = dict[str, Any]  # names to tensors
 Forward = Callable[..., tuple[Any, ...]]  # input_ids, attention_mask -> outputs
@@ -110,14 +119,14 @@ def _hidden(encoder: Any, ids: Any, mask: Any) -> Any:
 
 def read_weights(source: ModelSource, directory: Path) -> State:
     """Return all tensors of the safetensors files of a directory, or of its pickles if that is allowed."""
-    load = require("safetensors.torch", extra="torch").load_file
-    state: State = {}
-    for file in sorted(directory.glob("*.safetensors")):
-        state |= load(file)
-    if state or not source.allow_pickle:
-        return state
+    names = [file.name for file in directory.iterdir()]
+    tensors = [name for name in weight_files(names, ".safetensors") if name.endswith(".safetensors")]
+    if tensors or not source.allow_pickle:
+        load = require("safetensors.torch", extra="torch").load_file
+        return {name: tensor for file in tensors for name, tensor in load(directory / file).items()}
     torch = require("torch", extra="torch")
-    for file in (file for ending in ("*.bin", "*.pth", "*.pt") for file in sorted(directory.glob(ending))):
+    state: State = {}
+    for file in (file for ending in PICKLED for file in sorted(directory.glob(f"*{ending}"))):
         loaded = torch.load(file, map_location="cpu", weights_only=True)
         state |= loaded.get("state_dict", loaded) if isinstance(loaded, dict) else {}
     return state

@@ -1,49 +1,228 @@
-"""Where a model's files are.
+"""Where a model's files are on this machine, and what to say if they are not.
 
-    directory -> package -> `cache_dir` or the hub cache -> download
+    directory ──► package ──► `cache_dir`, then the hub's cache ──► download
 
-Only `fetch` downloads, and only `setup_on_node` and `gristmill models fetch` call it.
+`locate` looks in the first three and touches no network. `check` is for the driver, while the plan is made: what is
+missing is said there, with the command that helps, before any worker starts. Only `hub.fetch` downloads; it is called
+in `setup_on_node` and by `gristmill models fetch`.
+
+A stage does this, and stores no token:
+
+    keep_token(hf_token)                             when it is made
+    self._revision = check(source).revision          in check_ready, if it is not offline and not here yet
+    hub.fetch(source)                                in setup_on_node
+    open_runtime(source, ...)                        in setup
 """
 
 import importlib.util
 import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from gristmill.errors import ConfigError
-from gristmill.models.runtime import ModelSource
+from gristmill.errors import ConfigError, MissingDependency
+from gristmill.models.runtime import ModelSource, check_installed
+from gristmill.secrets import remember
 
 PACKAGE = "package:"
+OFFLINE = ("GRISTMILL_OFFLINE", "HF_HUB_OFFLINE")
+TOKEN = "HF_TOKEN"  # noqa: S105  # the name of a variable
+_WEIGHTS = ("*.safetensors", "*.onnx", "onnx/*.onnx", "*.bin", "*.pth", "*.pt")
+_WITHOUT_WEIGHTS = ("tokenizer.json",)  # a directory with this alone is good for a tokenizer
+
+_token: str | None = None  # what stages of this process were given, until it is wanted
+
+
+def keep_token(token: str | None) -> None:
+    """Remember a token for downloads. It is never part of a stage, and so of no plan, fingerprint, pickle or log."""
+    global _token  # noqa: PLW0603  # a secret has one place, and objects are copied and pickled
+    if token:
+        remember({"hf_token": token})
+        _token = token
+
+
+def token() -> str | None:
+    """Return the token to download with, from the argument or from the environment."""
+    found = _token or os.environ.get(TOKEN) or os.environ.get("HUGGING_FACE_HUB_TOKEN")
+    remember({"hf_token": found})
+    return found
 
 
 def is_offline(source: ModelSource) -> bool:
-    """Whether nothing may be downloaded."""
+    """Whether nothing may be asked of the network."""
     if source.offline is not None:
         return source.offline
-    return any(
-        os.environ.get(name, "").lower() in ("1", "true", "yes", "on")
-        for name in ("GRISTMILL_OFFLINE", "HF_HUB_OFFLINE")
-    )
+    return any(os.environ.get(name, "").lower() in ("1", "true", "yes", "on") for name in OFFLINE)
+
+
+@dataclass(frozen=True)
+class Presence:
+    """What was found out about a model while planning."""
+
+    directory: Path | None  # None: it has to be downloaded
+    revision: str | None = None  # of the hub: fixed from now on, whatever is published while the run goes on
+    download_bytes: int = 0
+
+
+def check(source: ModelSource) -> Presence:
+    """Return where a model and all it needs is, or what has to be downloaded; raise if neither can be."""
+    check_installed(source)
+    found = [_check_part(part) for part in source.parts()]
+    if any(each.directory is None for each in found) and _token:
+        # Whoever downloads is another process. It inherits the environment, and nothing is written down.
+        os.environ[TOKEN] = _token
+    return replace(found[0], download_bytes=sum(each.download_bytes for each in found))
+
+
+def _check_part(source: ModelSource) -> Presence:
+    found = find(source)
+    if found is not None:
+        return Presence(found, revision_of(found))
+    if is_offline(source) or not is_hub_id(source.model_identifier):
+        raise not_found(source)
+    if importlib.util.find_spec("huggingface_hub") is None:
+        raise MissingDependency(
+            f"{source.who} needs huggingface-hub to download {source.model_identifier}; it is not installed. "
+            "Install: pip install 'gristmill[hub]'"
+        )
+    from gristmill.models.hub import ask
+
+    listing = ask(source)
+    return Presence(None, listing.revision, sum(file.size for file in listing.files))
 
 
 def locate(source: ModelSource) -> Path:
     """Return the directory with the files of a model that is on this machine. Raises ConfigError if it is not."""
+    found = find(source)
+    if found is None:
+        raise not_found(source)
+    return found
+
+
+def find(source: ModelSource) -> Path | None:
+    """Return the directory with a model's files, or None."""
     given = source.model_identifier
     if given.startswith(PACKAGE):
         return _in_package(given.removeprefix(PACKAGE), who=source.who)
-    directory = Path(given)
+    directory = Path(given).expanduser()
     if directory.is_dir():
         return directory
-    raise ConfigError(f"{source.who}: expected {given!r} to be a directory")
+    return _in_caches(source) if is_hub_id(given) else None
+
+
+def is_hub_id(identifier: str) -> bool:
+    """Whether it looks like OWNER/NAME. What begins with a dot or a slash is a path that is not there."""
+    owner, _, name = identifier.partition("/")
+    return bool(owner and name) and not identifier.startswith((".", "/", "~", PACKAGE)) and "/" not in name
+
+
+def not_found(source: ModelSource) -> ConfigError:
+    """Return the error to raise where a model is missing and cannot or must not be downloaded."""
+    name, who = source.model_identifier, source.who
+    if not is_hub_id(name):
+        return ConfigError(f"{who}: expected a directory, 'package:NAME' or a hub id OWNER/NAME; got {name!r}")
+    places = "the hub cache" if source.cache_dir is None else f"{source.cache_dir} or the hub cache"
+    why = "and offline is set" if is_offline(source) else "and it was not downloaded"
+    return ConfigError(
+        f"{who}: expected the weights of {name} in {places}; found none, {why}. "
+        f"On a machine with network: gristmill models fetch {name} --to DIR; then model_path=DIR"
+    )
+
+
+# Packages
 
 
 def _in_package(name: str, *, who: str) -> Path:
-    """Return the directory of a package's weights: the package is found, not imported."""
+    """Return the directory of a package's weights. The package is found, not imported."""
     module, _, below = name.partition("/")
     found = importlib.util.find_spec(module) if module.isidentifier() else None
     if found is None or found.origin is None:
         raise ConfigError(f"{who}: expected a package {module!r} with the weights; it is not installed")
     directory = Path(found.origin).parent / below
     for place in (directory, directory / "model"):
-        if any(place.glob("*.safetensors")) or any(place.glob("*.onnx")) or (place / "tokenizer.json").is_file():
+        if is_usable(place):
             return place
     raise ConfigError(f"{who}: expected .safetensors or .onnx in {directory}; the package has none")
+
+
+def is_usable(directory: Path) -> bool:
+    """Whether a directory has weights, or a tokenizer."""
+    has_weights = any(next(directory.glob(pattern), None) is not None for pattern in _WEIGHTS)
+    return has_weights or any((directory / name).is_file() for name in _WITHOUT_WEIGHTS)
+
+
+def weight_files(names: Sequence[str], ending: str) -> list[str]:
+    """Return the files that make up the weights in one format: a single one, or an index and its parts."""
+    stem = "model" if ending == ".safetensors" else "pytorch_model"
+    adapter = [name for name in (f"adapter_model{ending}",) if name in names]
+    if f"{stem}{ending}" in names:
+        return [f"{stem}{ending}", *adapter]
+    index = f"{stem}{ending}.index.json"
+    parts = [name for name in names if name.startswith(f"{stem}-") and name.endswith(ending)]
+    named = ([index, *parts] if index in names else parts) + adapter
+    others = [name for name in names if name.endswith(ending) and "/" not in name]
+    return named or (others if len(others) == 1 else [])
+
+
+# The cache of the hub: models--OWNER--NAME/{blobs/HASH, refs/main, snapshots/REVISION/FILE -> blobs}
+
+
+def cache_roots(source: ModelSource) -> list[Path]:
+    """Return the caches to look in, that which is downloaded to first."""
+    own = [] if source.cache_dir is None else [Path(source.cache_dir).expanduser()]
+    return [*own, hub_cache()]
+
+
+def hub_cache() -> Path:
+    """Return where the hub's own tools keep what they download."""
+    for name in ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"):
+        if os.environ.get(name):
+            return Path(os.environ[name]).expanduser()
+    home = os.environ.get("HF_HOME")
+    if home:
+        return Path(home).expanduser() / "hub"
+    shared = os.environ.get("XDG_CACHE_HOME")
+    return (Path(shared) if shared else Path.home() / ".cache") / "huggingface" / "hub"
+
+
+def repository(root: Path, identifier: str) -> Path:
+    """Return the directory of a repository in a cache."""
+    return root / f"models--{identifier.replace('/', '--')}"
+
+
+def _in_caches(source: ModelSource) -> Path | None:
+    for root in cache_roots(source):
+        snapshot = _snapshot(repository(root, source.model_identifier), source.revision)
+        if snapshot is not None:
+            return snapshot
+    return None
+
+
+def _snapshot(folder: Path, revision: str | None) -> Path | None:
+    """Return the snapshot of a revision, or of the branch `main`, if its weights are all there."""
+    reference = folder / "refs" / (revision or "main")
+    try:
+        named = reference.read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError):
+        named = revision or ""
+    snapshot = folder / "snapshots" / named if named else None
+    return snapshot if snapshot is not None and snapshot.is_dir() and is_complete(snapshot) else None
+
+
+def is_complete(snapshot: Path) -> bool:
+    """Whether no file of the weights is missing: an index names them, and a link may point at what is not there yet."""
+    from gristmill.models.known_configs import read_json
+
+    files = list(snapshot.rglob("*"))
+    if any(file.is_symlink() and not file.exists() for file in files) or not is_usable(snapshot):
+        return False
+    shards: set[str] = set()
+    for index in snapshot.glob("*.index.json"):
+        weight_map = read_json(index).get("weight_map")
+        shards |= set(weight_map.values()) if isinstance(weight_map, dict) else set()
+    return all((snapshot / name).is_file() for name in shards)
+
+
+def revision_of(directory: Path) -> str | None:
+    """Return the revision of a snapshot in a cache; None for any other directory."""
+    return directory.name if directory.parent.name == "snapshots" else None

@@ -54,8 +54,8 @@ def test_what_is_no_text_is_taken_all_the_same(tokenizer, odd):
     assert UNK in rows(tokens)[0]
 
 
-def test_a_text_of_a_million_words_is_cut(tokenizer):
-    assert np.diff(tokenizer.encode(["one " * 1_000_000], max_length=16).offsets).tolist() == [16]
+def test_a_text_of_many_words_is_cut(tokenizer):
+    assert np.diff(tokenizer.encode(["one " * 100_000], max_length=16).offsets).tolist() == [16]
 
 
 def test_a_limit_below_the_special_tokens_is_refused(tokenizer):
