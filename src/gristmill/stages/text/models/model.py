@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from gristmill.models.runtime import ModelRuntime
 
 ON_GPU, ON_CPU = Resources(cpus=1.0, gpus=1.0), Resources(cpus=1.0)
-# Said in the report where batches were halved: the others of a batch move the last bits of a score.
-MAY_DIFFER = "scores may differ in the 6th decimal"
+# Counted where batches were halved, and so said in the report: the others of a batch move the last bits of a score.
+MAY_DIFFER = "documents whose scores may differ in the 6th decimal"
 
 Values = NDArray[np.generic]
 
@@ -235,7 +235,7 @@ class ModelStage(TokenReader):
         rows: list[NDArray[np.int64]] = []
         kept: list[tuple[Values, ...]] = []
         too_large: list[int] = []
-        failures = limits.failures
+        failures = before = limits.failures
         answers = run_batches(
             runtime, tokens.ids, tokens.offsets, limits, sort=self.has_seq_order, side=self.padding_side
         )
@@ -255,6 +255,8 @@ class ModelStage(TokenReader):
         places = np.concatenate(rows)
         answered[places] = True
         order = np.argsort(places, kind="stable")
+        if limits.failures > before:
+            self.context.count(MAY_DIFFER, len(places), of=task)
         values = tuple(np.concatenate(parts)[order] for parts in zip(*kept, strict=True))
         return answered, values, np.array(too_large, np.int64)
 

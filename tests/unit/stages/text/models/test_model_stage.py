@@ -14,6 +14,7 @@ from gristmill.kernels.arrow_arrays import from_numbers
 from gristmill.pipeline import Pipeline
 from gristmill.stages.resources import Resources
 from gristmill.stages.text.models import ModelStage, TokenizerStage
+from gristmill.stages.text.models.model import MAY_DIFFER
 from gristmill.stages.worker_info import WorkerMetadata
 from gristmill.tasks import DocumentBatch
 from gristmill.testing.tiny_models import FakeRuntime, write_tiny_classifier
@@ -111,7 +112,7 @@ def test_memory_for_16_rows_costs_no_document_and_settles_at_16(model):
 
     assert made.column("mean").to_pylist() == means(*lists)
     assert stage._limits.rows == 16
-    assert stage.context.own_counts.counted == {"oom": 4}  # 256, 128, 64 and 32 rows
+    assert stage.context.own_counts.counted == {"oom": 4, MAY_DIFFER: 300}  # 256, 128, 64 and 32 rows did not fit
     assert stage.context.learnt["batch_rows"] == 16
     assert {rows for rows, _ in stage._runtime.shapes} <= set(range(1, 17))
 
