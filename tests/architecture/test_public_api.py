@@ -39,6 +39,7 @@ DOORS = (
     "gristmill.stages.io.files",
     "gristmill.stages.io.splitting",
     "gristmill.stages.io.tar_members",
+    "gristmill.stages.mixing",
     "gristmill.stages.resources",
     "gristmill.stages.text.decontamination",
     "gristmill.stages.text.filters",

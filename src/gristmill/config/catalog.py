@@ -19,6 +19,7 @@ from gristmill.errors import ConfigError, nearest
 STAGE_MODULES = (
     "gristmill.stages.file_partitioning",
     "gristmill.stages.exchange",
+    "gristmill.stages.mixing",
     "gristmill.stages.text.io.reader",
     "gristmill.stages.text.io.writer",
     "gristmill.stages.text.decontamination",

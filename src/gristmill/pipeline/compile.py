@@ -12,6 +12,7 @@ import types
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 from itertools import chain
 from pathlib import PurePath
 from typing import TYPE_CHECKING, cast
@@ -213,6 +214,19 @@ def check_columns(stages: Sequence[AnyStage]) -> None:
             known = None
 
 
+def check_values(stages: Sequence[AnyStage]) -> None:
+    """Raise ConfigError for the first value that a stage was told of and that its column cannot have."""
+    values: dict[str, Sequence[str]] = {}  # all that may be in a column, where a stage has said so
+    for stage in stages:
+        for column, named in stage.named_values().items():
+            for name in named:
+                if name not in (known := values.get(column, named)):
+                    got = f"got {name!r}{nearest(name, known)}"
+                    raise ConfigError(f"{stage.stage_name()}: expected values of {column!r}, {list(known)}; {got}")
+        kept = set(values).difference(stage.outputs()[1]) if stage.adds_only_declared_columns else ()
+        values = {**{column: values[column] for column in kept}, **stage.known_values()}
+
+
 def _listed(columns: Sequence[str], most: int = 12) -> str:
     more = f" and {len(columns) - most} more" if len(columns) > most else ""
     return f"{list(columns[:most])}{more}"
@@ -283,6 +297,7 @@ def compile_chain(name: str, stages: Sequence[AnyStage], initial_tasks: Sequence
         )
     sources, rest = take_sources(name, flat, initial_tasks)
     check_columns(rest)
+    check_values(rest)
     exchanges = [index for index, stage in enumerate(rest) if stage.is_exchange]
     if not exchanges:
         return compile_plan(name, rest, sources)
@@ -293,14 +308,7 @@ def compile_chain(name: str, stages: Sequence[AnyStage], initial_tasks: Sequence
         mark = cast("Exchange", named[exchanges[number - 1]])
         tasks = mark._tasks_behind(exchange_directory(NO_RUN, number), number, plans[-1].source_names, size)
         plans.append(compile_plan(name, _segment(named, number, exchanges, size), Sources.of(tasks)))
-    return _chained(plans)
-
-
-def _chained(plans: Sequence[Plan]) -> Plan:
-    chained = plans[-1]
-    for plan in reversed(plans[:-1]):
-        chained = replace(plan, then=chained)
-    return chained
+    return reduce(lambda behind, plan: replace(plan, then=behind), plans[-2::-1], plans[-1])
 
 
 def _segment(stages: Sequence[AnyStage], number: int, exchanges: Sequence[int], input_bytes: int) -> list[AnyStage]:

@@ -183,6 +183,14 @@ class ProcessingStage(Generic[X, Y]):
         """Return columns the stage adds and refuses to replace: one that is there already is found before the run."""
         return []
 
+    def known_values(self) -> Mapping[str, Sequence[str]]:
+        """Return all values the stage may put into a column it adds, where they are few and known: {"level": [...]}."""
+        return {}
+
+    def named_values(self) -> Mapping[str, Sequence[str]]:
+        """Return values of columns that the stage was told of: one the column cannot have is found before the run."""
+        return {}
+
     def num_workers(self) -> int | None:
         """Return a fixed number of workers, or None to let the engine decide."""
         return cast("int | None", self.__dict__.get("_num_workers"))

@@ -143,6 +143,9 @@ class AssignBuckets(ProcessingStage[DocumentBatch, DocumentBatch]):
     def outputs(self) -> tuple[list[str], list[str]]:
         return ["data"], [self.output_field, *([self.level_field] if self.level_field else [])]
 
+    def known_values(self) -> Mapping[str, Sequence[str]]:
+        return {self.level_field: [*self.levels, UNSCORED]} if self.level_field else {}
+
     def look_back(self, rows: Rows, run_dir: Path | None) -> AnyStage:
         """Return a copy that knows the edges, and write them down."""
         if self.edges is not None:
