@@ -8,8 +8,10 @@ from gristmill.deduplication.part_dedup import PartDeduplicationWorkflow
 from gristmill.stages.deduplication.exact.workflow import ExactDeduplicationWorkflow
 from gristmill.stages.deduplication.fuzzy.workflow import FuzzyDeduplicationWorkflow
 from gristmill.stages.deduplication.semantic import SemanticDeduplicationWorkflow
+from gristmill.stages.text.deduplication.semantic import TextSemanticDeduplicationWorkflow
+from gristmill.testing.tiny_models import write_tiny_static
 
-KINDS = ("exact", "fuzzy", "semantic", "parts")
+KINDS = ("exact", "fuzzy", "semantic", "text-semantic", "parts")
 
 
 def workflow(kind, source, output):
@@ -20,6 +22,10 @@ def workflow(kind, source, output):
         return FuzzyDeduplicationWorkflow(None, output, source, "jsonl", **options)
     if kind == "semantic":
         return SemanticDeduplicationWorkflow(source, output, n_clusters=5, eps=0.01, input_filetype="jsonl")
+    if kind == "text-semantic":
+        model = str(write_tiny_static(f"{output}-model"))
+        options = {"text_field": "words", "input_filetype": "jsonl", "output_filetype": "jsonl", "n_clusters": 5}
+        return TextSemanticDeduplicationWorkflow(source, output, model_identifier=model, **options)
     return PartDeduplicationWorkflow(output, source)
 
 

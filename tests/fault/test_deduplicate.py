@@ -8,6 +8,8 @@ from tests.fault.processes import finish, wait_until
 from tests.jsonl_files import contents, write_documents
 from tests.near_duplicates import make_corpus
 
+from gristmill.testing.tiny_models import WORDS
+
 pytestmark = [pytest.mark.fault, pytest.mark.slow]
 
 DEADLINE_S = 200  # the first to need a kernel compiles it
@@ -29,6 +31,8 @@ PHASES = [
     ("semantic", "semantic/pairs-run/segment-1/ledger.jsonl"),
     ("semantic", "semantic/pairs-run/segment-2/ledger.jsonl"),
     ("semantic", "semantic/remove/ledger.jsonl"),
+    ("text-semantic", "text-semantic/extract-run/ledger.jsonl"),
+    ("text-semantic", "text-semantic/remove/ledger.jsonl"),
     ("parts", "lines/identify/segment-1/ledger.jsonl"),
     ("parts", "lines/identify/segment-2/ledger.jsonl"),
     ("parts", "lines/remove/ledger.jsonl"),
@@ -43,6 +47,7 @@ def corpus(tmp_path_factory):
         documents = [json.loads(line) for line in file.read_text().splitlines()]
         for row, document in enumerate(documents):
             document["text"] += f"\nA footer of few, number {row}"
+            document["words"] = " ".join(WORDS[(31 * row + 7 * n) % len(WORDS)] for n in range(6))
             document["embeddings"] = [float(row % 7), float(row % 5), 1.0]
         write_documents(file, documents)
     return directory

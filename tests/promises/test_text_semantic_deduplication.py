@@ -103,6 +103,19 @@ def test_workers_do_not_change_a_byte(corpus, tmp_path, model):
     assert contents(tmp_path / "out") == contents(tmp_path / "here")
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("ray_cluster")
+@pytest.mark.cluster
+@pytest.mark.xdist_group("ray")
+def test_a_cluster_does_not_change_a_byte(corpus, tmp_path, model):
+    from gristmill.backends.ray_actor_pool import RayActorPoolExecutor
+
+    deduplicate(corpus, tmp_path / "here", model)
+    deduplicate(corpus, tmp_path / "out", model, executor=RayActorPoolExecutor(show_progress=False))
+
+    assert contents(tmp_path / "out") == contents(tmp_path / "here")
+
+
 def test_what_stays_is_written_as_asked(corpus, tmp_path, model):
     options = {"output_filetype": "parquet", "output_fields": ["id"], "write_kwargs": {"compression": "gzip"}}
     deduplicate(corpus, tmp_path / "out", model, **options)

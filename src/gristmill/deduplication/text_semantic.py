@@ -34,6 +34,7 @@ from gristmill.storage.file_system import disk_path
 # Documents a model gets at a time. A source partition of 32 MiB may hold a hundred thousand short texts, whose
 # embeddings would be 150 MB in one piece, and would all be one worker's.
 ROWS_AT_ONCE = 1024
+EMBEDDING = "_gristmill_embedding"  # on the way only: documents may have embeddings of their own, which stay theirs
 
 
 @dataclass
@@ -47,6 +48,7 @@ class TextSemanticDeduplicationWorkflow(WorkflowBase):
     """
 
     IGNORED: ClassVar[tuple[str, ...]] = (
+        "embedding_field",
         "embedding_dim",
         "metadata_fields",
         "kmeans_init",
@@ -148,7 +150,7 @@ class TextSemanticDeduplicationWorkflow(WorkflowBase):
             search = SemanticSearch(
                 job,
                 self._settings(),
-                self.embedding_field,
+                EMBEDDING,
                 id_field,
                 embedding=[self._embedder()],
                 fields=[self.text_field],
@@ -177,7 +179,7 @@ class TextSemanticDeduplicationWorkflow(WorkflowBase):
             self.embedding_vllm_init_kwargs,
             self.text_field,
             self.embedding_pretokenize,
-            self.embedding_field,
+            EMBEDDING,
             self.embedding_max_chars,
             self.model_cache_dir,
             self.hf_token,

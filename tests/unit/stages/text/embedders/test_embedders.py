@@ -273,6 +273,21 @@ def test_workers_change_no_byte(model, tmp_path):
     assert contents(tmp_path / "out-1") == contents(tmp_path / "out-4")
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("ray_cluster")
+@pytest.mark.cluster
+@pytest.mark.xdist_group("ray")
+def test_a_cluster_changes_no_byte(encoder, tmp_path):
+    from gristmill.backends.ray_actor_pool import RayActorPoolExecutor
+
+    (tmp_path / "in").mkdir()
+    source = corpus(tmp_path / "in", files=2)
+    run(source, str(encoder), tmp_path / "here", LocalExecutor(num_workers=0))
+    run(source, str(encoder), tmp_path / "out", RayActorPoolExecutor(show_progress=False))
+
+    assert contents(tmp_path / "out") == contents(tmp_path / "here")
+
+
 # Where vLLM is not
 
 

@@ -1,0 +1,68 @@
+"""`kill -9` of the workers that hold a model, then of the run: embeddings as if nothing had happened."""
+
+import contextlib
+import signal
+
+import numpy as np
+import psutil
+import pyarrow.parquet as pq
+import pytest
+from tests.fault.embed import run
+from tests.fault.processes import finish, wait_until
+from tests.jsonl_files import contents, write_documents
+
+from gristmill.testing.tiny_models import WORDS, write_tiny_encoder
+
+pytestmark = [pytest.mark.fault, pytest.mark.slow]
+
+FILES, ROWS = 40, 8
+DEADLINE_S = 120
+
+
+@pytest.fixture(scope="module")
+def given(tmp_path_factory):
+    """Documents, a model, and what comes of them undisturbed."""
+    work = tmp_path_factory.mktemp("given")
+    (work / "in").mkdir()
+    rng = np.random.default_rng(4)
+    for number in range(FILES):
+        texts = [" ".join(rng.choice(WORDS, rng.integers(1, 50))) for _ in range(ROWS - 1)]
+        documents = [{"id": f"{number}-{row}", "text": text} for row, text in enumerate([*texts, None])]
+        write_documents(work / "in" / f"{number:02d}.jsonl", documents)
+    model = write_tiny_encoder(work / "model")
+    run(work / "in", model, work / "out", workers=0)
+    return work
+
+
+def test_killed_workers_and_a_killed_run_change_no_byte(scene, given):
+    ledger = scene.work / "out" / ".gristmill" / "ledger.jsonl"
+    limit = scene.work / "limit"
+    limit.write_text("2")
+    command = ("-m", "tests.fault.embed", given / "in", given / "model", scene.work / "out")
+    program = scene.start(*command, hold=(limit, ledger))
+
+    def lines():
+        return ledger.read_bytes().count(b"\n") if ledger.exists() else 0
+
+    def workers():
+        with contextlib.suppress(psutil.NoSuchProcess):
+            return psutil.Process(program.pid).children(recursive=True)[1:]  # the first is the fork server
+
+    killed = 0
+    for due in (2, 4):
+        assert wait_until(lambda due=due: lines() >= due, what="commits", program=program, deadline_s=DEADLINE_S)
+        for worker in wait_until(workers, what="workers", program=program):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                worker.send_signal(signal.SIGKILL)
+                killed += 1
+        limit.write_text(str(due + 2))
+    assert wait_until(lambda: lines() >= 6, what="commits after the kills", program=program, deadline_s=DEADLINE_S)
+    program.kill()
+    program.communicate()
+    before = lines()
+    finish(scene.start(*command), deadline_s=DEADLINE_S)
+
+    assert killed >= 4
+    assert before < FILES
+    assert contents(scene.work / "out") == contents(given / "out")
+    assert pq.read_table(scene.work / "out").num_rows == FILES * ROWS
