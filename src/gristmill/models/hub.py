@@ -67,10 +67,11 @@ class Listing:
     files: tuple[HubFile, ...]
 
 
-def fetch(source: ModelSource, *, into: Path | None = None) -> Path:
+def fetch(source: ModelSource, *, into: Path | None = None, is_main: bool = False) -> Path:
     """Download what a model needs and is not on this machine; return the model's directory.
 
-    With `into`, its files are put into that directory, whatever is elsewhere.
+    With `into`, its files are put into that directory, whatever is elsewhere. `is_main` says that the revision asked
+    for is what the branch `main` was a moment ago, so that it is found again by whoever names no revision.
     """
     for part in source.parts()[1:]:
         fetch(part)
@@ -91,7 +92,7 @@ def fetch(source: ModelSource, *, into: Path | None = None) -> Path:
         _check_room(listing, root, who=source.who)
         for file in listing.files:
             _verify(Path(_download(source, file, listing.revision, cache_dir=str(root))), file)
-        reference = folder / "refs" / (source.revision or "main")
+        reference = folder / "refs" / ("main" if is_main else source.revision or "main")
         if reference.name != listing.revision:
             reference.parent.mkdir(parents=True, exist_ok=True)
             with whole_file(reference) as temporary:

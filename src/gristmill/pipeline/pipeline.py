@@ -219,6 +219,7 @@ def prepare(pipeline: str, stages: Sequence[AnyStage], has_gpu: Callable[[], boo
         check_is_stage(pipeline, stage)
         instead = stage.done_by(ready)
         ready = [*ready, stage] if instead is None else list(instead)
+    ready = [stage.with_() for stage in ready]  # what they note now is about this plan
     for stage in ready:
         stage.check_ready()
     choosing = [type(stage).resources_where is not ProcessingStage.resources_where for stage in ready]

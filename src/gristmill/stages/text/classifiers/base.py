@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal, Protocol, TypedDict, cast
 
 from gristmill.errors import ConfigError, nearest
 from gristmill.models.runtime import ModelSource, RuntimeName
+from gristmill.models.weights import keep_token
 from gristmill.stages.base import CompositeStage, ProcessingStage, snake_case
 from gristmill.stages.text.classifiers.models import LabelModelStage, labels_of, most_tokens
 from gristmill.stages.text.models.model import ModelStage
@@ -28,7 +29,6 @@ class ModelOptions(TypedDict, total=False):
 
     model_identifier: str
     cache_dir: str | None
-    hf_token: str | None
     model_inference_batch_size: int
     has_seq_order: bool
     padding_side: PaddingSide
@@ -85,6 +85,9 @@ class Classifier(CompositeStage[DocumentBatch, DocumentBatch]):
 
     def __post_init__(self) -> None:
         self.name = self.name or self.default_name()
+        given = cast("Options", self)
+        keep_token(given.hf_token)
+        given.hf_token = None
 
     def default_name(self) -> str:
         return snake_case(type(self).__name__)
@@ -164,10 +167,9 @@ class Classifier(CompositeStage[DocumentBatch, DocumentBatch]):
         return TokenizerStage(
             self.base_from() or self.identifier(),
             given.cache_dir,
-            given.hf_token,
-            given.text_field,
-            given.max_chars,
-            self.tokens(),
+            text_field=given.text_field,
+            max_chars=given.max_chars,
+            max_seq_length=self.tokens(),
             padding_side=self.side,
             sort_by_length=given.sort_by_length,
             tokens_field=TOKENS,
@@ -183,7 +185,6 @@ class Classifier(CompositeStage[DocumentBatch, DocumentBatch]):
         return {
             "model_identifier": self.identifier(),
             "cache_dir": given.cache_dir,
-            "hf_token": given.hf_token,
             "model_inference_batch_size": given.model_inference_batch_size,
             "has_seq_order": given.sort_by_length,
             "padding_side": self.side,

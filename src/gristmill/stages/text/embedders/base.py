@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal, cast
+from typing import TYPE_CHECKING, Literal, cast
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +18,7 @@ from gristmill.errors import ConfigError, StageError, nearest
 from gristmill.kernels.arrow_arrays import from_matrix
 from gristmill.models.runtime import Head, ModelSource, RuntimeName, locate_tokenizer
 from gristmill.models.sentence_files import MODULES, SentenceFiles, apply_layers, read_sentence_files
-from gristmill.models.weights import locate
+from gristmill.models.weights import find, locate
 from gristmill.stages.base import AnyStage, CompositeStage
 from gristmill.stages.text.embedders.static import StaticEmbeddingStage, absolute
 from gristmill.stages.text.models.model import ModelStage, Values
@@ -81,7 +81,7 @@ class SentenceTokenizerStage(TokenizerStage):
 class EmbeddingModelStage(ModelStage):
     """Add a vector for each document, null where there are no tokens. `pooling` "modules" is what the files say."""
 
-    head: ClassVar[Head] = "encoder"
+    head: Head = "encoder"
 
     tokens_field: str = TOKENS
     embedding_field: str = "embeddings"
@@ -99,7 +99,7 @@ class EmbeddingModelStage(ModelStage):
 
     def check_ready(self) -> None:
         super().check_ready()
-        if self.pooling == "modules":
+        if self.pooling == "modules" and find(self.source()) is not None:  # else it is still to be downloaded
             sentence_files(self.source())
 
     def setup(self, worker_metadata: WorkerMetadata | None = None) -> None:

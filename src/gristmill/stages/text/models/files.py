@@ -1,20 +1,25 @@
 """The files of a model as stages see them: looked for while planning, fetched once on each machine, opened in workers.
 
-A hub token is handed to the processes this one starts through their environment, and is never pickled with a stage.
+A hub token is kept by `models/weights.py` and never with a stage: stages are pickled, compared and written down.
 """
 
-import os
+import hashlib
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
 from gristmill.errors import ConfigError, MissingDependency
 from gristmill.models.known_configs import max_length, read_config, takes_longer
-from gristmill.models.runtime import ModelSource, check_installed, choose_runtime, locate_tokenizer
-from gristmill.models.weights import locate
+from gristmill.models.runtime import ModelSource, choose_runtime, locate_tokenizer
+from gristmill.models.weights import check, find, is_hub_id
 from gristmill.stages.base import AnyStage
 
-VARIABLE = "HF_TOKEN"  # what the hub's own library reads
+WEIGHTS = (".onnx", ".safetensors", ".bin", ".pth", ".pt")
+
+# How a model is got and run, not which: a run may be resumed with others.
+NOT_CONTENT = {"cache_dir", "offline", "owner", "who", "max_batch_tokens", "model_inference_batch_size", "device"}
+
+Json = list[str] | None
 
 
 def check_positive(stage: AnyStage, names: Sequence[str]) -> None:
@@ -25,36 +30,59 @@ def check_positive(stage: AnyStage, names: Sequence[str]) -> None:
             raise ConfigError(f"{stage.stage_name()}: expected {name} to be a whole number ≥ 1; got {value!r}")
 
 
-def model_ready(source: ModelSource, token: str | None, max_seq_length: int | None) -> None:
-    """Raise if the model cannot be loaded here: no library, no files, files of the wrong kind, rows too long for it."""
-    check_installed(source)
-    hand_on(token)
-    directory = locate(source)
-    choose_runtime(source, directory)
-    for part in source.parts():
-        locate(part)
-    config = read_config(locate_tokenizer(source), elsewhere=directory)
+def model_ready(source: ModelSource, max_seq_length: int | None) -> str | None:
+    """Raise if the model cannot be loaded: no library, no files, files of the wrong kind, rows too long for it.
+
+    Return its revision, if it is from the hub: workers take that one, whatever is published while the run goes on.
+    """
+    found = check(source)
+    if found.directory is None:
+        return found.revision  # to be downloaded: the rest is seen then
+    choose_runtime(source, found.directory)
+    config = read_config(locate_tokenizer(source), elsewhere=found.directory)
     if max_seq_length is not None and max_seq_length > max_length(config) and not takes_longer(config):
         raise ConfigError(
-            f"{source.who}: expected max_seq_length ≤ {max_length(config)}, the positions of the model in {directory}; "
-            f"got {max_seq_length}"
+            f"{source.who}: expected max_seq_length ≤ {max_length(config)}, the positions of the model in "
+            f"{found.directory}; got {max_seq_length}"
         )
+    return found.revision
 
 
-def tokenizer_ready(source: ModelSource, token: str | None) -> None:
-    """Raise if the tokenizer cannot be loaded here."""
+def tokenizer_ready(source: ModelSource) -> str | None:
+    """Raise if the tokenizer cannot be loaded; return its revision, if it is from the hub."""
     if find_spec("tokenizers") is None:
         raise MissingDependency(f"{source.who} needs tokenizers. Install: pip install 'gristmill[models]'")
-    hand_on(token)
-    directory = locate_tokenizer(source)
-    if not (directory / "tokenizer.json").is_file():
-        raise ConfigError(f"{source.who}: expected a tokenizer.json in {directory}; it has none")
+    found = check(source)
+    if found.directory is not None and not (locate_tokenizer(source) / "tokenizer.json").is_file():
+        raise ConfigError(f"{source.who}: expected a tokenizer.json in {locate_tokenizer(source)}; it has none")
+    return found.revision
 
 
-def hand_on(token: str | None) -> None:
-    """Leave the token to the processes that will be started; what the environment says already stays."""
-    if isinstance(token, str) and token:
-        os.environ.setdefault(VARIABLE, token)
+def is_from_hub(source: ModelSource) -> bool:
+    """Whether some machine may have to download it: it is neither a directory nor a package."""
+    return any(is_hub_id(part.model_identifier) and not Path(part.model_identifier).is_dir() for part in source.parts())
+
+
+def download(source: ModelSource) -> None:
+    """Download what is not on this machine. Looks for it first, and touches no network if all is there."""
+    if is_from_hub(source):
+        from gristmill.models.hub import fetch
+
+        fetch(source, is_main=True)  # the revision was looked up while planning
+
+
+def identity(source: ModelSource) -> Json:
+    """Return what tells a model in a directory from another that was put into its place: names and sizes of weights.
+
+    For the fingerprint of a plan, which a run is resumed by. A model of the hub has a revision instead.
+    """
+    directory = None if is_from_hub(source) else find(source)
+    if directory is None:
+        return None
+    files = sorted(file for file in directory.iterdir() if file.suffix in WEIGHTS)
+    config = directory / "config.json"
+    digest = hashlib.sha256(config.read_bytes()).hexdigest()[:16] if config.is_file() else ""
+    return [digest, *(f"{file.name}:{file.stat().st_size}" for file in files)]
 
 
 def make_absolute(stage: AnyStage) -> None:

@@ -16,10 +16,19 @@ from numpy.typing import NDArray
 
 from gristmill.errors import ConfigError, StageError
 from gristmill.models.runtime import Head, ModelSource, Precision, RuntimeName
+from gristmill.models.weights import keep_token
 from gristmill.stages.base import snake_case
 from gristmill.stages.context import Quarantined
 from gristmill.stages.resources import Resources
-from gristmill.stages.text.models.files import check_positive, make_absolute, model_ready
+from gristmill.stages.text.models.files import (
+    NOT_CONTENT,
+    check_positive,
+    download,
+    identity,
+    is_from_hub,
+    make_absolute,
+    model_ready,
+)
 from gristmill.stages.text.models.tokenizer import PaddingSide, TokenReader
 from gristmill.stages.text.models.tokens import (
     ATTENTION_MASK,
@@ -31,7 +40,7 @@ from gristmill.stages.text.models.tokens import (
     to_mask_column,
     without_padding,
 )
-from gristmill.stages.worker_info import WorkerMetadata
+from gristmill.stages.worker_info import NodeInfo, WorkerMetadata
 from gristmill.tasks import DocumentBatch
 from gristmill.tasks.text_columns import to_bitmap
 
@@ -94,6 +103,9 @@ class ModelStage(TokenReader):
         check_positive(self, ("model_inference_batch_size", "max_batch_tokens", "max_seq_length"))
         if self.padding_side not in ("left", "right"):
             raise ConfigError(f'{self.name}: expected padding_side "left" or "right"; got {self.padding_side!r}')
+        keep_token(self.hf_token)
+        self.hf_token = None
+        self._revision: str | None = None
         self._runtime: ModelRuntime | None = None
         self._limits: MemoryLimits | None = None
         self._hands_on = False
@@ -145,6 +157,7 @@ class ModelStage(TokenReader):
         return ModelSource(
             self.model_identifier,
             self.cache_dir,
+            self._revision,
             offline=self.offline,
             runtime=self.runtime,
             allow_pickle=self.allow_pickle,
@@ -156,7 +169,11 @@ class ModelStage(TokenReader):
         )
 
     def check_ready(self) -> None:
-        model_ready(self.source(), self.hf_token, self.max_seq_length)
+        self._revision = model_ready(self.source(), self.max_seq_length)
+
+    def get_config(self) -> dict[str, object]:
+        given = {name: value for name, value in super().get_config().items() if name not in NOT_CONTENT}
+        return {**given, "revision": self._revision, "weights": identity(self.source())}
 
     def resources_where(self, *, has_gpu: bool) -> Resources:
         chosen = self.__dict__.get("resources")
@@ -164,6 +181,12 @@ class ModelStage(TokenReader):
 
     def make_paths_absolute(self) -> None:
         make_absolute(self)
+
+    def wants_node_setup(self) -> bool:
+        return is_from_hub(self.source())
+
+    def setup_on_node(self, node_info: NodeInfo | None = None, worker_metadata: WorkerMetadata | None = None) -> None:
+        download(self.source())
 
     # In a worker
 

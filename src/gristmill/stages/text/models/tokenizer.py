@@ -15,11 +15,19 @@ from numpy.typing import NDArray
 from gristmill.errors import ConfigError
 from gristmill.kernels.arrow_arrays import from_bools
 from gristmill.models.runtime import ModelSource, locate_tokenizer
+from gristmill.models.weights import keep_token
 from gristmill.stages.base import AnyStage, ProcessingStage
 from gristmill.stages.text.judging.statistics import TextColumn, texts_of_batch
-from gristmill.stages.text.models.files import check_positive, make_absolute, tokenizer_ready
+from gristmill.stages.text.models.files import (
+    NOT_CONTENT,
+    check_positive,
+    download,
+    is_from_hub,
+    make_absolute,
+    tokenizer_ready,
+)
 from gristmill.stages.text.models.tokens import INPUT_IDS, TOKENS, TRUNCATED, TokenLists, to_column
-from gristmill.stages.worker_info import WorkerMetadata
+from gristmill.stages.worker_info import NodeInfo, WorkerMetadata
 from gristmill.tasks import DocumentBatch
 
 if TYPE_CHECKING:
@@ -85,6 +93,9 @@ class TokenizerStage(TokenReader):
         check_positive(self, ("max_chars", "max_seq_length", "center_crop_chars"))
         if self.prompt is not None and "{document}" not in self.prompt:
             raise ConfigError(f"{self.name}: expected a prompt with {{document}} in it; got {self.prompt!r:.200}")
+        keep_token(self.hf_token)
+        self.hf_token = None
+        self._revision: str | None = None
         self._tokenizer: Tokenizer | None = None
 
     def default_name(self) -> str:
@@ -104,10 +115,21 @@ class TokenizerStage(TokenReader):
 
     def source(self) -> ModelSource:
         """Which tokenizer it is."""
-        return ModelSource(self.model_identifier, self.cache_dir, offline=self.offline, who=self.who or self.name)
+        who = self.who or self.name
+        return ModelSource(self.model_identifier, self.cache_dir, self._revision, offline=self.offline, who=who)
 
     def check_ready(self) -> None:
-        tokenizer_ready(self.source(), self.hf_token)
+        self._revision = tokenizer_ready(self.source())
+
+    def get_config(self) -> dict[str, object]:
+        given = {name: value for name, value in super().get_config().items() if name not in NOT_CONTENT}
+        return {**given, "revision": self._revision, "tokenizer": _digest(self.source())}
+
+    def wants_node_setup(self) -> bool:
+        return is_from_hub(self.source())
+
+    def setup_on_node(self, node_info: NodeInfo | None = None, worker_metadata: WorkerMetadata | None = None) -> None:
+        download(self.source())
 
     def make_paths_absolute(self) -> None:
         make_absolute(self)
