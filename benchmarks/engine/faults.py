@@ -5,7 +5,7 @@ import math
 from benchmarks.engine.outcome import Outcome, Row
 
 from gristmill.backends.simulated.chance import Chance
-from gristmill.backends.simulated.manifest import Manifest
+from gristmill.backends.simulated.result import Manifest
 from gristmill.backends.simulated.simulation import Simulation
 from gristmill.backends.simulated.spec import FaultSpec, NodeSpec, SimulationSpec, StageSpec
 

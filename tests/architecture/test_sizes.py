@@ -14,7 +14,6 @@ LONGER = {
     "runs/directory.py": 510,  # one directory, and the order in which its files are forced to disk
     "engine/scheduler.py": 610,  # one event, one method; what can be told apart (fleet, dispatch, caretaker) is
     "worker/group_runner.py": 610,  # one call of a group, from its jobs to its books
-    "testing/virtual_run.py": 560,  # one answer to every command of the scheduler
 }
 FUNCTION_LINES = 60
 HOMELESS = {"util", "utils", "helper", "helpers", "common", "misc", "manager", "handler"}

@@ -20,7 +20,7 @@ def anything(run, dice):
     if chance < 0.1 and run.source_notices:
         run.tell_source()
     elif chance < 0.2 and run.notices:
-        run.feed(run.notices.pop(0))
+        run.tell_notice()
     elif chance < 0.6 and run.able():
         run.now += dice.choice((0, 0.05, 0.2, 2.5))
         run.act(dice.choice(run.able()))

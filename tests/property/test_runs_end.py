@@ -68,11 +68,10 @@ def test_what_waits_is_bounded_by_memory_while_the_next_group_loads_its_model():
             held.append(self.scheduler.memory.held_total)
             return commands
 
-        def _due(self, worker):
-            late = 30.0 if worker.group == 1 and not worker.ready else 0.0
-            return super()._due(worker) + late
+    def script(index, _assignment):
+        return Deed((50,) if index == 0 else (1,))
 
-    run = Watched((group(0), group(1, batch_size=64)), [10] * 100, lambda index, _: Deed((50,) if index == 0 else (1,)))
+    run = Watched((group(0), group(1, batch_size=64)), [10] * 100, script, setup_s=(0.01, 30.0))
     run.join(memory_bytes=1000)
     run.run()
     run.check_books()

@@ -99,7 +99,7 @@ class SchedulerMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.is_on() and self.run.notices)
     @rule(choice=choices)
     def a_notice_arrives(self, choice):
-        self.run.feed(self.run.notices.pop(choice % len(self.run.notices)))
+        self.run.tell_notice(choice % len(self.run.notices))
 
     @rule(choice=choices)
     def an_old_message_is_repeated(self, choice):

@@ -37,9 +37,9 @@ class CrampedMachine(SchedulerMachine):
 
 
 class BriefMachine(SchedulerMachine):
-    """The same with next to nothing to do, so that most of a run is its end."""
+    """The same with little to do, so that commits, and messages about them, are much of what happens."""
 
-    @initialize(sources=st.lists(st.integers(0, 60), min_size=1, max_size=3))
+    @initialize(sources=st.lists(st.integers(0, 60), min_size=6, max_size=8))
     def start(self, sources):
         super().start(shapes=[(1, Resources())], sources=sources, seed=0, memory=10**9)
 

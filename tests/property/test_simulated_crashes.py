@@ -5,7 +5,7 @@ import random
 import pytest
 from tests.property.budget import SEEDS
 
-from gristmill.backends.simulated.manifest import Manifest
+from gristmill.backends.simulated.result import Manifest
 from gristmill.backends.simulated.simulation import Simulation
 from gristmill.backends.simulated.spec import FaultSpec, NodeSpec, SimulationSpec, StageSpec
 

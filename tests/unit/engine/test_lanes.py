@@ -93,7 +93,7 @@ def test_one_call_past_the_deadline_is_blamed_and_its_neighbours_are_not():
     commands = late.feed()
 
     assert [type(command) for command in commands if isinstance(command, c.KillWorker)] == [c.KillWorker]
-    late.feed(late.notices.pop())
+    late.tell_notice(-1)
     trials = {task.item_id: (task.trial.deaths, task.trial.attempts) for task in late.scheduler.tasks.values()}
     assert trials == {"p1": (1, 1), "p2": (0, 1)}
 
@@ -165,8 +165,7 @@ def test_the_smallest_of_what_was_learnt_goes_to_workers_that_start_later():
     run = begun(lanes=1, sources=4)
     for number, value in enumerate((1024.0, 256.0, 512.0)):
         (call,) = worker_of(run).running.values()
-        assignment = run.workers[0].under_way()[0]
-        run.workers[0].end(assignment, run.now)
+        run.over(run.workers[0], run.workers[0].running[0])
         learnt = (("ask/batch", value),) if number != 1 else (("ask/batch", value), ("ask/other", 1.0))
         run.feed(e.TaskFinished(0, call.tasks[0].id, (), 0.01, (), learnt=learnt))
     run.lose(0)

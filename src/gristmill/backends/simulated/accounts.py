@@ -1,20 +1,17 @@
-"""What a simulated cluster has and what became of it: every second of every resource, every byte on every node.
+"""What a simulated cluster has and what became of it: every second of every resource.
 
 This is the world's own account, kept apart from the scheduler's, so that one can be checked against the other. Where
 the time went that was spent on no task is for the scheduler to say.
 """
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
+from gristmill.backends.simulated.parts import Worker
 from gristmill.backends.simulated.result import SimulationResult
 from gristmill.backends.simulated.spec import NodeSpec, SimulationSpec, as_bytes
 from gristmill.engine.account import Efficiency, Work, makespan_bound
 from gristmill.engine.events import NodeJoined
 from gristmill.engine.policies.packing import UNITS, Room, cpu_units, gpu_amount
-
-if TYPE_CHECKING:  # the accounts are part of a simulation, in a file of their own
-    from gristmill.backends.simulated.simulation import Parcel, SimulatedWorker
 
 SPENT = ("useful", "setup", "wasted", "killed")
 
@@ -25,8 +22,7 @@ class Accounts:
     def __init__(self, spec: SimulationSpec) -> None:
         self.spec = spec
         self.nodes: dict[int, NodeSpec] = {}
-        self._resident: dict[int, int] = {}
-        self._peak_bytes: dict[int, int] = {}
+        self._joined = 0
         self._alive = [0] * len(spec.stages)
         self._peak_workers = [0] * len(spec.stages)
         self._starts: list[tuple[float, str]] = []
@@ -40,55 +36,24 @@ class Accounts:
 
     def add_node(self, kind: NodeSpec) -> NodeJoined:
         """A machine joins."""
-        number = len(self._peak_bytes)
+        number = self._joined
+        self._joined += 1
         self.nodes[number] = kind
-        self._resident[number] = self._peak_bytes[number] = 0
         return NodeJoined(number, kind.cpus, (kind.gpu_memory_gb,) * kind.gpus, as_bytes(kind.memory))
 
     def lose_node(self, number: int) -> None:
-        """A machine is gone, with its data."""
+        """A machine is gone."""
         del self.nodes[number]
-
-    # Bytes
-
-    def hold(self, parcel: "Parcel", node: int) -> None:
-        """Data is made on a node."""
-        parcel.node = parcel.home = node
-        self._resident[node] += parcel.num_bytes
-        self._peak_bytes[node] = max(self._peak_bytes[node], self._resident[node])
-
-    def has(self, parcel: "Parcel") -> bool:
-        """Whether data is still anywhere. What was lost on the way to a worker is fetched again from where it was."""
-        if parcel.node >= 0 and parcel.node not in self.nodes and parcel.home in self.nodes:
-            self.hold(parcel, parcel.home)
-        return parcel.node < 0 or parcel.node in self.nodes
-
-    def move(self, parcel: "Parcel", node: int) -> float:
-        """Data goes to the node of its worker; return how long that takes."""
-        if parcel.node == node or parcel.node < 0:
-            return 0.0
-        self._resident[parcel.node] -= parcel.num_bytes
-        home = parcel.home
-        self.hold(parcel, node)
-        parcel.home = home
-        link = self.nodes[node].link
-        return parcel.num_bytes / as_bytes(link) if link is not None else 0.0
-
-    def forget(self, parcel: "Parcel") -> None:
-        """Data is no longer needed."""
-        if parcel.node >= 0:
-            self._resident[parcel.node] -= parcel.num_bytes
-            parcel.node = -1
 
     # Seconds
 
-    def started(self, worker: "SimulatedWorker") -> None:
+    def started(self, worker: Worker) -> None:
         """A worker begins its set-up."""
         self._alive[worker.group] += 1
         self._peak_workers[worker.group] = max(self._peak_workers[worker.group], self._alive[worker.group])
         self._starts.append((worker.started_at, self.spec.stages[worker.group].name))
 
-    def ended(self, worker: "SimulatedWorker", now: float) -> None:
+    def ended(self, worker: Worker, now: float) -> None:
         """A worker is gone: enter what it did."""
         self._alive[worker.group] -= 1
         ready = min(worker.ready_at, now)
@@ -128,9 +93,17 @@ class Accounts:
     # The end
 
     def result(
-        self, now: float, shares: Efficiency, *, events: int, attempts: int, quarantined: int, digest: str
+        self,
+        now: float,
+        shares: Efficiency,
+        *,
+        events: int,
+        attempts: int,
+        quarantined: int,
+        peak_bytes: tuple[int, ...],
+        digest: str,
     ) -> SimulationResult:
-        """Everything that was counted."""
+        """Everything that was counted, here and elsewhere."""
         names = [stage.name for stage in self.spec.stages]
         started = Counter(stage for _, stage in self._starts)
         spent = self._spent[shares.resource]
@@ -150,7 +123,7 @@ class Accounts:
             attempts=attempts,
             quarantined=quarantined,
             started_over=self._started_over,
-            peak_bytes=tuple(self._peak_bytes.values()),
+            peak_bytes=peak_bytes,
             digest=digest,
             starts=tuple(self._starts),
         )

@@ -28,26 +28,27 @@ class Faults:
             at(float(second), lambda share=share: self._kill_many(share))  # type: ignore[misc]
 
     def _ready(self) -> list[int]:
-        now = self._simulation.now
-        return [number for number, worker in self._simulation.workers.items() if worker.ready_at <= now]
+        return [number for number, worker in self._simulation.workers.items() if worker.ready]
 
     def _kill_one(self) -> None:
         ready = self._ready()
         if ready:
-            self._simulation.kill(self._random.choice(ready), "killed by the simulation")
+            self._kill(self._random.choice(ready))
         self._simulation.at(self._spec.kill_worker_every_s or 0.0, self._kill_one)
 
     def _kill_many(self, share: float) -> None:
         ready = self._ready()
         for number in self._random.sample(ready, round(share * len(ready))):
-            self._simulation.kill(number, "killed by the simulation")
+            self._kill(number)
+
+    def _kill(self, number: int) -> None:
+        self._simulation.kill(self._simulation.workers[number], "killed by the simulation")
 
     def _lose_node(self) -> e.Event | None:
         simulation = self._simulation
         node, kind = self._random.choice(list(simulation.accounts.nodes.items()))
-        for worker in [w for w in simulation.workers.values() if w.node == node]:
-            simulation.kill(worker.number, "node lost", told=False)
+        lost = simulation.lose_machine(node)
         simulation.accounts.lose_node(node)
         simulation.at(self._spec.node_back_s, lambda: simulation.accounts.add_node(kind))
         simulation.at(self._spec.lose_node_every_s or 0.0, self._lose_node)
-        return e.NodeLost(node)
+        return lost

@@ -1,6 +1,9 @@
-"""`SimulationResult`: what a simulated run was like."""
+"""What a simulated run leaves: `Manifest`, what it has committed, and `SimulationResult`, what it was like."""
 
+import hashlib
 from dataclasses import dataclass, field
+
+from gristmill.engine.commands import Commit
 
 
 @dataclass(frozen=True)
@@ -40,3 +43,25 @@ class SimulationResult:
     def bottleneck(self) -> str:
         """The stage whose workers had least time to spare."""
         return max(self.utilisation, key=lambda name: self.utilisation[name], default="")
+
+
+class Manifest:
+    """Committed source items and what became of each, so that two runs can be compared."""
+
+    def __init__(self) -> None:
+        self.roots: dict[int, tuple[str, ...]] = {}
+
+    def add(self, commit: Commit) -> None:
+        """A commit is durable."""
+        self.roots[commit.root] = tuple(output.item_id for output in commit.outputs)
+
+    def update(self, earlier: "Manifest") -> None:
+        """Take over what an earlier run has committed."""
+        self.roots |= earlier.roots
+
+    def digest(self) -> str:
+        """A hash of everything, whatever the order it came in."""
+        state = hashlib.sha256()
+        for root in sorted(self.roots):
+            state.update(f"{root}:{','.join(self.roots[root])}\n".encode())
+        return state.hexdigest()[:16]

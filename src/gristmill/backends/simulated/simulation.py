@@ -1,127 +1,67 @@
-"""`Simulation`: carries out the scheduler's commands in virtual time. It decides nothing and computes nothing.
+"""`Simulation`: a pretended cluster whose items are as chance has them, with an account of every second and byte.
 
-The clock jumps from event to event. What an item is like is left to `chance`, what goes wrong to `faults`, where the
-time went to `accounts`.
+What carries out the scheduler's commands is `World`. What an item is like is left to `chance`, what goes wrong to
+`faults`, where the time went to `accounts`.
 """
 
 import dataclasses
-import heapq
 import math
-from collections import deque
-from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
+from collections.abc import Collection
 
 from gristmill.backends.simulated.accounts import Accounts
 from gristmill.backends.simulated.chance import Chance, probes
 from gristmill.backends.simulated.faults import Faults
-from gristmill.backends.simulated.manifest import Manifest
-from gristmill.backends.simulated.result import SimulationResult
+from gristmill.backends.simulated.parts import Call, Worker, pretended_group
+from gristmill.backends.simulated.result import Manifest, SimulationResult
 from gristmill.backends.simulated.spec import SimulationSpec, as_bytes
+from gristmill.backends.simulated.world import World, parcel_of
 from gristmill.engine import commands as c
 from gristmill.engine import events as e
-from gristmill.engine.faults import Fault
-from gristmill.engine.plan import AnyStage, Group
-from gristmill.engine.scheduler import Scheduler, SchedulerConfig
+from gristmill.engine.scheduler import SchedulerConfig
 from gristmill.errors import RunFailed
-from gristmill.stages.base import ProcessingStage
 
-STANDSTILL_S = 3600.0  # of virtual time with nothing happening but ticks: a deadlock
-
-
-@dataclass(slots=True)
-class Parcel:
-    """The pretended data of one item: where it is, and how long its way there took."""
-
-    num_bytes: int
-    node: int = -1  # nowhere yet: a name in a list
-    home: int = -1  # the node it was made on
-    item: int = -1  # the source item it came of
-    path_s: float = 0.0
+STANDSTILL_S = 3600.0  # of virtual time in which nothing happens, and nothing is going to: a deadlock
 
 
-@dataclass(eq=False)
-class SimulatedWorker:
-    """One worker."""
-
-    number: int
-    group: int
-    node: int
-    gpus: tuple[int, ...]
-    started_at: float
-    ready_at: float = math.inf
-    busy_s: float = 0.0
-    wasted_s: float = 0.0
-    killed_s: float = 0.0  # of what was wasted
-    lanes: int = 1
-    calls: deque[list[c.Assignment]] = field(default_factory=deque)
-    running: dict[int, float] = field(default_factory=dict)  # calls, by their first task: since when
-    draining: bool = False
-
-
-class Simulation:
+class Simulation(World):
     """One simulated run. `done` are source items an earlier one has committed."""
 
     def __init__(self, spec: SimulationSpec, *, done: Collection[int] = ()) -> None:
-        self.spec = spec
-        self.now = 0.0
-        self.num_events = 0
-        self.attempts = 0
-        self._quarantined: dict[int, int] = {}  # documents by source item; one that starts over is counted once
-        self.groups = tuple(
-            Group(
+        groups = tuple(
+            pretended_group(
                 i,
-                _no_stages(),
-                (s.name,),
-                i,
+                s.name,
                 s.resources,
-                s.batch_size,
-                s.num_workers,
-                None,
+                batch_size=s.batch_size,
+                num_workers=s.num_workers,
                 may_run_twice=s.may_run_twice,
                 lanes=s.lanes,
             )
             for i, s in enumerate(spec.stages)
         )
+        left = sorted(set(range(spec.items)) - set(done))
         config = SchedulerConfig(
-            num_sources=spec.items - len(done),
+            num_sources=len(left),
             rescale_interval_s=spec.rescale_interval_s,
             working_copies=0.0,
-            passed_before=(True,) * len(self.groups),  # stages that fail as often as they are told to are not broken
+            passed_before=(True,) * len(groups),  # stages that fail as often as they are told to are not broken
         )
-        self.scheduler = Scheduler(self.groups, config)
-        self.finish: c.Finish | None = None
-        self.workers: dict[int, SimulatedWorker] = {}
+        super().__init__(groups, config, dict.fromkeys(left, as_bytes(spec.source_bytes)), "item-{:06d}".format)
+        self.spec = spec
+        self.num_events = 0
+        self.attempts = 0
+        self._quarantined: dict[int, int] = {}  # documents by source item; one that starts over is counted once
         self.chance = Chance(spec)
         self.accounts = Accounts(spec)
         self.manifest = Manifest()
         self._faults = Faults(self)
-        self._sources = iter([i for i in range(spec.items) if i not in set(done)])
-        self._heap: list[tuple[float, int, Callable[[], e.Event | None]]] = []
-        self._sequence = 0
-        self._do: dict[type, Callable[..., None]] = {
-            c.StartWorker: self._start,
-            c.DrainWorker: self._drain,
-            c.KillWorker: lambda command: self.kill(command.worker, command.reason),
-            c.SendTask: self._send,
-            c.RecallTask: self._recall,
-            c.GrantEmit: lambda _: None,
-            c.PullSource: self._pull,
-            c.ListAgain: self._list_again,
-            c.Release: lambda command: self.accounts.forget(command.payload),
-            c.Commit: self._commit,
-            c.Publish: lambda _: None,
-            c.Warn: lambda _: None,
-            c.Tell: lambda _: None,
-            c.Finish: self._end,
-        }
 
     def run(self) -> SimulationResult:
         """Run to the end and return the account."""
         self.begin()
         last_news = 0.0
         while self.finish is None:
-            news = self.step()
-            last_news = self.now if news else last_news
+            last_news = self.now if self.step() else last_news
             if self.now - last_news > STANDSTILL_S:
                 raise RunFailed(f"simulation: nothing has happened for {STANDSTILL_S:g} s of virtual time")
         if self.finish.outcome != "finished":
@@ -136,117 +76,54 @@ class Simulation:
                 self.at(0.0, lambda node=node: node)  # type: ignore[misc]
         self._faults.begin()
 
-    # The clock
-
-    def at(self, delay_s: float, event: Callable[[], e.Event | None]) -> None:
-        """Let something happen later; what it returns is told to the scheduler."""
-        heapq.heappush(self._heap, (self.now + delay_s, self._sequence, event))
-        self._sequence += 1
-
-    def step(self) -> bool:
-        """Jump to the next moment and tell the scheduler all that happens then; False if nothing did."""
-        ticks = [self.scheduler.next_wakeup(), self.now + self.spec.rescale_interval_s]
-        moment = min(t for t in (*ticks, self._heap[0][0] if self._heap else None) if t is not None)
-        self.now = max(self.now, moment)
-        events = []
-        while self._heap and self._heap[0][0] <= self.now:
-            event = heapq.heappop(self._heap)[2]()
-            if event is not None:
-                events.append(event)
+    def events_now(self) -> list[e.Event]:
+        """Everything that happens at this moment, counted."""
+        events = super().events_now()
         self.num_events += len(events)
-        for command in self.scheduler.handle(e.Ticked(self.now), *events):
-            self._do[type(command)](command)
-        return bool(events)
+        return events
 
     # Workers
 
+    def setup_s(self, group: int) -> float:
+        """As the spec says."""
+        return self.spec.stages[group].setup_s
+
     def _start(self, command: c.StartWorker) -> None:
-        lanes = self.spec.stages[command.group].lanes
-        worker = SimulatedWorker(command.worker, command.group, command.node, command.gpus, self.now, lanes=lanes)
-        self.workers[command.worker] = worker
-        self.accounts.started(worker)
-        self.at(self.spec.stages[command.group].setup_s, lambda: self._ready(worker))
+        super()._start(command)
+        self.accounts.started(self.workers[command.worker])
 
-    def _ready(self, worker: SimulatedWorker) -> e.Event | None:
-        if worker.number not in self.workers:
-            return None
-        worker.ready_at = self.now
-        return e.WorkerReady(worker.number, self.spec.stages[worker.group].setup_s)
-
-    def _drain(self, command: c.DrainWorker) -> None:
-        worker = self.workers[command.worker]
-        worker.draining = True
-        if not worker.running:
-            self.at(0.0, lambda: self._leave(worker))
-
-    def _leave(self, worker: SimulatedWorker) -> e.Event | None:
-        if self.workers.pop(worker.number, None) is None:
-            return None
-        self.accounts.ended(worker, self.now)
-        return e.WorkerExited(worker.number)
-
-    def kill(self, number: int, reason: str, crumb: e.Crumb | None = None, *, told: bool = True) -> None:
-        """End a worker in the middle of what it does. A lost node says so itself: then its workers are not told of."""
-        worker = self.workers.pop(number, None)
-        if worker is None:
-            return
-        for since in worker.running.values():
-            lost = (self.now - since) / worker.lanes
+    def bury(self, worker: Worker) -> None:
+        """A worker is gone: enter what it did, and what of that was for nothing."""
+        super().bury(worker)
+        for call in worker.running:
+            lost = (self.now - call.since) / worker.lanes
             worker.busy_s += lost
             worker.wasted_s += lost
             worker.killed_s += lost
             self.attempts += 1
         self.accounts.ended(worker, self.now)
-        if told:
-            self.at(0.0, lambda: e.WorkerLost(number, reason, crumb))
-
-    # Tasks
-
-    def _send(self, command: c.SendTask) -> None:
-        worker = self.workers[command.worker]
-        worker.calls.extend(command.calls)
-        self._next_call(worker)
 
     def _recall(self, command: c.RecallTask) -> None:
-        worker = self.workers.get(command.worker)
-        if worker is None:
-            return  # it has just died, and the scheduler has not heard of it yet
-        kept = ([a for a in call if a.task not in command.tasks] for call in worker.calls)
-        worker.calls = deque(call for call in kept if call)
+        # All events of a moment are told at once: the scheduler may have answered one before it came to this death.
+        if command.worker in self.workers:
+            super()._recall(command)
 
-    def _next_call(self, worker: SimulatedWorker) -> None:
-        while worker.calls and len(worker.running) < worker.lanes:
-            self._begin_call(worker)
+    # Calls
 
-    def _begin_call(self, worker: SimulatedWorker) -> None:
-        call = worker.calls.popleft()
-        lost = [assignment for assignment in call if not self.accounts.has(_parcel(assignment))]
-        if lost:
-            for assignment in lost:
-                self._data_lost(worker, assignment)
-            worker.calls.appendleft([assignment for assignment in call if assignment not in lost])
-            if not worker.calls[0]:
-                worker.calls.popleft()
-            return
-        worker.running[call[0].task] = self.now
-        moved = sum(self.accounts.move(_parcel(assignment), worker.node) for assignment in call)
-        work_s = sum(self._work_s(worker.group, assignment) for assignment in call)
-        late_s = moved + self.spec.stages[worker.group].dispatch_s
+    def call_begins(self, worker: Worker, call: Call) -> None:
+        """The tasks of a call end together, when the work of all of them is done, unless one takes the worker along."""
+        stage, tasks = self.spec.stages[worker.group], tuple(call.tasks)
+        travelling = sum(self.data.move(parcel_of(task), worker.node) for task in tasks)
+        link = self.accounts.nodes[worker.node].link
+        late_s = stage.dispatch_s + (travelling / as_bytes(link) if link is not None else 0.0)
+        work_s = sum(self._work_s(worker.group, task) for task in tasks)
         seconds = self.chance.lasts_s(worker.group, self.now + late_s, work_s)
-        fatal = next((found for found in (self._fatal(worker.group, a) for a in call) if found), None)
+        fatal = next((found for found in (self._fatal(worker.group, task) for task in tasks) if found), None)
         if fatal is not None:
-            self.at(late_s + seconds / 2, lambda: self._die(worker, call, fatal[0]))
+            self.at(late_s + seconds / 2, lambda: self.kill(worker, "out of memory", fatal[0]), of=worker)
             return
-        for assignment in call:
-            self.at(late_s + seconds, lambda a=assignment: self._ended(worker, call, a, seconds))  # type: ignore[misc]
-
-    def _data_lost(self, worker: SimulatedWorker, assignment: c.Assignment) -> None:
-        """A worker looks for the input of a task and there is none."""
-        name = self.spec.stages[worker.group].name
-        raised = e.TaskRaised(
-            worker.number, assignment.task, name, "its input was on a node that is lost", Fault.TRANSIENT
-        )
-        self.at(0.0, lambda: raised)
+        for _ in tasks:
+            self.at(late_s + seconds, lambda: self._ended(worker, call, seconds, len(tasks)), of=worker)
 
     def _work_s(self, group: int, assignment: c.Assignment) -> float:
         """Seconds of work; one that is taken apart to find what is bad costs more."""
@@ -265,44 +142,33 @@ class Simulation:
             return None
         return (e.Crumb(0, rows[0], rows[0] + 1) if assignment.care is c.Care.STEP else None,)
 
-    def _die(self, worker: SimulatedWorker, call: list[c.Assignment], crumb: e.Crumb | None) -> None:
-        if call[0].task in worker.running:
-            self.kill(worker.number, "out of memory", crumb)
-
-    def _ended(
-        self, worker: SimulatedWorker, call: list[c.Assignment], assignment: c.Assignment, seconds: float
-    ) -> e.Event | None:
-        """One assignment of a call is done. All are at the same moment; with the last one the worker goes on."""
-        if worker.number not in self.workers:
-            return None
-        share = seconds / len(call)
-        if assignment is call[-1]:
+    def _ended(self, worker: Worker, call: Call, seconds: float, size: int) -> e.Event:
+        """The task at hand is done. All of a call are at the same moment; with the last one the worker goes on."""
+        assignment, share = call.tasks[0], seconds / size
+        if len(call.tasks) == 1:
             worker.busy_s += seconds / worker.lanes
-            del worker.running[call[0].task]
             self.attempts += 1
-            self._next_call(worker)
-            if worker.draining and not worker.running:
-                self.at(0.0, lambda: self._leave(worker))
+        self.end_task(worker, call)
         poison = () if worker.group else self._bad(assignment)[0]
         if poison and assignment.care is c.Care.NORMAL:
             worker.wasted_s += share / worker.lanes
-            return e.TaskRaised(worker.number, assignment.task, self.spec.stages[worker.group].name, "poison")
+            return e.TaskRaised(worker.id, assignment.task, self.spec.stages[worker.group].name, "poison")
         if poison:
             self.attempts += 1 + probes(range(self.spec.documents), poison)
         outputs = self._outputs(worker, assignment, share)
-        return e.TaskFinished(worker.number, assignment.task, outputs, share, ())
+        return e.TaskFinished(worker.id, assignment.task, outputs, share, ())
 
     def _bad(self, assignment: c.Assignment) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        return self.chance.bad_documents(_parcel(assignment).item)
+        return self.chance.bad_documents(parcel_of(assignment).root)
 
-    def _outputs(self, worker: SimulatedWorker, assignment: c.Assignment, seconds: float) -> tuple[e.Output, ...]:
-        parcel = _parcel(assignment)
+    def _outputs(self, worker: Worker, assignment: c.Assignment, seconds: float) -> tuple[e.Output, ...]:
+        parcel = parcel_of(assignment)
         group, name = worker.group, assignment.item_id
-        work_s = self.chance.service_s(group, name) / worker.lanes
-        self.accounts.worked(parcel.item, group, work_s, parcel.path_s + seconds)
+        work_s, path_s = self.chance.service_s(group, name) / worker.lanes, parcel.path_s + seconds
+        self.accounts.worked(parcel.root, group, work_s, path_s)
         if group == 0:
             bad = sum(map(len, self._bad(assignment)))
-            self._quarantined[parcel.item] = bad
+            self._quarantined[parcel.root] = bad
             if bad == self.spec.documents:
                 return ()
         last = group + 1 == len(self.groups)
@@ -310,41 +176,23 @@ class Simulation:
         count = self.chance.fan_out(group, name)
         made = []
         for i in range(count):
-            # The last stage writes.
-            output = Parcel(0 if last else size, item=parcel.item, path_s=parcel.path_s + seconds)
-            self.accounts.hold(output, worker.node)
-            made.append(e.Output(i, f"{name}.{i}" if count > 1 else name, size, output))
+            item_id = f"{name}.{i}" if count > 1 else name
+            # The last stage writes: what it makes takes no memory.
+            output = self.data.make(item_id, 0 if last else size, root=parcel.root, node=worker.node, path_s=path_s)
+            made.append(e.Output(i, item_id, size, output))
         return tuple(made)
 
     # Source and sink
 
-    def _pull(self, command: c.PullSource) -> None:
-        items = []
-        for i in self._sources:
-            items.append(self._source_item(i))
-            if len(items) == command.count:
-                break
-        self.at(0.0, lambda: e.SourceListed(tuple(items)))
-        if len(items) < command.count:
-            self.at(0.0, e.SourceExhausted)
-
     def _list_again(self, command: c.ListAgain) -> None:
         self.accounts.lost(command.root)
-        self.at(0.0, lambda: e.ListedAgain(self._source_item(command.root), command.attempt))
+        super()._list_again(command)
 
-    def _source_item(self, index: int) -> e.SourceItem:
-        return e.SourceItem(index, f"item-{index:06d}", as_bytes(self.spec.source_bytes), Parcel(0, item=index))
-
-    def _commit(self, command: c.Commit) -> None:
-        def durable() -> e.Event:
-            self.manifest.add(command)
-            self.accounts.committed(command.root)
-            return e.Committed(command.root)
-
-        self.at(0.0, durable)
-
-    def _end(self, command: c.Finish) -> None:
-        self.finish = command
+    def write_down(self, commit: c.Commit) -> e.Event:
+        """A commit is in the ledger: what was done for its item is done for good."""
+        self.manifest.add(commit)
+        self.accounts.committed(commit.root)
+        return super().write_down(commit)
 
     def _result(self) -> SimulationResult:
         for worker in self.workers.values():
@@ -356,15 +204,8 @@ class Simulation:
             events=self.num_events,
             attempts=self.attempts,
             quarantined=sum(self._quarantined.values()),
+            peak_bytes=tuple(self.data.peak.values()),
             digest=self.manifest.digest(),
         )
         busy = {group.plan.name: group.book.utilisation() for group in scheduler.groups}
         return dataclasses.replace(result, utilisation=busy)
-
-
-def _parcel(assignment: c.Assignment) -> Parcel:
-    return assignment.payload  # type: ignore[return-value]  # payloads are opaque to the scheduler; these are ours
-
-
-def _no_stages() -> tuple[AnyStage, ...]:
-    return (ProcessingStage(),)
