@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gristmill.errors import DamagedFile
-from gristmill.storage.tar import Forward, members
+from gristmill.storage.tar import Forward, content, members
 
 names = st.text(st.characters(exclude_characters="\0/", exclude_categories=["Cs"]), min_size=1, max_size=120).filter(
     lambda name: name not in (".", "..")
@@ -124,3 +124,127 @@ def test_content_that_comes_in_pieces_is_read_by_position(files, step):
     walk = members(forward.read, 0, 1 << 60, who="a.tar")
 
     assert [(m.name, forward.read(m.data, m.data + m.size)) for m in walk] == files
+
+
+def raw(name, kind, content, *, fields=()):
+    """A member as bytes; `fields` are (position, bytes) of its header as an old archive might have them."""
+    info = tarfile.TarInfo(name)
+    info.type, info.size = kind, len(content)
+    header = bytearray(info.tobuf(tarfile.GNU_FORMAT)[:512])
+    for at, field in fields:
+        header[at : at + len(field)] = field
+    header[148:156] = b" " * 8
+    header[148:156] = b"%06o\0 " % sum(header)
+    return bytes(header) + content + bytes(-len(content) % 512)
+
+
+def octal(*numbers):
+    return b"".join(b"%011o\0" % number for number in numbers)
+
+
+def pax(*records):
+    """An extended header that says this; every record must be of 6 to 95 bytes."""
+    return raw("x", b"x", b"".join(b"%d %b\n" % (len(record) + 4, record.encode()) for record in records))
+
+
+END = bytes(1024)
+HOLED = bytes(1000) + b"a" * 700 + bytes(3000) + b"b" * 40 + bytes(260)
+STORED = b"a" * 700 + b"b" * 40
+PLACE = "GNUSparseFile.1/f"
+SPARSE = {
+    "gnu": raw("f", b"S", STORED, fields=[(386, octal(1000, 700, 4700, 40)), (483, octal(5000))]),
+    "0.0": pax(
+        "GNU.sparse.size=5000",
+        "GNU.sparse.numblocks=2",
+        "GNU.sparse.offset=1000",
+        "GNU.sparse.numbytes=700",
+        "GNU.sparse.offset=4700",
+        "GNU.sparse.numbytes=40",
+    )
+    + raw("f", b"0", STORED),
+    "0.1": pax("GNU.sparse.size=5000", "GNU.sparse.name=f", "GNU.sparse.map=1000,700,4700,40")
+    + raw(PLACE, b"0", STORED),
+    "1.0": pax("GNU.sparse.major=1", "GNU.sparse.minor=0", "GNU.sparse.name=f", "GNU.sparse.realsize=5000")
+    + raw(PLACE, b"0", b"2\n1000\n700\n4700\n40\n".ljust(512, b"\0") + STORED),
+}
+
+
+@pytest.mark.parametrize("form", SPARSE)
+def test_a_file_with_holes_is_read_whole_however_its_map_is_written(form):
+    data = SPARSE[form] + archive([("g", b"next")])
+    holed, after = found(data)
+    with tarfile.open(fileobj=io.BytesIO(data)) as opened:
+        assert opened.extractfile("f").read() == HOLED  # the archive is what it is meant to be
+
+    assert (holed.name, holed.is_file, holed.size) == ("f", True, 5000)
+    assert content(lambda a, b: data[a:b], holed, "a.tar") == HOLED
+    assert (after.name, content(lambda a, b: data[a:b], after, "a.tar")) == ("g", b"next")
+
+
+def test_a_map_of_more_pieces_than_a_header_holds_goes_on_in_blocks_behind_it():
+    pieces = [(100 * n, 10) for n in range(30)]
+    first, second, third = pieces[:4], pieces[4:25], pieces[25:]
+    stored = b"".join(b"%10d" % n for n in range(30))
+    head = raw("f", b"S", stored, fields=[(386, octal(*sum(first, ()))), (482, b"\1"), (483, octal(3000))])
+    more = octal(*sum(second, ())).ljust(504, b"\0") + b"\1" + bytes(7) + octal(*sum(third, ())).ljust(512, b"\0")
+    data = head[:512] + more + head[512:] + archive([("g", b"next")])
+    holed, after = found(data)
+    read = content(lambda a, b: data[a:b], holed, "a.tar")
+
+    assert [read[at : at + 10] for at, _ in pieces] == [b"%10d" % n for n in range(30)]
+    assert len(read) == 3000
+    assert after.name == "g"
+
+
+@pytest.mark.parametrize("form", SPARSE)
+def test_a_file_with_holes_that_is_cut_anywhere_says_so(form):
+    for cut in range(0, len(SPARSE[form]), 64):
+        seen, _ = until_damage(SPARSE[form][:cut])
+        assert len(seen) == (cut >= len(SPARSE[form]) - (-len(STORED) % 512))
+
+
+@pytest.mark.parametrize(
+    "member",
+    [
+        raw("f", b"S", STORED, fields=[(386, octal(1000, 700, 900, 40)), (483, octal(5000))]),  # not in order
+        raw("f", b"S", STORED, fields=[(386, octal(1000, 700)), (483, octal(1500))]),  # beyond the end of the file
+        raw("f", b"S", STORED, fields=[(386, octal(0, 5000)), (483, octal(5000))]),  # more than is stored
+        pax("GNU.sparse.map=1000,700,4700,40") + raw("f", b"0", STORED),  # how large is the file?
+        pax("GNU.sparse.size=5000", "GNU.sparse.map=1000,700,4700") + raw("f", b"0", STORED),
+        pax("GNU.sparse.major=1", "GNU.sparse.realsize=5000") + raw("f", b"0", b"9" * 600),
+        pax("GNU.sparse.major=1", "GNU.sparse.realsize=5000") + raw("f", b"0", b"99\n1\n".ljust(512, b"\n")),
+    ],
+    ids=["order", "beyond", "stored", "size", "odd", "endless", "half"],
+)
+def test_a_map_of_holes_that_cannot_be_right_is_told(member):
+    seen, error = until_damage(member + archive([("g", b"next")]))
+
+    assert seen == []
+    assert "a map of holes of 'f' that cannot be read" in str(error)
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        b"9" * 5000 + b" path=a\n",
+        b"99999999999999999999999999 path=a\n",
+        b"400 path=a\n",
+        b"3 a\n",
+        b"0 path=a\n",
+        "٣٠ path=a\n".encode(),
+        b"path=a\n",
+    ],
+    ids=["thousands", "absurd", "beyond", "short", "zero", "other-script", "none"],
+)
+def test_an_extended_header_that_is_not_understood_is_told(records):
+    seen, error = until_damage(raw("x", b"x", records) + archive([("g", b"next")]))
+
+    assert (seen, error.position) == ([], 0)
+    assert "in an extended header" in str(error)
+
+
+@pytest.mark.parametrize("size", ["9" * 60, "²²", "-1", "1" + "0" * 19])
+def test_a_size_that_no_file_has_is_told(size):
+    seen, error = until_damage(pax(f"size={size}") + raw("f", b"0", b"x") + END)
+
+    assert (seen, error.position) == ([], 0)

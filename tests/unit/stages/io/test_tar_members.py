@@ -107,6 +107,26 @@ def test_parts_hold_every_member_once_in_order_and_no_sample_is_divided(director
     assert all(part.num_bytes < block + 8192 for part in parts[:-1])
 
 
+@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.DIRTYPE, tarfile.FIFOTYPE])
+def test_what_is_not_a_file_does_not_cut_a_sample_in_two(tmp_path, kind):
+    path = tmp_path / "a.tar"
+    with tarfile.open(path, "w") as out:
+        for number in range(20):
+            for name, of in ((f"{number}.txt", tarfile.REGTYPE), ("latest", kind), (f"{number}.cls", tarfile.REGTYPE)):
+                info = tarfile.TarInfo(name)
+                info.type, info.linkname = of, "0.txt"
+                info.size = 600 if of == tarfile.REGTYPE else 0
+                out.addfile(info, io.BytesIO(b"x" * info.size))
+    parts = TarMembers().parts_of(FileStatus(str(path), path.stat().st_size, ""), 1000, None)
+    with InputFile(str(path)) as file:
+        samples = [
+            [m.name for m, _ in sample] for part in parts for sample in read_samples(file, part.numbers, 1 << 20)
+        ]
+
+    assert len(parts) > 10
+    assert samples == [[f"{number}.txt", f"{number}.cls"] for number in range(20)]
+
+
 def written(tmp_path, name="out"):
     lines = [line for file in sorted((tmp_path / name).glob("*.jsonl")) for line in file.read_text().splitlines()]
     return [json.loads(line) for line in lines]
