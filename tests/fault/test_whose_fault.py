@@ -8,12 +8,14 @@ import signal
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from gristmill.backends.local import LocalExecutor
-from gristmill.errors import MachineFailed, StageBroken, TooManyQuarantined
+from gristmill.errors import MachineFailed, RunFailed, StageBroken, TooManyQuarantined
 from gristmill.pipeline import Pipeline
 from gristmill.stages.base import ProcessingStage
+from gristmill.stages.compiled_kernel import CompiledKernel
 from gristmill.stages.text.filters import ScoreFilter
 from gristmill.stages.text.filters.heuristic import WordCountFilter
 from gristmill.stages.text.io.reader import JsonlReader
@@ -152,6 +154,36 @@ def test_rejects_that_cannot_be_written_cost_no_partition(workers, source, tmp_p
         pipeline.run(LocalExecutor(num_workers=workers), rejects_path=rejects)
 
     assert lines(out) == []
+
+
+@dataclass
+class CallsKernelWithTooLittle(ProcessingStage[DocumentBatch, DocumentBatch]):
+    """Gives a compiled kernel too short an array, for one document, until a file says that it is mended."""
+
+    mended: str = ""
+    name: str = "calls_kernel"
+
+    def process(self, task):
+        if "2-7" in task.column("id").to_pylist() and not Path(self.mended).exists():
+            data, numbers = np.frombuffer(b"a b", np.uint8), np.zeros(1, np.int64)
+            CompiledKernel("text.characters", "count_characters")(data, numbers, numbers, 2, np.zeros(1, np.int64))
+        return task
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_bug_of_ours_quarantines_nothing_even_where_other_documents_have_passed(workers, source, tmp_path):
+    mended, out = tmp_path / "mended", tmp_path / "out"
+    stages = [JsonlReader(str(source)), CallsKernelWithTooLittle(str(mended)), JsonlWriter(str(out))]
+    pipeline = Pipeline("kernels", stages=stages)
+    with pytest.raises(RunFailed, match=r"calls_kernel: a bug in gristmill, not in the data: .*EngineBug: ") as stopped:
+        pipeline.run(LocalExecutor(num_workers=workers))
+    assert not isinstance(stopped.value, StageBroken)
+    assert list((out / ".gristmill/quarantine").glob("*.jsonl")) == []
+
+    mended.touch()
+    result = pipeline.run(LocalExecutor(num_workers=workers))
+    assert (result.read, result.written, result.quarantined) == (3 * ROWS, 3 * ROWS, 0)
+    assert lines(out) == lines(source)
 
 
 def test_a_batch_of_bad_documents_is_given_up_at_the_limit(tmp_path):

@@ -123,6 +123,9 @@ class Breaker:
         s = self.scheduler
         if event.fault is Fault.INPUT:
             return None
+        if event.fault is Fault.BUG:
+            s.abort("failed", f"{event.stage}: {event.error}")
+            return None
         stage = self._stage_number(group, event.stage)
         if event.fault is Fault.PROGRAM and not self._passed[stage]:
             s.abort("broken", f"{event.stage}: {event.error}", self._evidence())

@@ -11,16 +11,18 @@
 | PROGRAM       | a stage that lets no document of a batch pass        | the run stops, if none has passed elsewhere  |
 | LIMIT         | more of one batch fail than `max_quarantined` allows | the run stops                                |
 | SPENDING      | requests have cost `max_total_cost`                  | the run stops; what is under way is finished |
+| BUG           | gristmill contradicts itself: EngineBug              | the run stops                                |
 
 A machine's error never quarantines a document and never commits a partition: the next run does what this one could not.
-An OSError of a writer is the machine's whatever its number: no document decides whether a file can be written.
+An OSError of a writer is the machine's whatever its number: no document decides whether a file can be written. Nor does
+a document decide whether our own arithmetic holds: what has contradicted itself once is not trusted with the rest.
 """
 
 import errno
 from collections.abc import Iterator
 from enum import Enum
 
-from gristmill.errors import InputChanged, MachineError, ServerRefused, SpendingLimit
+from gristmill.errors import EngineBug, InputChanged, MachineError, ServerRefused, SpendingLimit
 
 
 class Fault(Enum):
@@ -34,6 +36,7 @@ class Fault(Enum):
     PROGRAM = "program"
     LIMIT = "limit"
     SPENDING = "spending"
+    BUG = "bug"
 
 
 # Numbers that say the same about the machine wherever they come from, a user's own stage included.
@@ -66,6 +69,8 @@ _FINAL = {
     errno.ELOOP,
     errno.ENAMETOOLONG,
 }
+# What our own code says about itself, in whatever a stage has wrapped it.
+_OUR_OWN = {EngineBug: Fault.BUG, InputChanged: Fault.INPUT, SpendingLimit: Fault.SPENDING}
 FAILED_DOCUMENTS = 100  # of a stage that none has passed: it is broken
 _DEPTH = 8  # causes followed: an error may have been wrapped by whoever knew the file
 
@@ -73,10 +78,9 @@ _DEPTH = 8  # causes followed: an error may have been wrapped by whoever knew th
 def fault_of(error: BaseException, *, writes: bool, transient: tuple[type[BaseException], ...] = ()) -> Fault:
     """Return whose fault an exception is. `writes`: it comes from a stage that writes the run's output."""
     for each in _causes(error):
-        if isinstance(each, InputChanged):
-            return Fault.INPUT
-        if isinstance(each, SpendingLimit):
-            return Fault.SPENDING
+        for kind, fault in _OUR_OWN.items():
+            if isinstance(each, kind):
+                return fault
         if isinstance(each, MachineError):  # of the run's own files: a stage cannot declare those transient
             return _of_machine(each)
     if isinstance(error, tuple(transient)):

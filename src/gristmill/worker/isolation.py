@@ -260,6 +260,8 @@ class StageRaised(Exception):  # carries a user's exception and which stage it w
         if self.fault in (Fault.MACHINE, Fault.MACHINE_FINAL) and isinstance(error, OSError):
             path = error.filename if isinstance(error.filename, str) else self.stage.output_directory()
             return _cut(explain(path or "a file this stage uses", error), MAX_ERROR_CHARS)
+        if self.fault is Fault.BUG:
+            return f"a bug in gristmill, not in the data: {describe(error)}"
         in_words = (Fault.INPUT, Fault.PROGRAM, Fault.LIMIT, Fault.SPENDING)
         return str(error) if self.fault in in_words else describe(error)
 

@@ -5,7 +5,7 @@ import errno
 import pytest
 
 from gristmill.engine.faults import Fault, fault_of
-from gristmill.errors import InputChanged, MachineError, ReadError
+from gristmill.errors import EngineBug, InputChanged, MachineError, ReadError
 
 
 def wrapped(outer, inner):
@@ -35,6 +35,8 @@ def wrapped(outer, inner):
         (ReadError("not JSON"), False, Fault.DOCUMENT),
         (wrapped(ReadError("cannot read"), OSError(errno.EIO, "broken")), False, Fault.MACHINE),
         (wrapped(RuntimeError("mine"), OSError(errno.ENOSPC, "full")), False, Fault.MACHINE),
+        (EngineBug("a kernel was given too short an array"), False, Fault.BUG),
+        (wrapped(ValueError("in my stage"), EngineBug("a kernel")), True, Fault.BUG),
         (InputChanged("grew"), False, Fault.INPUT),
         (wrapped(ValueError("in my reader"), InputChanged("grew")), False, Fault.INPUT),
         (MachineError("ledger"), False, Fault.MACHINE),

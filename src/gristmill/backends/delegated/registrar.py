@@ -33,6 +33,15 @@ class News(NamedTuple):
     messages: tuple[str, ...] = ()
 
 
+# How a run ends at the first failure of a kind; PROGRAM only where no document has passed the stage.
+_STOPPED_BY = {
+    Fault.BUG: "failed",
+    Fault.PROGRAM: "broken",
+    Fault.LIMIT: "quarantine_limit",
+    Fault.SPENDING: "spending",
+}
+
+
 class Registrar:
     """The state of one run on the workers' side."""
 
@@ -95,12 +104,9 @@ class Registrar:
         if fault is Fault.INPUT:
             return Ticket(given_up=True)
         some_passed = (group, stage) in self._passed
-        if fault is Fault.PROGRAM and not some_passed:
-            return self._stop("broken", f"{stage}: {error}")
-        if fault is Fault.LIMIT:
-            return self._stop("quarantine_limit", f"{stage}: {error}")
-        if fault is Fault.SPENDING:
-            return self._stop("spending", f"{stage}: {error}")
+        outcome = _STOPPED_BY.get(fault, "")
+        if outcome and not (fault is Fault.PROGRAM and some_passed):
+            return self._stop(outcome, f"{stage}: {error}")
         before = self._trials.get((group, item_id), FRESH)
         trial = after_exception(before, error, fault, some_passed=some_passed)
         if trial is None:

@@ -66,6 +66,15 @@ def test_a_task_whose_stage_raised_is_taken_apart_and_was_not_lost():
     assert registrar.raised(0, "a", "s", "ValueError: x", Fault.DOCUMENT).care is Care.ISOLATE
 
 
+def test_a_bug_of_ours_stops_the_run_though_documents_have_passed():
+    registrar = Registrar()
+    begin(registrar)
+    registrar.finish([receipt()])
+
+    assert registrar.raised(0, "b", "s", "a bug in gristmill", Fault.BUG).given_up
+    assert registrar.take().failure == "s: a bug in gristmill"
+
+
 def test_a_transient_error_is_waited_out():
     registrar = Registrar()
     begin(registrar)

@@ -66,7 +66,7 @@ def test_a_payload_is_released_once(world):
 
 
 def test_a_partition_is_committed_once(world):
-    commit = c.Commit(0, "p0", (), (), ())
+    commit = c.Commit(0, "p0", (), (), (), (), ())
 
     with pytest.raises(EngineBug, match="root 0 to be committed once"):
         obey(world, commit, commit)
