@@ -326,11 +326,22 @@ class LLMStage(ProcessingStage[DocumentBatch, DocumentBatch]):
 
 async def all_answers(asked: Iterable[Awaitable[Answer]]) -> list[Answer]:
     """Return all answers, or raise the first error when all have come: what was paid for is then in the cache."""
-    made = await asyncio.gather(*asked, return_exceptions=True)
-    for each in made:
-        if isinstance(each, BaseException):
+    answers: list[Answer] = []
+    for each in await settled(asked):
+        if isinstance(each, Exception):
             raise each
-    return [each for each in made if not isinstance(each, BaseException)]
+        answers.append(each)
+    return answers
+
+
+async def settled(asked: Iterable[Awaitable[Answer]]) -> list[Answer | Exception]:
+    """Return for each question its answer or its error; what is not this row's affair is raised."""
+    made: list[Answer | Exception] = []
+    for each in await asyncio.gather(*asked, return_exceptions=True):
+        if isinstance(each, BaseException) and (_is_everybodys(each) or not isinstance(each, Exception)):
+            raise each
+        made.append(each)
+    return made
 
 
 async def answer_rows(

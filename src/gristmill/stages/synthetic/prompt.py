@@ -14,7 +14,7 @@ The files are `prompts/NAME.yaml`:
 """
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -67,8 +67,8 @@ class Prompt:
         return cls.from_file(path)
 
     @classmethod
-    def from_file(cls, path: str | Path) -> "Prompt":
-        """Read a prompt from a YAML file."""
+    def from_file(cls, path: str | Path, *, offered: Sequence[str] = ("document",)) -> "Prompt":
+        """Read a prompt from a YAML file. One that names no variables has those of the offered that stand in it."""
         import yaml
 
         try:
@@ -81,7 +81,8 @@ class Prompt:
         for key in given:
             if key not in _KEYS:
                 raise ConfigError(f"prompt {path}: expected keys {_KEYS}; got {key!r}{nearest(str(key), _KEYS)}")
-        variables = given.get("variables", ["document"])
+        texts_given = f"{given.get('system') or ''} {given['user']}"
+        variables = given.get("variables", [each for each in offered if f"{{{each}}}" in texts_given])
         if not isinstance(variables, list) or not all(isinstance(each, str) for each in variables):
             raise ConfigError(f"prompt {path}: expected variables to be a list of names; got {variables!r}")
         texts = {

@@ -1,1 +1,5 @@
 """Translation of documents, piece by piece, with marks for its quality."""
+
+from gristmill.stages.text.experimental.translation.translation_stage import TranslationStage
+
+__all__ = ["TranslationStage"]
