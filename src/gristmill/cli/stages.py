@@ -13,7 +13,7 @@ def stages(
     ] = None,
 ) -> None:
     """List stages, filters, modifiers and rule sets, or show one with its parameters."""
-    from gristmill.config.catalog import filters, find_class, modifiers, rule_sets
+    from gristmill.config.catalog import clients, filters, find_class, modifiers, rule_sets
     from gristmill.config.catalog import stages as known_stages
 
     if name is not None:
@@ -24,6 +24,7 @@ def stages(
         "Filters, for ScoreFilter": filters(),
         "Modifiers, for Modify": modifiers(),
         "Rule sets, for ApplyRules": rule_sets(),
+        "Clients, for stages that ask a language model": clients(),
     }
     for title, classes in {"Stages": without_parts(known_stages()), **parts}.items():
         typer.echo(f"{title}:")

@@ -28,6 +28,9 @@ STAGE_MODULES = (
     "gristmill.stages.text.modules",
     "gristmill.stages.text.quality",
     "gristmill.stages.text.rules",
+    "gristmill.stages.text.experimental.translation",
+    "gristmill.stages.synthetic",
+    "gristmill.stages.synthetic.nemotron_cc",
 )
 FILTER_MODULES = (
     "gristmill.stages.text.filters.heuristic",
@@ -38,8 +41,9 @@ FILTER_MODULES = (
 )
 MODIFIER_MODULES = ("gristmill.stages.text.modifiers",)
 RULE_SET_MODULES = ("gristmill.stages.text.rules",)
+CLIENT_MODULES = ("gristmill.models.client",)
 # Where a dotted path of a recipe may lead.
-OWN_MODULES = ("gristmill.stages", *(path.rpartition(".")[0] for path in EXECUTORS.values()))
+OWN_MODULES = ("gristmill.stages", *CLIENT_MODULES, *(path.rpartition(".")[0] for path in EXECUTORS.values()))
 
 
 @cache
@@ -72,6 +76,16 @@ def rule_sets() -> dict[str, type]:
     from gristmill.stages.text.rules import RuleSet
 
     return _public_classes(RULE_SET_MODULES, RuleSet)
+
+
+@cache
+def clients() -> dict[str, type]:
+    """The clients of language models shipped with gristmill, by class name."""
+    from gristmill.models.client import AsyncLLMClient, LLMClient
+
+    return {
+        name: cls for base in (AsyncLLMClient, LLMClient) for name, cls in _public_classes(CLIENT_MODULES, base).items()
+    }
 
 
 def find_class(name: str, *, who: str, allow_modules: Sequence[str] = ()) -> type:
@@ -181,17 +195,18 @@ def _users(classes: dict[str, type]) -> dict[str, type]:
 
 
 def _shipped() -> dict[str, type]:
-    return {**stages(), **filters(), **modifiers(), **rule_sets()}
+    return {**stages(), **filters(), **modifiers(), **rule_sets(), **clients()}
 
 
 def _kinds() -> tuple[type, ...]:
     from gristmill.backends.base import BaseExecutor
+    from gristmill.models.client import AsyncLLMClient, LLMClient
     from gristmill.stages.base import ProcessingStage
     from gristmill.stages.text.filters import DocumentFilter
     from gristmill.stages.text.modifiers import DocumentModifier
     from gristmill.stages.text.rules import RuleSet
 
-    return ProcessingStage, DocumentFilter, DocumentModifier, RuleSet, BaseExecutor
+    return ProcessingStage, DocumentFilter, DocumentModifier, RuleSet, BaseExecutor, AsyncLLMClient, LLMClient
 
 
 def _subclasses(cls: type) -> Iterator[type]:

@@ -17,7 +17,7 @@ from typing import Literal
 
 import pyarrow as pa
 
-from gristmill.errors import ConfigError, MachineError, SpendingLimit, StageError, nearest
+from gristmill.errors import ConfigError, MachineError, ServerRefused, SpendingLimit, StageError, nearest
 from gristmill.models.client.llm_client import (
     Answer,
     AsyncLLMClient,
@@ -25,6 +25,7 @@ from gristmill.models.client.llm_client import (
     LLMClient,
     Message,
     Reply,
+    RequestFailed,
     as_async,
     as_generation_config,
 )
@@ -41,6 +42,7 @@ Row = Mapping[str, object]  # the columns the stage reads, of one document
 Values = Mapping[str, object]  # the columns it adds
 Overlong = Literal["skip", "truncate", "split"]
 OVERLONG = ("skip", "truncate", "split")
+NOBODYS_DOCUMENT = (401, 404)  # wrong key; wrong address or model. A 403 may be about what a document says
 BEGUN = 2  # rows of a task that are begun at once, in windows: the next is ready when a request ends
 
 
@@ -275,6 +277,7 @@ class LLMStage(ProcessingStage[DocumentBatch, DocumentBatch]):
             return await self.answer_row(row, ask)
 
         made = await answer_rows(rows, answer, most)
+        _check_not_all_refused(made, ask)
         self._report(ask)
         good: list[int] = []
         values: list[Values] = []
@@ -379,6 +382,22 @@ async def answer_rows(
     if ended:
         raise ended[0]
     return made
+
+
+def _check_not_all_refused(made: Sequence[Values | BaseException | None], ask: Asker) -> None:
+    """Raise if the server has refused all that was asked, for a reason no document gives: its key, its address.
+
+    The client stops after ten refusals in a row; a run with fewer documents would end with all of them in quarantine.
+    """
+    errors = [each for each in made if isinstance(each, BaseException)]
+    refused = [
+        cause
+        for error in errors
+        for cause in (error, error.__cause__)
+        if isinstance(cause, RequestFailed) and cause.status in NOBODYS_DOCUMENT
+    ]
+    if errors and not ask.counts["llm_answers"] and len(refused) == len(errors):
+        raise ServerRefused(f"{refused[0]}. Nothing that was asked has been answered") from refused[0]
 
 
 def _is_everybodys(error: BaseException) -> bool:

@@ -9,6 +9,7 @@ import pytest
 from gristmill.backends.local import LocalExecutor
 from gristmill.errors import ConfigError, MachineFailed, ServerRefused
 from gristmill.models.client import AsyncLLMClient, GenerationConfig, LLMClient
+from gristmill.models.client.llm_client import RequestFailed
 from gristmill.pipeline import Pipeline
 from gristmill.stages.synthetic.llm_stage import LLMStage, RowFailed
 from gristmill.stages.synthetic.prompt import Prompt
@@ -258,3 +259,20 @@ def test_tokens_are_counted_as_the_named_tokenizer_does():
         stage(tokenizer=3).check_ready()
     with pytest.raises(ConfigError, match="'no/such' to be a directory"):
         stage(tokenizer="no/such").check_ready()
+
+
+@pytest.mark.parametrize(("status", "ends"), [(401, True), (404, True), (403, False), (400, False)])
+def test_a_server_that_refuses_all_of_a_small_task_is_to_blame_and_no_document(status, ends):
+    class RefusesWithStatus(Echo):
+        async def _query_model_impl(self, **asked):
+            error = RequestFailed(f"status {status}")
+            error.status = status
+            raise error
+
+    asking = LLMStage(RefusesWithStatus(), "m", "{document}")
+    if ends:
+        with pytest.raises(ServerRefused, match=f"status {status}. Nothing that was asked has been answered"):
+            answered(asking, ["one", None, "two"])
+    else:
+        assert answered(asking, ["one", None, "two"]).num_items == 1
+        assert len(asking.context.quarantined) == 2
