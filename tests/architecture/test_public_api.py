@@ -69,6 +69,7 @@ DOORS = (
     "gristmill.stages.text.embedders.vllm",
     "gristmill.deduplication.part_dedup",
     "gristmill.workflows.thresholds",
+    "gristmill.workflows.training",
     "gristmill.backends.base",
     "gristmill.backends.local",
     "gristmill.backends.ray_actor_pool",

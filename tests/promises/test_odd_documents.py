@@ -7,11 +7,11 @@ import pyarrow as pa
 import pytest
 
 from gristmill.backends.local import LocalExecutor
+from gristmill.models.fasttext_model import bundled_model
 from gristmill.pipeline import Pipeline
 from gristmill.stages.text import rules
 from gristmill.stages.text.filters import Score, ScoreFilter
 from gristmill.stages.text.filters.fasttext import FastTextLangId, FastTextQualityFilter
-from gristmill.stages.text.filters.fasttext.model import bundled_model
 from gristmill.stages.text.filters.heuristic import code
 from gristmill.stages.text.filters.heuristic.code.comment_syntax import LANGUAGES
 from gristmill.stages.text.filters.histogram import HistogramFilter

@@ -33,6 +33,7 @@ from gristmill.cli import (
     slurm,
     stages,
     status,
+    train_classifier,
 )
 from gristmill.cli.answer import alone_on_stdout
 from gristmill.cli.options import Debug
@@ -65,6 +66,7 @@ app.command("doctor")(doctor.doctor)
 app.command("slurm")(slurm.slurm)
 app.command("shards")(shards.shards)
 app.command("simulate")(simulate.simulate)
+app.command("train-classifier")(train_classifier.train_classifier)
 app.command("score")(score.score)
 app.command("rethreshold")(rethreshold.rethreshold)
 

@@ -38,6 +38,7 @@ FILTER_MODULES = (
     "gristmill.stages.text.filters.fasttext",
     "gristmill.stages.text.filters.histogram",
     "gristmill.stages.text.filters.token",
+    "gristmill.stages.text.quality",
 )
 MODIFIER_MODULES = ("gristmill.stages.text.modifiers",)
 RULE_SET_MODULES = ("gristmill.stages.text.rules",)

@@ -27,6 +27,7 @@ from gristmill.errors import EngineBug
 from gristmill.kernels.dedup.banding import Banding
 from gristmill.kernels.text import layout
 from gristmill.kernels.text.layout import WORD_COLUMNS
+from gristmill.models.fasttext_file import FastTextSettings
 from gristmill.stages.compiled_kernel import KERNELS, CompiledKernel
 from gristmill.stages.context import StageContext
 from gristmill.stages.text.decontamination.ngrams import find_ngrams, hash_ngrams
@@ -35,6 +36,7 @@ from gristmill.stages.text.judging.document_filter import has_column_form
 from gristmill.stages.text.judging.judge import Judge
 from gristmill.stages.text.judging.statistics import TextColumn, measure, texts_of_lines, top_ngram_chars
 from gristmill.stages.text.judging.tables import letters
+from gristmill.stages.text.quality.fasttext_classifier import RowFinder, Rows, Vocabulary, train_fasttext
 from gristmill.stages.text.rules import ApplyRules, C4Quality, FineWebQuality, GopherQuality, GopherRepetition
 from gristmill.tasks import DocumentBatch
 from gristmill.tasks.json_lines import JsonLines
@@ -184,6 +186,22 @@ def test_deduplication_writes_only_where_it_may(guards):
     assert guards.called == {
         *("sketch", "shingle_sets", "hash_tokens", "hash_long_texts", "ngram_hashes", "overlaps", "verify"),
     }
+
+
+@pytest.mark.slow
+def test_classifiers_write_only_where_they_may(guards):
+    texts = TextColumn.of(pa.chunked_array([full_texts()]))
+    settings = FastTextSettings(dim=3, epochs=1, buckets=100, min_count=1)
+    vocabulary = Vocabulary(settings.min_count)
+    vocabulary.add(texts)
+    words, counts = vocabulary.words()
+    found = list(RowFinder(words, settings.buckets).rows(texts))
+    stops = np.cumsum(np.concatenate([lengths for _, lengths in found]))
+    rows = Rows(np.concatenate([ids for ids, _ in found]), np.append(0, stops[:-1]), stops)
+    positive = np.arange(len(texts)) % 2 == 0
+    train_fasttext(words, counts, rows, positive, np.arange(len(texts)), settings, seed=1).margins(texts)
+
+    assert guards.called == {"find_words", "fill_table", "find_rows", "train", "score_texts"}
 
 
 @pytest.mark.slow

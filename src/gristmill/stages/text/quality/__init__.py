@@ -1,6 +1,7 @@
-"""Scores turned into decisions about a whole dataset: combined, and sorted into buckets and levels."""
+"""Scores of quality: by classifiers you trained, combined, and sorted into buckets and levels."""
 
+from gristmill.stages.text.quality.apply_classifier import ApplyClassifier
 from gristmill.stages.text.quality.bucket_scores import BucketScores
 from gristmill.stages.text.quality.combine_scores import CombineScores
 
-__all__ = ["BucketScores", "CombineScores"]
+__all__ = ["ApplyClassifier", "BucketScores", "CombineScores"]

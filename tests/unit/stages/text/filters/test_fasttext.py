@@ -7,10 +7,10 @@ import pytest
 
 from gristmill.backends.local import LocalExecutor
 from gristmill.errors import ConfigError, MissingDependency
+from gristmill.models.fasttext_model import bundled_model
 from gristmill.pipeline import Pipeline
 from gristmill.stages.text.filters import Filter, Score, ScoreFilter
 from gristmill.stages.text.filters.fasttext import FastTextLangId, FastTextQualityFilter
-from gristmill.stages.text.filters.fasttext.model import bundled_model
 from gristmill.stages.text.filters.fasttext.quality import pareto_draw
 from gristmill.tasks import DocumentBatch
 

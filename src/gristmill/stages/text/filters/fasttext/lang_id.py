@@ -6,7 +6,7 @@ from typing import ClassVar, TypedDict
 
 import pyarrow as pa
 
-from gristmill.stages.text.filters.fasttext.model import Model, bundled_model, check_model, load, predict
+from gristmill.models.fasttext_model import Model, bundled_model, check_model, load, predict
 from gristmill.stages.text.judging.document_filter import DocumentFilter
 from gristmill.stages.text.modifiers.fasttext import LABEL_MARK
 

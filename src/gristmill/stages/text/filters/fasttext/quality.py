@@ -11,7 +11,7 @@ import pyarrow as pa
 import xxhash
 
 from gristmill.errors import ConfigError
-from gristmill.stages.text.filters.fasttext.model import check_model, load, predict
+from gristmill.models.fasttext_model import check_model, load, predict
 from gristmill.stages.text.judging.document_filter import DocumentFilter
 from gristmill.stages.text.modifiers.fasttext import one_line
 
