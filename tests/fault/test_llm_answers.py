@@ -73,12 +73,11 @@ def test_a_run_that_is_killed_pays_again_for_what_was_in_flight_and_the_last_mom
         finish(scene.start("-m", "tests.fault.ask_llm", corpus, scene.work, *given))
         sent_again = sum(count - 1 for count in server.answered.values())
         lately = sum(seen.ended > killed - 0.1 for seen in last_moment)
-        print(
-            f"{sum(before.values())} answered, {lately} of them in the last 0.1 s; {kept} were on disk; {sent_again} sent again"
-        )
+        total = sum(before.values())
+        print(f"{total} answered, {lately} of them in the last 0.1 s; {kept} on disk; {sent_again} sent again")
         # Written every 0.1 s; on a machine that ten others want, the thread that writes may have to wait for its turn.
         assert sent_again <= in_flight + len(last_moment)
-        assert sum(before.values()) - kept == sent_again
+        assert total - kept == sent_again
         assert max(server.answered.values()) <= 2
 
         server.forget()

@@ -25,6 +25,7 @@ from typing import Self
 
 KINDS = ("429", "429_ms", "500", "503", "hang", "cut", "html", "no_choice")
 Request = dict[str, object]
+_STATISTICS = "/statistics"  # what the server has seen, for another process; asking begins the count anew
 _MODELS = {"object": "list", "data": [{"id": "test-model", "object": "model"}]}
 
 
@@ -104,6 +105,18 @@ class MisbehavingServer:
         self._received = 0
         self.max_in_flight = 0
 
+    def _statistics(self) -> dict[str, float]:
+        seen = list(self.log)
+        told = {
+            "requests": self.requests,
+            "answered": sum(each.kind == "answered" for each in seen),
+            "max_in_flight": self.max_in_flight,
+            "wall_s": max((each.ended for each in seen), default=0.0) - min((each.at for each in seen), default=0.0),
+            "in_flight_s": sum(each.ended - each.at for each in seen),
+        }
+        self.forget()
+        return told
+
     # Running
 
     def __enter__(self) -> Self:
@@ -154,7 +167,8 @@ class MisbehavingServer:
         headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
         body = await reader.readexactly(int(headers.get("content-length", "0")))
         if first.startswith("GET"):
-            return await self._send(writer, 200, json.dumps(_MODELS))
+            asked = self._statistics() if _STATISTICS in first else _MODELS
+            return await self._send(writer, 200, json.dumps(asked))
         at = time.monotonic()
         self._received += 1
         self.in_flight += 1

@@ -13,7 +13,7 @@ import random
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 
 from gristmill.errors import ConfigError, MachineError, StageError, nearest
@@ -61,10 +61,12 @@ class GenerationConfig:
 
     def as_request(self) -> dict[str, object]:
         """The fields of a request. What is None is left to the server."""
-        plain = {name: value for name, value in asdict(self).items() if value is not None and name != "extra_kwargs"}
-        if not self.stream:
-            del plain["stream"]
-        extra = dict(self.extra_kwargs or {})
+        # Not `asdict`: it copies every value, and took a third of the time of a question the cache answers.
+        left_out = ("extra_kwargs",) if self.stream else ("extra_kwargs", "stream")
+        plain = {name: value for name, value in vars(self).items() if value is not None and name not in left_out}
+        if not self.extra_kwargs:
+            return plain
+        extra = dict(self.extra_kwargs)
         body = extra.pop("extra_body", None)  # where the openai package takes fields it does not know
         return plain | extra | (dict(body) if isinstance(body, Mapping) else {})
 

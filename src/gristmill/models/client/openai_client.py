@@ -145,7 +145,9 @@ class AsyncOpenAIClient(AsyncLLMClient):
     @property
     def usage(self) -> Usage:
         """What has been used in this process."""
-        usage: Usage = self.__dict__.setdefault("_live_usage", Usage())
+        usage: Usage | None = self.__dict__.get("_live_usage")
+        if usage is None:
+            usage = self.__dict__.setdefault("_live_usage", Usage())
         return usage
 
     async def close(self) -> None:
@@ -175,8 +177,10 @@ class AsyncOpenAIClient(AsyncLLMClient):
         question = Question(self.base_url, list(messages), model, conversation_formatter, config, sample)
         kept = self._cache_here()
         if kept is not None:
-            kept.raise_if_failing()
-            stored = kept.get(question.key) if self.cache != "refresh" else None
+            if self.cache == "refresh":
+                stored = kept.raise_if_failing()
+            else:
+                stored = kept.get(question.key)
             if stored is not None:
                 return self._from_cache(stored)
             if self.cache == "only":

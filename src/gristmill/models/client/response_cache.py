@@ -46,6 +46,10 @@ _ERRNO = {
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 
+_SELECT = "SELECT choices, model, prompt_tokens, completion_tokens, at FROM answers WHERE key = ?"
+_decode_choices = msgspec.json.Decoder(tuple[tuple[str, str], ...]).decode
+
+
 @dataclass(frozen=True, slots=True)
 class Stored:
     """What is kept of an answer: each choice's text and finish reason, the model that gave it, tokens, time."""
@@ -89,14 +93,13 @@ class ResponseCache:
             self.raise_if_failing()
             if (found := self._pending.get(key) or self._writing.get(key)) is not None:
                 return found
-            with self._in_words():
-                row = self._reader.execute(
-                    "SELECT choices, model, prompt_tokens, completion_tokens, at FROM answers WHERE key = ?", (key,)
-                ).fetchone()
+            try:
+                row = self._reader.execute(_SELECT, (key,)).fetchone()
+            except sqlite3.Error as error:
+                raise _explained(self.path, error) from error
         if row is None:
             return None
-        choices = tuple((text, reason) for text, reason in msgspec.json.decode(row[0]))
-        return Stored(choices, *row[1:])
+        return Stored(_decode_choices(row[0]), *row[1:])
 
     def put(self, key: bytes, stored: Stored, *, scope: str = "", cost: float = 0.0) -> None:
         """Keep an answer, and what it cost whom."""
