@@ -145,9 +145,10 @@ class AsyncLLMClient(ABC):
         """Be told whose money is spent: a stage of a run. For clients that keep account of it."""
         del scope
 
-    def check(self, model: str) -> None:
-        """Raise ConfigError for what is known to be wrong before anything is asked."""
+    def check(self, model: str, processes: int = 1) -> None:
+        """Raise ConfigError for what is known to be wrong before anything is asked, by so many processes."""
         del model
+        self._check_share(processes)
 
     async def close(self) -> None:
         """Let go of connections and files. What is under way is given up."""
@@ -155,12 +156,15 @@ class AsyncLLMClient(ABC):
 
     def divide(self, processes: int) -> None:
         """Take one share of the limits: so many processes of the run ask at the same time."""
+        self._check_share(processes)
+        self._share = processes
+
+    def _check_share(self, processes: int) -> None:
         if processes > self.max_concurrent_requests:
             raise ConfigError(
                 f"{type(self).__name__}: expected max_concurrent_requests of at least 1 for each of {processes} "
                 f"workers; got {self.max_concurrent_requests}"
             )
-        self._share = processes
 
     @property
     def window_size(self) -> int:

@@ -38,7 +38,7 @@ from gristmill.models.client.llm_client import (
     RequestFailed,
     as_generation_config,
 )
-from gristmill.models.client.response_cache import ResponseCache, Stored
+from gristmill.models.client.response_cache import FILE, ResponseCache, Stored
 from gristmill.models.client.retry import IN_A_ROW, Failure, Load, Pace, RetryPolicy, Window
 from gristmill.models.client.transport import AiohttpTransport
 from gristmill.models.client.usage import Budget, Usage, cost_of, price_for, read_prices
@@ -123,8 +123,14 @@ class AsyncOpenAIClient(AsyncLLMClient):
     def keeps_answers(self) -> bool:  # type: ignore[override]
         return self.response_cache is not None
 
-    def check(self, model: str) -> None:
-        """Raise ConfigError for what is known to be wrong before anything is asked."""
+    def check(self, model: str, processes: int = 1) -> None:
+        """Raise ConfigError for what is known to be wrong before anything is asked, by so many processes.
+
+        A cache that is damaged is found here too, and none is made.
+        """
+        super().check(model, processes)
+        if self.response_cache is not None and (self.response_cache / FILE).exists():
+            ResponseCache(self.response_cache).close()
         if self.max_total_cost is not None:
             price_for(model, self.prices, who=type(self).__name__)
 
@@ -177,10 +183,8 @@ class AsyncOpenAIClient(AsyncLLMClient):
         question = Question(self.base_url, list(messages), model, conversation_formatter, config, sample)
         kept = self._cache_here()
         if kept is not None:
-            if self.cache == "refresh":
-                stored = kept.raise_if_failing()
-            else:
-                stored = kept.get(question.key)
+            kept.raise_if_failing()
+            stored = None if self.cache == "refresh" else kept.get(question.key)
             if stored is not None:
                 return self._from_cache(stored)
             if self.cache == "only":

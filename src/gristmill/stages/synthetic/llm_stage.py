@@ -232,7 +232,6 @@ class LLMStage(ProcessingStage[DocumentBatch, DocumentBatch]):
     # What the engine asks
 
     def inputs(self) -> tuple[list[str], list[str]]:
-        as_async(self.client).check(self.model_name)
         given = [*self.columns_read(), *self.constants, "document"]
         self.prompt.check(given, who=self.stage_name())
         return ["data"], self.columns_read()
@@ -244,6 +243,7 @@ class LLMStage(ProcessingStage[DocumentBatch, DocumentBatch]):
         return [name for name in self.columns_added() if name not in self.columns_read()]
 
     def check_ready(self) -> None:
+        as_async(self.client).check(self.model_name, self.num_workers() or 1)
         check_tokenizer(self.tokenizer, who=self.stage_name())
         self._check_room()
 

@@ -194,7 +194,7 @@ def test_what_is_wrong_is_said_before_the_run(make, words):
 
 def test_more_workers_than_requests_are_refused():
     with pytest.raises(ConfigError, match="at least 1 for each of 8 workers; got 5"):
-        asyncio.run(stage().with_(num_workers=8).setup())
+        Pipeline("p", stages=[stage().with_(num_workers=8)]).plan(LocalExecutor(), initial_tasks=[])
 
 
 def test_a_prompt_is_read_from_a_file_with_its_version(tmp_path):
