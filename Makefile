@@ -16,7 +16,7 @@ DEV := $(VENV)/.installed-dev
 HEAVY := $(VENV)/.installed-heavy
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-heavy test-cluster test-nightly check test-all fault e2e bench bench-engine bench-text bench-dedup bench-peers conformance docs changelog clean
+.PHONY: help setup demo test test-heavy test-cluster test-nightly check test-all fault e2e bench bench-engine bench-text bench-dedup bench-models bench-peers conformance docs changelog clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -101,6 +101,12 @@ $(PEERS)/frames/.installed:
 bench-dedup: $(DEV) $(PEERS)/datatrove/.installed $(PEERS)/frames/.installed ## deduplicate a corpus with gristmill and with the peers
 	$(PY) -m benchmarks.dedup.run_all --only exact --documents 2000000 --words 150 --rounds 2
 	$(PY) -m benchmarks.dedup.run_all --only hashing,fuzzy
+
+bench-models: $(HEAVY) ## measure models in a pipeline: what it costs, what batches save, how busy they are, requests
+	$(PY) -m benchmarks.models.stages
+	$(PY) -m benchmarks.models.llm_client
+	$(PY) -m benchmarks.models.llm_slots
+	$(PY) -m benchmarks.models.llm_cache
 
 bench-peers: $(PEERS)/nemo-curator/.installed $(PEERS)/datatrove/.installed ## install the tools the benchmarks compare with
 
