@@ -114,7 +114,8 @@ class Plan:
 
 
 def _stage_lines(group: Group) -> list[str]:
-    lines = [f"    {name}" for name in group.names]
+    notes = [f" ({note})" if (note := stage.plan_note()) else "" for stage in group.stages]
+    lines = [f"    {name}{note}" for name, note in zip(group.names, notes, strict=True)]
     for first, (length, _) in join_neighbours(group.stages).items():
         lines[first : first + length] = [f"  {line}" for line in lines[first : first + length]]
         lines[first] = f"    {length} stages in one pass:\n{lines[first]}"

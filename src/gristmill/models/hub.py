@@ -66,6 +66,11 @@ class Listing:
     revision: str
     files: tuple[HubFile, ...]
 
+    @property
+    def num_bytes(self) -> int:
+        """How much there is to download."""
+        return sum(file.size for file in self.files)
+
 
 def fetch(source: ModelSource, *, into: Path | None = None, is_main: bool = False) -> Path:
     """Download what a model needs and is not on this machine; return the model's directory.
@@ -138,13 +143,18 @@ def ask(source: ModelSource) -> Listing:
         )
         for each in info.siblings or ()
     ]
-    wanted = set(choose_files([file.name for file in files], source))
-    return Listing(str(info.sha), tuple(file for file in files if file.name in wanted))
+    known = {file.name: file for file in files}
+    return Listing(str(info.sha), tuple(known[name] for name in choose_files(list(known), source)))
 
 
 def choose_files(names: Sequence[str], source: ModelSource) -> list[str]:
-    """Return those files of a repository that are needed to run the model here, and no other format of its weights."""
+    """Return those files of a repository that are needed to run the model here, and no other format of its weights.
+
+    The weights are last: where they are, everything is.
+    """
     small = [name for name in names if name in SMALL]
+    if source.files == "tokenizer":
+        return small
     onnx = [name for name in ONNX if name in names][:1]
     data = [name for name in names if onnx and name.startswith(onnx[0]) and name != onnx[0]]  # weights of large graphs
     tensors = weight_files(names, ".safetensors")
@@ -209,7 +219,7 @@ def _alone(root: Path, identifier: str) -> Iterator[None]:
 
 
 def _check_room(listing: Listing, directory: Path, *, who: str) -> None:
-    needed, free = sum(file.size for file in listing.files), shutil.disk_usage(directory).free
+    needed, free = listing.num_bytes, shutil.disk_usage(directory).free
     if needed > free:
         raise MachineError(f"{who}: expected {needed / 1e6:,.0f} MB free in {directory}; got {free / 1e6:,.0f} MB")
 

@@ -63,7 +63,7 @@ class ModelSource:
 
     `model_identifier` is a directory, "package:NAME" or a hub id. `tokenizer_identifier` is one too, for models whose
     tokenizer and config lie elsewhere; `base_identifier` and `adapter_identifier` say what a guard or an adapter stands
-    on. `who` is the stage that messages name.
+    on. `files="tokenizer"` wants no weights. `who` is the stage that messages name.
     """
 
     model_identifier: str
@@ -76,17 +76,26 @@ class ModelSource:
     tokenizer_identifier: str | None = None
     adapter_identifier: str | None = None
     base_identifier: str | None = None
+    files: Literal["all", "tokenizer"] = "all"
     who: str = "model"
 
     def part(self, identifier: str) -> "ModelSource":
         """Return the source of something else that the model needs."""
-        nothing = {"revision": None, "tokenizer_identifier": None, "adapter_identifier": None, "base_identifier": None}
-        return replace(self, model_identifier=identifier, **nothing)  # type: ignore[arg-type]
+        return replace(
+            self,
+            model_identifier=identifier,
+            revision=None,
+            tokenizer_identifier=None,
+            adapter_identifier=None,
+            base_identifier=None,
+        )
 
     def parts(self) -> "tuple[ModelSource, ...]":
         """Return the model and everything it needs, each as a source of its own."""
-        others = (self.tokenizer_identifier, self.adapter_identifier, self.base_identifier)
-        return (self, *(self.part(identifier) for identifier in others if identifier is not None))
+        others = [self.part(each) for each in (self.adapter_identifier, self.base_identifier) if each is not None]
+        if self.tokenizer_identifier is not None:
+            others.append(replace(self.part(self.tokenizer_identifier), files="tokenizer"))
+        return (self, *others)
 
 
 def open_runtime(
@@ -118,7 +127,8 @@ def open_runtime(
 
 def locate_tokenizer(source: ModelSource) -> Path:
     """Return the directory of tokenizer and config: the model's, unless the source names another."""
-    return _locate_part(source, source.tokenizer_identifier or source.base_identifier)
+    found = replace(source, files="tokenizer") if source.base_identifier is None else source
+    return _locate_part(found, source.tokenizer_identifier or source.base_identifier)
 
 
 def locate_base(source: ModelSource) -> Path:

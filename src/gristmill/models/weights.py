@@ -6,14 +6,15 @@
 missing is said there, with the command that helps, before any worker starts. Only `hub.fetch` downloads; it is called
 in `setup_on_node` and by `gristmill models fetch`.
 
-A stage does this, and stores no token:
+A stage does this, and pickles no token (`stages/text/models/files.py`):
 
-    keep_token(hf_token)                             when it is made
-    self._revision = check(source).revision          in check_ready, if it is not offline and not here yet
-    hub.fetch(source)                                in setup_on_node
-    open_runtime(source, ...)                        in setup
+    keep_token(hf_token)             when it is made
+    check(source).revision           in check_ready; from then on `source` has that revision
+    hub.fetch(source)                in setup_on_node
+    open_runtime(source, ...)        in setup
 """
 
+import hashlib
 import importlib.util
 import os
 from collections.abc import Sequence
@@ -21,14 +22,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gristmill.errors import ConfigError, MissingDependency
+from gristmill.models.known_configs import read_json
 from gristmill.models.runtime import ModelSource, check_installed
 from gristmill.secrets import remember
 
 PACKAGE = "package:"
 OFFLINE = ("GRISTMILL_OFFLINE", "HF_HUB_OFFLINE")
 TOKEN = "HF_TOKEN"  # noqa: S105  # the name of a variable
-_WEIGHTS = ("*.safetensors", "*.onnx", "onnx/*.onnx", "*.bin", "*.pth", "*.pt")
-_WITHOUT_WEIGHTS = ("tokenizer.json",)  # a directory with this alone is good for a tokenizer
+_WEIGHTS = ("*.safetensors", "*.onnx", "onnx/*.onnx")
+_PICKLES = ("*.bin", "*.pth", "*.pt")
+SAMPLED = 1 << 16  # bytes at each end of a file that tell whether it is another one
 
 _token: str | None = None  # what stages of this process were given, until it is wanted
 
@@ -66,7 +69,8 @@ class Presence:
 
 def check(source: ModelSource) -> Presence:
     """Return where a model and all it needs is, or what has to be downloaded; raise if neither can be."""
-    check_installed(source)
+    if source.files == "all":
+        check_installed(source)
     found = [_check_part(part) for part in source.parts()]
     if any(each.directory is None for each in found) and _token:
         # Whoever downloads is another process. It inherits the environment, and nothing is written down.
@@ -77,7 +81,7 @@ def check(source: ModelSource) -> Presence:
 def _check_part(source: ModelSource) -> Presence:
     found = find(source)
     if found is not None:
-        return Presence(found, revision_of(found))
+        return Presence(found, revision_of(found, source))
     if is_offline(source) or not is_hub_id(source.model_identifier):
         raise not_found(source)
     if importlib.util.find_spec("huggingface_hub") is None:
@@ -88,7 +92,7 @@ def _check_part(source: ModelSource) -> Presence:
     from gristmill.models.hub import ask
 
     listing = ask(source)
-    return Presence(None, listing.revision, sum(file.size for file in listing.files))
+    return Presence(None, listing.revision, listing.num_bytes)
 
 
 def locate(source: ModelSource) -> Path:
@@ -103,7 +107,7 @@ def find(source: ModelSource) -> Path | None:
     """Return the directory with a model's files, or None."""
     given = source.model_identifier
     if given.startswith(PACKAGE):
-        return _in_package(given.removeprefix(PACKAGE), who=source.who)
+        return _in_package(given.removeprefix(PACKAGE), source)
     directory = Path(given).expanduser()
     if directory.is_dir():
         return directory
@@ -132,23 +136,23 @@ def not_found(source: ModelSource) -> ConfigError:
 # Packages
 
 
-def _in_package(name: str, *, who: str) -> Path:
+def _in_package(name: str, source: ModelSource) -> Path:
     """Return the directory of a package's weights. The package is found, not imported."""
     module, _, below = name.partition("/")
     found = importlib.util.find_spec(module) if module.isidentifier() else None
     if found is None or found.origin is None:
-        raise ConfigError(f"{who}: expected a package {module!r} with the weights; it is not installed")
+        raise ConfigError(f"{source.who}: expected a package {module!r} with the weights; it is not installed")
     directory = Path(found.origin).parent / below
     for place in (directory, directory / "model"):
-        if is_usable(place):
+        if has_weights(place, source) or (place / "tokenizer.json").is_file():
             return place
-    raise ConfigError(f"{who}: expected .safetensors or .onnx in {directory}; the package has none")
+    raise ConfigError(f"{source.who}: expected .safetensors or .onnx in {directory}; the package has none")
 
 
-def is_usable(directory: Path) -> bool:
-    """Whether a directory has weights, or a tokenizer."""
-    has_weights = any(next(directory.glob(pattern), None) is not None for pattern in _WEIGHTS)
-    return has_weights or any((directory / name).is_file() for name in _WITHOUT_WEIGHTS)
+def has_weights(directory: Path, source: ModelSource) -> bool:
+    """Whether there is a file with weights that may be opened."""
+    patterns = (*_WEIGHTS, *(_PICKLES if source.allow_pickle else ()))
+    return any(next(directory.glob(pattern), None) is not None for pattern in patterns)
 
 
 def weight_files(names: Sequence[str], ending: str) -> list[str]:
@@ -192,37 +196,55 @@ def repository(root: Path, identifier: str) -> Path:
 
 def _in_caches(source: ModelSource) -> Path | None:
     for root in cache_roots(source):
-        snapshot = _snapshot(repository(root, source.model_identifier), source.revision)
+        snapshot = _snapshot(repository(root, source.model_identifier), source)
         if snapshot is not None:
             return snapshot
     return None
 
 
-def _snapshot(folder: Path, revision: str | None) -> Path | None:
-    """Return the snapshot of a revision, or of the branch `main`, if its weights are all there."""
-    reference = folder / "refs" / (revision or "main")
+def _snapshot(folder: Path, source: ModelSource) -> Path | None:
+    """Return the snapshot of the revision asked for, or of the branch `main`, if all of it is there."""
+    reference = folder / "refs" / (source.revision or "main")
     try:
         named = reference.read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError):
-        named = revision or ""
+        # Whoever fetched a revision by its hash has noted no branch. If there is one snapshot, it is meant.
+        held = [path.name for path in (folder / "snapshots").glob("*")]
+        named = source.revision or (held[0] if len(held) == 1 else "")
     snapshot = folder / "snapshots" / named if named else None
-    return snapshot if snapshot is not None and snapshot.is_dir() and is_complete(snapshot) else None
+    return snapshot if snapshot is not None and snapshot.is_dir() and is_complete(snapshot, source) else None
 
 
-def is_complete(snapshot: Path) -> bool:
-    """Whether no file of the weights is missing: an index names them, and a link may point at what is not there yet."""
-    from gristmill.models.known_configs import read_json
-
-    files = list(snapshot.rglob("*"))
-    if any(file.is_symlink() and not file.exists() for file in files) or not is_usable(snapshot):
+def is_complete(snapshot: Path, source: ModelSource) -> bool:
+    """Whether no file is missing: whoever wanted the tokenizer only has left no weights, and an index names parts."""
+    if source.files == "tokenizer":
+        return (snapshot / "tokenizer.json").is_file()
+    # A link may point at what is not there yet.
+    if any(file.is_symlink() and not file.exists() for file in snapshot.rglob("*")):
         return False
-    shards: set[str] = set()
+    parts: set[str] = set()
     for index in snapshot.glob("*.index.json"):
         weight_map = read_json(index).get("weight_map")
-        shards |= set(weight_map.values()) if isinstance(weight_map, dict) else set()
-    return all((snapshot / name).is_file() for name in shards)
+        parts |= set(weight_map.values()) if isinstance(weight_map, dict) else set()
+    return has_weights(snapshot, source) and all((snapshot / name).is_file() for name in parts)
 
 
-def revision_of(directory: Path) -> str | None:
-    """Return the revision of a snapshot in a cache; None for any other directory."""
-    return directory.name if directory.parent.name == "snapshots" else None
+def revision_of(directory: Path, source: ModelSource) -> str:
+    """Return what tells one state of a model from another: the hub's revision, or a hash of its files' ends.
+
+    A run that is continued has to find the model it began with, and reading gigabytes would delay every plan.
+    """
+    if directory.parent.name == "snapshots" and is_hub_id(source.model_identifier):
+        return directory.name
+    digest = hashlib.sha256()
+    names = [path.name for path in sorted(directory.iterdir()) if path.is_file()]
+    small = [name for name in names if name.endswith(".json")]
+    weights = [name for name in names if name.endswith((".safetensors", ".onnx", ".bin", ".pth", ".pt"))]
+    for name in small if source.files == "tokenizer" else [*small, *weights]:
+        path = directory / name
+        size = path.stat().st_size
+        with path.open("rb") as opened:
+            first = opened.read(SAMPLED)
+            opened.seek(max(size - SAMPLED, 0))
+            digest.update(f"{name} {size} ".encode() + first + opened.read())
+    return f"files:{digest.hexdigest()[:16]}"

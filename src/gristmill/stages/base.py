@@ -212,6 +212,10 @@ class ProcessingStage(Generic[X, Y]):
         Called in the driver while the plan is made, so that nobody waits for workers to be told.
         """
 
+    def plan_note(self) -> str:
+        """Return what `gristmill plan` should say about the stage beside its name; for most there is nothing."""
+        return ""
+
     def resources_where(self, *, has_gpu: bool) -> Resources:
         """Return what a worker occupies on machines with a GPU, or without one. Asked while the plan is made."""
         del has_gpu

@@ -83,16 +83,24 @@ def test_a_revision_is_found_by_its_branch_and_by_its_hash(tmp_path, files):
     assert find(source(revision="c" * 40)) is None
 
 
-@pytest.mark.parametrize("lacking", ["refs/main", "model.onnx"])
-def test_a_cache_that_is_not_complete_does_not_count(tmp_path, files, lacking):
-    snapshot = cached({name: data for name, data in files.items() if "tokenizer" not in name}, tmp_path / "hub")
-    if lacking == "refs/main":
-        (tmp_path / "hub" / "models--tests--tiny-classifier" / lacking).unlink()
-    else:
-        (snapshot / lacking).unlink()
-        (snapshot / lacking).symlink_to("../../blobs/gone")
+def test_without_a_branch_the_only_snapshot_is_meant(tmp_path, files):
+    snapshot = cached(files, tmp_path / "hub")
+    (tmp_path / "hub" / "models--tests--tiny-classifier" / "refs" / "main").unlink()
+    assert find(source()) == snapshot
+
+    cached(files, tmp_path / "hub", revision="b" * 40, branch="v2")
+    assert find(source()) is None
+
+
+@pytest.mark.parametrize("how", ["gone", "link"])
+def test_a_cache_without_the_weights_does_not_count(tmp_path, files, how):
+    """Whoever loads a tokenizer by its hub id leaves one like that."""
+    snapshot = cached({name: files[name] for name in ("config.json", "tokenizer.json")}, tmp_path / "hub")
+    if how == "link":
+        (snapshot / "model.onnx").symlink_to("../../blobs/gone")
 
     assert find(source()) is None
+    assert find(source(files="tokenizer")) == snapshot
 
 
 def test_a_part_named_by_an_index_has_to_be_there(tmp_path):

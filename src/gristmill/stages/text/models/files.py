@@ -3,7 +3,6 @@
 A hub token is kept by `models/weights.py` and never with a stage: stages are pickled, compared and written down.
 """
 
-import hashlib
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,15 +10,11 @@ from pathlib import Path
 from gristmill.errors import ConfigError, MissingDependency
 from gristmill.models.known_configs import max_length, read_config, takes_longer
 from gristmill.models.runtime import ModelSource, choose_runtime, locate_tokenizer
-from gristmill.models.weights import check, find, is_hub_id
+from gristmill.models.weights import Presence, check, is_hub_id
 from gristmill.stages.base import AnyStage
-
-WEIGHTS = (".onnx", ".safetensors", ".bin", ".pth", ".pt")
 
 # How a model is got and run, not which: a run may be resumed with others.
 NOT_CONTENT = {"cache_dir", "offline", "owner", "who", "max_batch_tokens", "model_inference_batch_size", "device"}
-
-Json = list[str] | None
 
 
 def check_positive(stage: AnyStage, names: Sequence[str]) -> None:
@@ -30,14 +25,14 @@ def check_positive(stage: AnyStage, names: Sequence[str]) -> None:
             raise ConfigError(f"{stage.stage_name()}: expected {name} to be a whole number ≥ 1; got {value!r}")
 
 
-def model_ready(source: ModelSource, max_seq_length: int | None) -> str | None:
+def model_ready(source: ModelSource, max_seq_length: int | None) -> Presence:
     """Raise if the model cannot be loaded: no library, no files, files of the wrong kind, rows too long for it.
 
-    Return its revision, if it is from the hub: workers take that one, whatever is published while the run goes on.
+    Workers take the revision that was found, whatever is published while the run goes on.
     """
     found = check(source)
     if found.directory is None:
-        return found.revision  # to be downloaded: the rest is seen then
+        return found  # to be downloaded: the rest is seen then
     choose_runtime(source, found.directory)
     config = read_config(locate_tokenizer(source), elsewhere=found.directory)
     if max_seq_length is not None and max_seq_length > max_length(config) and not takes_longer(config):
@@ -45,17 +40,17 @@ def model_ready(source: ModelSource, max_seq_length: int | None) -> str | None:
             f"{source.who}: expected max_seq_length ≤ {max_length(config)}, the positions of the model in "
             f"{found.directory}; got {max_seq_length}"
         )
-    return found.revision
+    return found
 
 
-def tokenizer_ready(source: ModelSource) -> str | None:
-    """Raise if the tokenizer cannot be loaded; return its revision, if it is from the hub."""
+def tokenizer_ready(source: ModelSource) -> Presence:
+    """Raise if the tokenizer cannot be loaded."""
     if find_spec("tokenizers") is None:
         raise MissingDependency(f"{source.who} needs tokenizers. Install: pip install 'gristmill[models]'")
     found = check(source)
     if found.directory is not None and not (locate_tokenizer(source) / "tokenizer.json").is_file():
         raise ConfigError(f"{source.who}: expected a tokenizer.json in {locate_tokenizer(source)}; it has none")
-    return found.revision
+    return found
 
 
 def is_from_hub(source: ModelSource) -> bool:
@@ -71,18 +66,11 @@ def download(source: ModelSource) -> None:
         fetch(source, is_main=True)  # the revision was looked up while planning
 
 
-def identity(source: ModelSource) -> Json:
-    """Return what tells a model in a directory from another that was put into its place: names and sizes of weights.
-
-    For the fingerprint of a plan, which a run is resumed by. A model of the hub has a revision instead.
-    """
-    directory = None if is_from_hub(source) else find(source)
-    if directory is None:
-        return None
-    files = sorted(file for file in directory.iterdir() if file.suffix in WEIGHTS)
-    config = directory / "config.json"
-    digest = hashlib.sha256(config.read_bytes()).hexdigest()[:16] if config.is_file() else ""
-    return [digest, *(f"{file.name}:{file.stat().st_size}" for file in files)]
+def download_note(found: Presence, source: ModelSource) -> str:
+    """Return what a plan says of a model that is not here yet."""
+    if not found.download_bytes:
+        return ""
+    return f"downloads {found.download_bytes / 1e6:,.1f} MB of {source.model_identifier} to each machine"
 
 
 def make_absolute(stage: AnyStage) -> None:

@@ -24,7 +24,7 @@ from gristmill.stages.text.models.files import (
     NOT_CONTENT,
     check_positive,
     download,
-    identity,
+    download_note,
     is_from_hub,
     make_absolute,
     model_ready,
@@ -106,6 +106,7 @@ class ModelStage(TokenReader):
         keep_token(self.hf_token)
         self.hf_token = None
         self._revision: str | None = None
+        self._note = ""
         self._runtime: ModelRuntime | None = None
         self._limits: MemoryLimits | None = None
         self._hands_on = False
@@ -169,11 +170,15 @@ class ModelStage(TokenReader):
         )
 
     def check_ready(self) -> None:
-        self._revision = model_ready(self.source(), self.max_seq_length)
+        found = model_ready(self.source(), self.max_seq_length)
+        self._revision, self._note = found.revision, download_note(found, self.source())
+
+    def plan_note(self) -> str:
+        return self._note
 
     def get_config(self) -> dict[str, object]:
         given = {name: value for name, value in super().get_config().items() if name not in NOT_CONTENT}
-        return {**given, "revision": self._revision, "weights": identity(self.source())}
+        return {**given, "revision": self._revision}
 
     def resources_where(self, *, has_gpu: bool) -> Resources:
         chosen = self.__dict__.get("resources")

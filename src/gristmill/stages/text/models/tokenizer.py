@@ -116,14 +116,15 @@ class TokenizerStage(TokenReader):
     def source(self) -> ModelSource:
         """Which tokenizer it is."""
         who = self.who or self.name
-        return ModelSource(self.model_identifier, self.cache_dir, self._revision, offline=self.offline, who=who)
+        place = (self.model_identifier, self.cache_dir, self._revision)
+        return ModelSource(*place, offline=self.offline, files="tokenizer", who=who)
 
     def check_ready(self) -> None:
-        self._revision = tokenizer_ready(self.source())
+        self._revision = tokenizer_ready(self.source()).revision
 
     def get_config(self) -> dict[str, object]:
         given = {name: value for name, value in super().get_config().items() if name not in NOT_CONTENT}
-        return {**given, "revision": self._revision, "tokenizer": _digest(self.source())}
+        return {**given, "revision": self._revision}
 
     def wants_node_setup(self) -> bool:
         return is_from_hub(self.source())
