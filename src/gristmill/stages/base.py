@@ -330,6 +330,8 @@ class ProcessingStage(Generic[X, Y]):
         xenna_stage_spec: Mapping[str, object] | None = None,
         num_workers: object = _UNSET,
         lanes: int | None = None,
+        batch_items: int | None = None,
+        batch_bytes: int | None = None,
     ) -> "ProcessingStage[X, Y]":
         """Return a copy with some properties replaced; the original is unchanged."""
         changed = copy.copy(self)
@@ -338,6 +340,8 @@ class ProcessingStage(Generic[X, Y]):
             "name": name,
             "resources": resources,
             "batch_size": batch_size,
+            "batch_items": batch_items,
+            "batch_bytes": batch_bytes,
             "lanes": lanes,
             "runtime_env": runtime_env,
             "_ray_stage_spec": ray_stage_spec,

@@ -6,7 +6,7 @@ once.
 """
 
 import operator
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
@@ -106,29 +106,59 @@ class StageContext:
     @property
     def is_clean(self) -> bool:
         """Whether the stage reported nothing."""
-        return not (self.dropped or self.quarantined or self.facts or self.learnt)
+        return not (self.dropped or self.quarantined or self.facts or self.learnt or self.rejects)
 
     def another(self, attempt: str) -> "StageContext":
         """An empty context of the same run."""
         return StageContext(self.session, attempt, self.keep_rejects, self.forces, self.memory_limit)
 
-    def share_of(self, task_id: str, known: Container[str], attempt: str, *, is_first: bool) -> "StageContext":
-        """What was reported about one of the `known` tasks of a call; what is about none of them, the first one has."""
-        own = self.another(attempt)
-        own.dropped = self.dropped_of.get(task_id, {})
-        own.rejects = [rejected for rejected in self.rejects if rejected.items.task_id == task_id]
-        if is_first:
-            own.quarantined, own.facts, own.learnt = self.quarantined, self.facts, self.learnt
-        if self.metrics is not None:
-            own.metrics = {
-                of: counts for of, counts in self.metrics.items() if of == task_id or (is_first and of not in known)
-            }
-        return own
+    def divided(self, tasks: "Sequence[tuple[str, str, int]]") -> "list[StageContext]":
+        """What was reported in a call of several tasks, given for each its id, its attempt and how many items it lacks.
+
+        An item left the task it was dropped from, where the stage says which that is and the task lacks so many. Where
+        it says nothing, or has joined tasks before it dropped, items left those that lack some, in order: so each task
+        accounts for its own items. What else is about none of the tasks is of the first.
+        """
+        shares = [self.another(attempt) for _, attempt, _ in tasks]
+        if self.is_clean and self.metrics is None:
+            return shares
+        place = {task_id: number for number, (task_id, _, _) in enumerate(tasks)}
+        for rejected in self.rejects:
+            shares[place.get(rejected.items.task_id, 0)].rejects.append(rejected)
+        for of, counts in (self.metrics or {}).items():
+            shares[place.get(of, 0)]._metrics_of(of).add(counts)
+        shares[0].facts, shares[0].learnt = self.facts, self.learnt
+        self._divide_items(shares, place, [missing for _, _, missing in tasks])
+        return shares
+
+    def _divide_items(self, shares: "list[StageContext]", place: dict[str, int], lacking: list[int]) -> None:
+        left = dict(self.dropped)
+
+        def take(number: int, reason: str, most: int) -> None:
+            taken = min(most, left[reason], lacking[number])
+            if taken > 0:
+                _add(shares[number].dropped, reason, taken)
+                lacking[number] -= taken
+                left[reason] -= taken
+
+        for task_id, number in place.items():
+            for reason, count in self.dropped_of.get(task_id, {}).items():
+                take(number, reason, count)
+        for record in self.quarantined:
+            number = next((n for n, missing in enumerate(lacking) if missing >= max(1, record.num_documents)), 0)
+            shares[number].quarantined.append(record)
+            lacking[number] -= record.num_documents
+        for reason, count in self.dropped.items():
+            for number in range(len(shares)):
+                take(number, reason, count)
+        for reason, count in left.items():
+            if count:  # more than the tasks lack
+                _add(shares[0].dropped, reason, count)
 
     def take_over(self, other: "StageContext") -> None:
         """Add what another context of the same stage has recorded."""
         for reason, count in other.dropped.items():
-            self.dropped[reason] = self.dropped.get(reason, 0) + count
+            _add(self.dropped, reason, count)
         self.dropped_of.update(other.dropped_of)
         self.rejects += other.rejects
         self.quarantined += other.quarantined
@@ -164,7 +194,7 @@ class StageContext:
         if not count:
             return
         for counts in (self.dropped, self.dropped_of.setdefault(batch.task_id, {})):
-            counts[reason] = counts.get(reason, 0) + count
+            _add(counts, reason, count)
         if self.keep_rejects:
             measured = None if values is None else tuple(chosen(values, mask))
             rejected = batch.filter(mask)
@@ -197,8 +227,8 @@ class StageContext:
         """Count something of the stage's own: "cache_hits", "tokens". It is shown wherever the run's books are.
 
         Like a document it counts once, however often its task is tried, and in a run that is continued too. A stage
-        with its own `process_batch` says `of` which of the tasks; else it counts for the first of them. What is counted
-        outside of a call (in `setup`, say) belongs to no task, and is counted nowhere.
+        with its own `process_batch` may say `of` which of the tasks; else it counts for the first of them. What is
+        counted outside of a call (in `setup`, say) belongs to no task, and is counted nowhere.
         """
         try:
             counted = {_checked(name, "count"): operator.index(number)}
@@ -249,6 +279,10 @@ class StageContext:
         if not self.session:
             return None
         return f"{directory.rstrip('/')}/{STAGING_DIR}/{self.session}/{PurePosixPath(name).name}.{self.attempt}"
+
+
+def _add(counts: dict[str, int], reason: str, number: int) -> None:
+    counts[reason] = counts.get(reason, 0) + number
 
 
 def _checked(name: object, method: str) -> str:

@@ -386,15 +386,27 @@ class GroupRunner:
                 yield item, self._call_one(index, item, jobs[item.job], results[item.job])
             return
         seconds = (time.perf_counter() - started) / len(items)
-        known = {item.item_id for item in items}
-        for number, (item, output) in enumerate(zip(items, made, strict=True)):
-            outputs = output if isinstance(output, list) else [] if output is None else [output]
-            attempt = str(jobs[item.job].attempt)
-            own = context.share_of(item.item_id, known, attempt, is_first=number == 0)
+        listed = [output if isinstance(output, list) else [] if output is None else [output] for output in made]
+        for item, output, outputs, own in zip(
+            items, made, listed, self._divided(index, context, items, listed, jobs), strict=True
+        ):
             if output is None and own.is_clean and item.task.counts_documents:
                 results[item.job].counts[index].returned_none += item.documents
             self._account(index, item, outputs, own, results[item.job], seconds)
             yield item, output
+
+    def _divided(
+        self, index: int, context: StageContext, items: list[Item], listed: list[list[AnyTask]], jobs: Sequence[Job]
+    ) -> list[StageContext]:
+        """What a call of several tasks reported, task by task."""
+        tasks = []
+        for item, outputs in zip(items, listed, strict=True):
+            for output in outputs:
+                _check_is_task(self.stages[index], output)
+            came_out = sum([task.num_items for task in outputs if task.counts_documents])
+            lacks = item.documents - came_out if item.task.counts_documents else 0
+            tasks.append((item.item_id, str(jobs[item.job].attempt), lacks))
+        return context.divided(tasks)
 
     def _context(self, job: Job) -> StageContext:
         """A context for one call; the last one again if nobody has written in it."""

@@ -29,6 +29,9 @@ CHANGES = {
     "name": "other",
     "resources": Resources(cpus=3),
     "batch_size": 7,
+    "batch_items": 100,
+    "batch_bytes": 1 << 20,
+    "lanes": 3,
     "runtime_env": {"pip": ["x"]},
 }
 

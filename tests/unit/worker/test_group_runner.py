@@ -1,5 +1,9 @@
 """A group of stages in a worker accounts for every document, whatever its stages return."""
 
+import json
+from collections import Counter
+from pathlib import Path
+
 import pyarrow as pa
 import pytest
 
@@ -9,10 +13,11 @@ from gristmill.engine.faults import Fault
 from gristmill.metrics.snapshot import balance
 from gristmill.pipeline.compile import compile_chain
 from gristmill.stages.base import ProcessingStage
+from gristmill.stages.context import Quarantined
 from gristmill.stages.text.filters import Filter
 from gristmill.tasks import DocumentBatch
 from gristmill.worker.group_runner import GroupRunner
-from gristmill.worker.job import Job, JobFailure
+from gristmill.worker.job import Job, JobFailure, RunSettings
 
 
 def batch(*values):
@@ -205,6 +210,64 @@ def test_what_a_call_of_several_tasks_counts_is_in_the_books_of_the_task_it_is_c
 
     assert [own.counted for own in books_] == [{"documents": 2, "calls": 1}, {"documents": 1}, {"documents": 0}]
     assert [sum(own.observed["n"].values()) for own in books_ if own.observed["n"]] == [2, 1]
+
+
+class _JoinsAndDrops(ProcessingStage[DocumentBatch, DocumentBatch]):
+    """Looks at all tasks of a call as one batch, drops the odd numbers for one reason, those over 100 for another."""
+
+    name = "joins_and_drops"
+    batch_size = 8
+
+    def process_batch(self, tasks):
+        whole = DocumentBatch("joined", pa.concat_tables([task.to_pyarrow() for task in tasks]))
+        found = numbers(whole)
+        self.context.drop(whole, [n > 100 for n in found], reason="large", values=found)
+        self.context.drop(whole, [n <= 100 and n % 2 == 1 for n in found], reason="odd", values=found)
+        for n in found:
+            if n < 0:
+                self.context.quarantine(Quarantined("ValueError: negative", "ValueError", document=str(n)))
+        keep = [[n for n in numbers(task) if 0 <= n <= 100 and n % 2 == 0] for task in tasks]
+        return [batch(*kept) for kept in keep]
+
+
+def test_what_is_dropped_from_several_tasks_joined_is_in_the_books_of_those_that_lack_it(tmp_path):
+    settings = RunSettings(rejects_path=str(tmp_path / "rejects"), quarantine_path=str(tmp_path / "quarantine"))
+    for path in (settings.rejects_path, settings.quarantine_path):
+        Path(path).mkdir()
+    jobs = [Job(f"t{n}", task) for n, task in enumerate([batch(2, 4), batch(1, 6, 101), batch(3, -2, 8), batch(5)])]
+    results = runner(_JoinsAndDrops(), settings=settings).run(jobs, lambda *_: None)
+    own = [result.counts[0] for result in results]
+
+    assert [sum(each.dropped.values()) + each.quarantined for each in own] == [0, 2, 2, 1]
+    assert [each.created for each in own] == [0, 0, 0, 0]
+    totals = Counter()
+    for each in own:
+        totals += Counter(each.dropped)
+    assert totals == {"large": 1, "odd": 3}
+    assert sum(each.quarantined for each in own) == 1
+    assert all(each.documents_in == each.documents_out + sum(each.dropped.values()) + each.quarantined for each in own)
+    staged = [Path(file.temporary) for result in results for file in result.side_files]
+    rejected = [json.loads(line) for path in staged if "rejects" in str(path) for line in path.read_text().splitlines()]
+    assert sorted(line["reject_value"] for line in rejected) == [1, 3, 5, 101]
+
+
+class _DropsMoreThanItWasGiven(ProcessingStage[DocumentBatch, DocumentBatch]):
+    """Returns what it was given, and drops it as well."""
+
+    name = "drops_more"
+    batch_size = 8
+
+    def process_batch(self, tasks):
+        for task in tasks:
+            self.context.drop(task, [True] * task.num_items, reason="all")
+        return tasks
+
+
+def test_drops_that_no_task_lacks_are_told_all_the_same():
+    own = [result.counts[0] for result in run([_DropsMoreThanItWasGiven()], batch(1, 2), batch(3))]
+
+    assert [each.dropped for each in own] == [{"all": 3}, {}]
+    assert balance(own) == 0
 
 
 class _NoteNumbers(ProcessingStage[DocumentBatch, DocumentBatch]):
