@@ -106,7 +106,9 @@ def test_rejects_hold_the_document_with_reason_value_and_threshold(work):
     ]
     [short] = [reject for reject in rejects if reject["id"] == "short"]
 
+    assert Path(short.pop("reject_source")).name == "part.jsonl"
     assert {key: value for key, value in short.items() if key.startswith("reject_")} == {
+        "reject_id": "short",
         "reject_stage": "word_count",
         "reject_reason": "word_count",
         "reject_value": 2,

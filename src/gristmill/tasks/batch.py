@@ -162,3 +162,42 @@ def _held_bytes(value: object, deep: int) -> int:
     if size is None:
         size = getattr(value, "size", None) if type(value).__module__ == "pyarrow.lib" else None
     return size if isinstance(size, int) else 0
+
+
+def extension_of(payload: memoryview, given: str) -> str:
+    """The extension a payload gets as a file: the one its batch names, or what its first bytes say."""
+    return _extension(given) or _extension_by_content(payload)
+
+
+MAX_EXTENSION_CHARS = 16
+
+# First bytes of formats, for a payload whose batch does not name an extension.
+_BEGINNINGS = (
+    (0, b"\xff\xd8\xff", ".jpg"),
+    (0, b"\x89PNG\r\n\x1a\n", ".png"),
+    (0, b"GIF8", ".gif"),
+    (8, b"WEBP", ".webp"),
+    (8, b"WAVE", ".wav"),
+    (0, b"fLaC", ".flac"),
+    (0, b"OggS", ".ogg"),
+    (0, b"ID3", ".mp3"),
+    (4, b"ftyp", ".mp4"),
+    (0, b"\x1aE\xdf\xa3", ".mkv"),
+    (0, b"%PDF-", ".pdf"),
+    (0, b"PK\x03\x04", ".zip"),
+    (0, b"\x1f\x8b", ".gz"),
+    (0, b"\x93NUMPY", ".npy"),
+)
+
+
+def _extension(given: str) -> str:
+    """An extension that is safe in the name of a file: ".tar.gz", never "/../x"."""
+    letters = "".join(char for char in given if char.isascii() and (char.isalnum() or char in "._-"))
+    plain = letters.strip(".")[:MAX_EXTENSION_CHARS]
+    return f".{plain}" if plain else ""
+
+
+def _extension_by_content(payload: memoryview) -> str:
+    beginning = bytes(payload[:16])
+    found = (ending for start, mark, ending in _BEGINNINGS if beginning[start : start + len(mark)] == mark)
+    return next(found, ".bin")

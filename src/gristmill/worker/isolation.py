@@ -6,6 +6,7 @@ each: if the process dies, the driver knows which document it was. Probes are th
 the good documents, so the output is the same as if the bad ones had never been there.
 """
 
+import contextlib
 import json
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -18,8 +19,8 @@ from gristmill.secrets import without_secrets, without_url_secrets
 from gristmill.stages.context import PAYLOADS_DIR, Quarantined, Rejected, StageContext
 from gristmill.storage.atomic_write import Chunk, explain, explained, force_file, machine_error, remove, stage_file
 from gristmill.storage.file_system import StorageOptions
-from gristmill.tasks import Batch, FileGroupTask, ItemRecord, StagedFile
-from gristmill.tasks.batch import Payload, divided, number_or_text, payload_bytes
+from gristmill.tasks import Batch, FileGroupTask, ItemRecord, StagedFile, TableBatch
+from gristmill.tasks.batch import Payload, divided, extension_of, number_or_text, payload_bytes
 from gristmill.worker.failing import account_of, count_errors
 from gristmill.worker.job import Job
 
@@ -33,25 +34,6 @@ from gristmill.worker.job import Job
 # business: nothing here knows a kind of item.
 
 MAX_DOCUMENT_CHARS = 1 << 20  # of an item in words; the record says where the whole of it is
-MAX_EXTENSION_CHARS = 16
-
-# First bytes of formats, for a payload whose batch does not name an extension.
-_BEGINNINGS = (
-    (0, b"\xff\xd8\xff", ".jpg"),
-    (0, b"\x89PNG\r\n\x1a\n", ".png"),
-    (0, b"GIF8", ".gif"),
-    (8, b"WEBP", ".webp"),
-    (8, b"WAVE", ".wav"),
-    (0, b"fLaC", ".flac"),
-    (0, b"OggS", ".ogg"),
-    (0, b"ID3", ".mp3"),
-    (4, b"ftyp", ".mp4"),
-    (0, b"\x1aE\xdf\xa3", ".mkv"),
-    (0, b"%PDF-", ".pdf"),
-    (0, b"PK\x03\x04", ".zip"),
-    (0, b"\x1f\x8b", ".gz"),
-    (0, b"\x93NUMPY", ".npy"),
-)
 
 
 class SideFiles:
@@ -117,7 +99,7 @@ class _Sheet:
             "reject_threshold": [rejected.threshold] * size,
         }
         self._items += size
-        lines = _json_lines(batch, notes)
+        lines = _json_lines(batch, notes | _origins(batch))
         if lines is not None:
             self._lines += lines
             return
@@ -156,8 +138,7 @@ class _Sheet:
         if payload is None:
             return {}
         view = payload_bytes(payload)
-        ending = _extension(extension) or _extension_of(view)
-        name = f"{PAYLOADS_DIR}/{self._stem}-{len(self._payloads):05d}{ending}"
+        name = f"{PAYLOADS_DIR}/{self._stem}-{len(self._payloads):05d}{extension_of(view, extension)}"
         self._payloads.append(self._stage(name, [view], items=0))
         return {"payload": name}
 
@@ -173,6 +154,18 @@ class _Sheet:
             if self._context.forces:
                 force_file(written.path)
         return StagedFile(written.path, final, written.num_bytes, items, written.checksum)
+
+
+def _origins(batch: Batch[object]) -> dict[str, Sequence[object]]:
+    """Which items these are and where they came from, for records that are the items themselves with more fields."""
+    ids: list[object] = [None] * batch.num_items
+    if isinstance(batch, TableBatch):
+        with contextlib.suppress(Exception):  # a column of its author's that cannot be read: a number is an id too
+            ids = batch.column("id").to_pylist() if batch.has_column("id") else ids
+    return {
+        "reject_id": [f"{batch.task_id}#{row}" if name is None else str(name) for row, name in enumerate(ids)],
+        "reject_source": [without_url_secrets(", ".join(batch.sources()))] * batch.num_items,
+    }
 
 
 def _json_lines(batch: Batch[object], notes: dict[str, Sequence[object]]) -> list[bytes] | None:
@@ -192,19 +185,6 @@ def shown_item(batch: Batch[object], row: int) -> ItemRecord:
     except Exception as error:
         problem = f"{type(error).__name__}: {str(error)[:200]}"
     return ItemRecord(source=", ".join(batch.sources()), preview=f"({type(batch).__name__}.item raised {problem})")
-
-
-def _extension(given: str) -> str:
-    """An extension that is safe in the name of a file: ".tar.gz", never "/../x"."""
-    letters = "".join(char for char in given if char.isascii() and (char.isalnum() or char in "._-"))
-    plain = letters.strip(".")[:MAX_EXTENSION_CHARS]
-    return f".{plain}" if plain else ""
-
-
-def _extension_of(payload: memoryview) -> str:
-    beginning = bytes(payload[:16])
-    found = (ending for start, mark, ending in _BEGINNINGS if beginning[start : start + len(mark)] == mark)
-    return next(found, ".bin")
 
 
 def _value(value: object) -> float | str | None:

@@ -113,6 +113,30 @@ def test_an_item_that_cannot_be_taken_is_the_one_to_blame(tmp_path):
     assert [(record["row"], record["kind"]) for record in records] == [(0, "ValueError"), (1, "RuntimeError")]
 
 
+@pytest.mark.parametrize(
+    ("columns", "ids"),
+    [
+        ({"id": ["a", None, "c"], "text": ["x", "y", "z"]}, ["a", "t0#1", "c"]),
+        ({"id": [7, 8, 9]}, ["7", "8", "9"]),
+        ({"text": ["x", "y", "z"]}, ["t0#0", "t0#1", "t0#2"]),
+    ],
+    ids=["some", "numbers", "none"],
+)
+def test_a_rejected_document_says_which_it_is_and_where_it_came_from(tmp_path, columns, ids):
+    batch = DocumentBatch("d", pa.table(columns))
+    batch.task_id = "t0"
+    batch._metadata["source_files"] = ["s3://key:secret@bucket/in.jsonl"]
+    context = StageContext(keep_rejects=True, session="s", attempt="0")
+    context.drop(batch, [True] * 3, reason="all")
+    (tmp_path / ".gristmill/tmp/s").mkdir(parents=True)
+    plan = compile_chain("test", [DropsAllItems()], [batch])
+    (staged,) = SideFiles(plan.groups[0], str(tmp_path), None).write(0, "t-0000", "t0", context)
+    lines = [json.loads(line) for line in Path(staged.temporary).read_text().splitlines()]
+
+    assert [line["reject_id"] for line in lines] == ids
+    assert all("in.jsonl" in line["reject_source"] and "secret" not in line["reject_source"] for line in lines)
+
+
 def test_values_of_any_kind_are_numbers_in_the_record(tmp_path):
     payloads = [b"\xff\xd8\xff\xe0", b"plain", b"RIFF\x00\x00\x00\x00WAVE"]
     batch = ByteBatch.of(payloads)
