@@ -68,6 +68,7 @@ DOORS = (
     "gristmill.stages.text.embedders",
     "gristmill.stages.text.embedders.vllm",
     "gristmill.deduplication.part_dedup",
+    "gristmill.workflows.mixing",
     "gristmill.workflows.thresholds",
     "gristmill.workflows.training",
     "gristmill.backends.base",

@@ -22,6 +22,7 @@ from gristmill.cli import (
     decontaminate,
     dedup,
     doctor,
+    mix,
     plan,
     recipes,
     replay,
@@ -59,6 +60,7 @@ app.command("plan")(plan.plan)
 app.command("status")(status.status)
 app.add_typer(dedup.app, name="dedup")
 app.command("decontaminate")(decontaminate.decontaminate)
+app.command("mix")(mix.mix)
 app.command("replay")(replay.replay)
 app.command("stages")(stages.stages)
 app.add_typer(recipes.app, name="recipes")
