@@ -13,7 +13,8 @@ import pytest
 
 from gristmill.backends.local.launch import SERVER_MODULE, WORKER_MODULE
 
-HEAVY = ("llvmlite", "numba", "pandas", "ray", "torch", "rich", "typer", "fsspec")
+MODELS = ("aiohttp", "fasttext", "huggingface_hub", "onnxruntime", "safetensors", "tokenizers", "torch", "transformers")
+HEAVY = ("llvmlite", "numba", "pandas", "ray", "rich", "typer", "fsspec", *MODELS)
 REPEATS = 5
 LINE = re.compile(r"import time:\s+\d+ \|\s+(\d+) \| (\s*)(\S+)")
 
@@ -52,6 +53,8 @@ def import_costs(module: str) -> dict[str, int]:
         "gristmill.pipeline",
         "gristmill.stages.text.io",
         "gristmill.stages.text.filters.heuristic",
+        "gristmill.stages.text.classifiers",
+        "gristmill.stages.text.embedders",
         WORKER_MODULE,
     ],
 )

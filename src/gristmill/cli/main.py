@@ -23,6 +23,7 @@ from gristmill.cli import (
     dedup,
     doctor,
     mix,
+    models,
     plan,
     recipes,
     replay,
@@ -64,6 +65,7 @@ app.command("mix")(mix.mix)
 app.command("replay")(replay.replay)
 app.command("stages")(stages.stages)
 app.add_typer(recipes.app, name="recipes")
+app.add_typer(models.app, name="models")
 app.command("doctor")(doctor.doctor)
 app.command("slurm")(slurm.slurm)
 app.command("shards")(shards.shards)
