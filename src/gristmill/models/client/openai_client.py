@@ -129,6 +129,7 @@ class AsyncOpenAIClient(AsyncLLMClient):
         A cache that is damaged is found here too, and none is made.
         """
         super().check(model, processes)
+        self._key()
         if self.response_cache is not None and (self.response_cache / FILE).exists():
             ResponseCache(self.response_cache).close()
         if self.max_total_cost is not None:
@@ -338,8 +339,8 @@ class AsyncOpenAIClient(AsyncLLMClient):
         secrets.remember({"api_key": key})
         if not key and self.base_url == OPENAI:
             raise ConfigError(
-                f"{type(self).__name__}: expected a key for {OPENAI} as api_key or in {KEY_VARIABLE}, on the machine "
-                "that asks; got none"
+                f"{type(self).__name__}: expected a key for {OPENAI} as api_key or in {KEY_VARIABLE}, here and on "
+                "the machines that ask; got none"
             )
         return key
 

@@ -328,17 +328,17 @@ def test_wrong_options_are_refused_in_words(options, words):
 
 
 def test_a_limit_on_the_cost_needs_the_price_of_the_model(tmp_path):
-    client = AsyncOpenAIClient(response_cache=tmp_path, max_total_cost=1, prices={"gpt-small": (1, 1)})
+    client = AsyncOpenAIClient(api_key=KEY, response_cache=tmp_path, max_total_cost=1, prices={"gpt-small": (1, 1)})
     with pytest.raises(ConfigError, match=r"expected prices to name 'gpt-smal'.*did you mean 'gpt-small'"):
         client.check("gpt-smal")
 
 
 def test_a_damaged_cache_is_found_while_planning_and_none_is_made(tmp_path):
-    AsyncOpenAIClient(response_cache=tmp_path / "none").check("m")
+    AsyncOpenAIClient(api_key=KEY, response_cache=tmp_path / "none").check("m")
     assert not (tmp_path / "none").exists()
     (tmp_path / "responses.sqlite").write_bytes(b"damaged" * 1000)
     with pytest.raises(MachineError, match="the file is damaged"):
-        AsyncOpenAIClient(response_cache=tmp_path).check("m")
+        AsyncOpenAIClient(api_key=KEY, response_cache=tmp_path).check("m")
 
 
 def test_openai_itself_needs_a_key(monkeypatch):
@@ -347,7 +347,7 @@ def test_openai_itself_needs_a_key(monkeypatch):
     with pytest.raises(
         ConfigError, match=r"expected a key for https://api\.openai\.com/v1 as api_key or in OPENAI_API"
     ):
-        AsyncOpenAIClient().setup()
+        AsyncOpenAIClient().check("m")
 
 
 def test_a_missing_extra_is_named_with_the_command(monkeypatch):
