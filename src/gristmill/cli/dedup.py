@@ -136,7 +136,10 @@ def semantic(
     filetype: FileType = "parquet",
     embedding_field: Annotated[str, typer.Option(help="The column of embeddings.")] = "embeddings",
     text_field: TextField = "text",
-    id_field: Annotated[str, typer.Option(help="The column that names a document.")] = "id",
+    id_field: Annotated[str | None, typer.Option(help="The column that names a document. Default: id.")] = None,
+    model: Annotated[
+        str | None, typer.Option(help="Embed the texts with this model first: a directory, package:NAME, a hub id.")
+    ] = None,
     which_to_keep: Annotated[str, typer.Option(help="hard, easy or random.")] = "hard",
     dry_run: DryRun = False,
     fresh: Fresh = False,
@@ -148,26 +151,37 @@ def semantic(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Remove documents whose embeddings are nearly the same."""
+    """Remove documents whose embeddings are nearly the same; with --model, whose texts mean nearly the same."""
     from gristmill.cli.choose_executor import choose_executor
     from gristmill.deduplication.semantic import SemanticDeduplicationWorkflow
 
-    workflow = SemanticDeduplicationWorkflow(
-        input_path,
-        output,
-        clusters,
-        id_field=id_field,
-        embedding_field=embedding_field,
-        input_filetype=filetype,
-        which_to_keep=which_to_keep,  # type: ignore[arg-type]  # checked by the workflow
-        eps=eps,
-        clear_output=fresh,
-        perform_removal=not dry_run,
-        text_field=text_field,
-        alarm_share=alarm_share,
-    )
+    options: dict[str, object] = {
+        "n_clusters": clusters,
+        "which_to_keep": which_to_keep,
+        "eps": eps,
+        "clear_output": fresh,
+        "perform_removal": not dry_run,
+        "text_field": text_field,
+        "alarm_share": alarm_share,
+        "input_filetype": filetype,
+    }
+    if model is None:
+        options |= {"embedding_field": embedding_field, "id_field": id_field or "id"}
+        workflow: WorkflowBase = SemanticDeduplicationWorkflow(input_path, output, **options)  # type: ignore[arg-type]
+    else:
+        workflow = _of_texts(input_path, output, model, id_field, options)
     chosen = choose_executor(name=executor, workers=workers, memory_limit=memory_limit)
     _run(workflow, chosen, as_json=as_json, quiet=quiet)
+
+
+def _of_texts(
+    input_path: str, output: str, model: str, id_field: str | None, options: dict[str, object]
+) -> "WorkflowBase":
+    from gristmill.deduplication.text_semantic import TextSemanticDeduplicationWorkflow
+
+    more = {"model_identifier": model, "output_filetype": options["input_filetype"]}
+    more |= {} if id_field is None else {"id_field": id_field}
+    return TextSemanticDeduplicationWorkflow(input_path, output, **options, **more)  # type: ignore[arg-type]
 
 
 @app.command()

@@ -22,6 +22,7 @@ from gristmill.deduplication.semantic_search import (
     check_settings,
 )
 from gristmill.errors import ConfigError
+from gristmill.models.weights import keep_token
 from gristmill.pipeline.pipeline import Watching
 from gristmill.pipeline.workflow import WorkflowBase, WorkflowRunResult, errors_of, warn_ignored
 from gristmill.runs.user import Observer
@@ -117,6 +118,8 @@ class TextSemanticDeduplicationWorkflow(WorkflowBase):
             raise ConfigError(
                 f"{who}: expected either use_id_generator or an id_field of the documents; got both, {self.id_field!r}"
             )
+        keep_token(self.hf_token)
+        self.hf_token = None
         self._embedder()  # which checks its own options
         warn_ignored(self)
 
@@ -182,7 +185,6 @@ class TextSemanticDeduplicationWorkflow(WorkflowBase):
             EMBEDDING,
             self.embedding_max_chars,
             self.model_cache_dir,
-            self.hf_token,
             offline=self.offline,
         )
 

@@ -12,6 +12,7 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -43,8 +44,9 @@ SMALL = (
     "adapter_config.json",
     "modules.json",
     "sentence_bert_config.json",
-    "1_Pooling/config.json",
 )
+# Of the modules of sentence-transformers: pooling, layers behind it, a table of token vectors.
+MODULE_FILES = re.compile(r"\d+_\w+/(config\.json|model\.safetensors|tokenizer\.json)")
 ONNX = ("model.onnx", "onnx/model.onnx")
 CHUNK = 1 << 20
 
@@ -152,7 +154,7 @@ def choose_files(names: Sequence[str], source: ModelSource) -> list[str]:
 
     The weights are last: where they are, everything is.
     """
-    small = [name for name in names if name in SMALL]
+    small = [name for name in names if name in SMALL or MODULE_FILES.fullmatch(name)]
     if source.files == "tokenizer":
         return small
     onnx = [name for name in ONNX if name in names][:1]

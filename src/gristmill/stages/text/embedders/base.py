@@ -4,9 +4,10 @@ How the vectors of tokens become one is the model's own affair: its files say it
 they are not to be asked, `embedding_pooling` decides.
 """
 
+import hashlib
 import warnings
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
@@ -18,12 +19,13 @@ from gristmill.errors import ConfigError, StageError, nearest
 from gristmill.kernels.arrow_arrays import from_matrix
 from gristmill.models.runtime import Head, ModelSource, RuntimeName, locate_tokenizer
 from gristmill.models.sentence_files import MODULES, SentenceFiles, apply_layers, read_sentence_files
-from gristmill.models.weights import find, locate
+from gristmill.models.weights import check, find, keep_token, locate
 from gristmill.stages.base import AnyStage, CompositeStage
 from gristmill.stages.text.embedders.static import StaticEmbeddingStage, absolute
+from gristmill.stages.text.models.files import download, is_from_hub
 from gristmill.stages.text.models.model import ModelStage, Values
 from gristmill.stages.text.models.tokenizer import PaddingSide, TokenizerStage
-from gristmill.stages.worker_info import WorkerMetadata
+from gristmill.stages.worker_info import NodeInfo, WorkerMetadata
 from gristmill.tasks import DocumentBatch
 
 if TYPE_CHECKING:
@@ -44,6 +46,25 @@ def sentence_files(source: ModelSource) -> SentenceFiles:
     return read_sentence_files(chosen, who=source.who)
 
 
+def is_here(source: ModelSource) -> bool:
+    """Whether the model and its tokenizer are on this machine."""
+    return all(find(part) is not None for part in source.parts())
+
+
+def digest_of_files(source: ModelSource) -> str | None:
+    """Return what changes if the files say something else, for the fingerprint of a plan; None if there are none."""
+    if not is_here(source):
+        return None
+    files = [
+        file
+        for place in dict.fromkeys([locate(source), locate_tokenizer(source)])
+        for file in (place / MODULES, place / "sentence_bert_config.json", *sorted(place.glob("*_*/config.json")))
+        if file.is_file()
+    ]
+    joined = b"".join(f"{file.parent.name}/{file.name}\n".encode() + file.read_bytes() for file in files)
+    return hashlib.sha256(joined).hexdigest()[:16] if files else None
+
+
 @dataclass
 class SentenceTokenizerStage(TokenizerStage):
     """Make tokens as the files of an embedding model say: how many, and whether of the text in lower case."""
@@ -51,7 +72,6 @@ class SentenceTokenizerStage(TokenizerStage):
     tokens_field: str = TOKENS
     use_sentence_transformer: bool = True
     model_source: ModelSource | None = None  # of the model, whose files are asked
-    name: str = "embedding_tokenizer"
 
     def setup(self, worker_metadata: WorkerMetadata | None = None) -> None:
         super().setup(worker_metadata)
@@ -61,9 +81,32 @@ class SentenceTokenizerStage(TokenizerStage):
             self._length = self.max_seq_length or files.max_length or self._length
             self._in_lower_case = files.lower_case
 
+    def default_name(self) -> str:
+        return "embedding_tokenizer"
+
+    def new_columns(self) -> list[str]:
+        return []  # its column is gone behind the model: a second embedder may use the same name
+
+    def check_ready(self) -> None:
+        super().check_ready()
+        if self.model_source is not None:
+            self.model_source = replace(self.model_source, revision=check(self.model_source).revision)
+
+    def get_config(self) -> dict[str, object]:
+        given = {name: value for name, value in super().get_config().items() if name != "model_source"}
+        return given if self.model_source is None else {**given, "sentence_files": digest_of_files(self.model_source)}
+
     def make_paths_absolute(self) -> None:
         super().make_paths_absolute()
         self.model_source = None if self.model_source is None else absolute(self.model_source)
+
+    def wants_node_setup(self) -> bool:
+        return super().wants_node_setup() or (self.model_source is not None and is_from_hub(self.model_source))
+
+    def setup_on_node(self, node_info: NodeInfo | None = None, worker_metadata: WorkerMetadata | None = None) -> None:
+        super().setup_on_node(node_info, worker_metadata)
+        if self.model_source is not None:
+            download(self.model_source)  # its files say how many tokens it takes
 
     def agrees_with(self, other: TokenizerStage) -> bool:
         return (
@@ -82,7 +125,6 @@ class EmbeddingModelStage(ModelStage):
     """Add a vector for each document, null where there are no tokens. `pooling` "modules" is what the files say."""
 
     head: Head = "encoder"
-
     tokens_field: str = TOKENS
     embedding_field: str = "embeddings"
     pooling: str = "modules"
@@ -99,8 +141,11 @@ class EmbeddingModelStage(ModelStage):
 
     def check_ready(self) -> None:
         super().check_ready()
-        if self.pooling == "modules" and find(self.source()) is not None:  # else it is still to be downloaded
+        if self.pooling == "modules" and is_here(self.source()):  # else it is still to be downloaded
             sentence_files(self.source())
+
+    def get_config(self) -> dict[str, object]:
+        return {**super().get_config(), "sentence_files": digest_of_files(self.source())}
 
     def setup(self, worker_metadata: WorkerMetadata | None = None) -> None:
         super().setup(worker_metadata)
@@ -185,6 +230,8 @@ class EmbeddingCreatorStage(CompositeStage[DocumentBatch, DocumentBatch]):
             )
         if self.transformers_init_kwargs:
             warnings.warn(f"{who}: transformers_init_kwargs has no effect here", UserWarning, stacklevel=3)
+        keep_token(self.hf_token)
+        self.hf_token = None
 
     def source(self) -> ModelSource:
         """Which model it is, and what may be done to get it."""
@@ -222,17 +269,13 @@ class EmbeddingCreatorStage(CompositeStage[DocumentBatch, DocumentBatch]):
 
         if self.model_identifier == WORDLLAMA:
             return True
-        try:
-            locate(self.source())
-        except ConfigError:
-            return False  # not on this machine, or not at all: the stages that look for it say so
-        return static_files(self.source()) is not None
+        return is_here(self.source()) and static_files(self.source()) is not None
 
     def _tokenizer(self) -> SentenceTokenizerStage:
         return SentenceTokenizerStage(
             self.tokenizer_identifier or self.model_identifier,
             self.cache_dir,
-            self.hf_token,
+            None,
             self.text_field,
             self.max_chars,
             self.max_seq_length,
@@ -240,6 +283,7 @@ class EmbeddingCreatorStage(CompositeStage[DocumentBatch, DocumentBatch]):
             self.sort_by_length,
             prompt=self.prompt,
             offline=self.offline,
+            who=type(self).__name__,
             use_sentence_transformer=self.use_sentence_transformer,
             model_source=self.source(),
         )
@@ -248,7 +292,7 @@ class EmbeddingCreatorStage(CompositeStage[DocumentBatch, DocumentBatch]):
         return EmbeddingModelStage(
             self.model_identifier,
             self.cache_dir,
-            self.hf_token,
+            None,
             self.model_inference_batch_size,
             self.sort_by_length,
             self.padding_side,
@@ -259,7 +303,7 @@ class EmbeddingCreatorStage(CompositeStage[DocumentBatch, DocumentBatch]):
             max_batch_tokens=self.max_batch_tokens,
             offline=self.offline,
             tokenizer_identifier=self.tokenizer_identifier,
-            owner=type(self).__name__,
+            who=type(self).__name__,
             embedding_field=self.embedding_field,
             pooling="modules" if self.use_sentence_transformer else self.embedding_pooling,
             embedding_output_dtype=self.embedding_output_dtype,

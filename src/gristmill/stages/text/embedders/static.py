@@ -1,5 +1,6 @@
 """`StaticEmbeddingStage`: embeddings from a table of token vectors, for a first look at a corpus."""
 
+import hashlib
 from dataclasses import KW_ONLY, dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -62,6 +63,13 @@ class StaticEmbeddingStage(ProcessingStage[DocumentBatch, DocumentBatch]):
 
     def new_columns(self) -> list[str]:
         return [self.embedding_field]
+
+    def get_config(self) -> dict[str, object]:
+        """With a digest of table and tokenizer in place of where they are: another table makes another plan."""
+        files = self._files()
+        digest = hashlib.sha256(files.table.read_bytes() + files.tokenizer.read_bytes()).hexdigest()[:16]
+        given = {name: value for name, value in super().get_config().items() if name != "source"}
+        return {**given, "model_identifier": self.source.model_identifier, "table": digest}
 
     def make_paths_absolute(self) -> None:
         self.source = absolute(self.source)

@@ -14,7 +14,7 @@ import numpy as np
 
 from gristmill.errors import ConfigError, StageError, require
 from gristmill.kernels.arrow_arrays import from_matrix
-from gristmill.models.weights import locate
+from gristmill.models.weights import keep_token, locate
 from gristmill.stages.base import AnyStage, CompositeStage, ProcessingStage
 from gristmill.stages.text.embedders.base import DTYPES, EmbeddingCreatorStage, EmbeddingModelStage
 from gristmill.stages.text.models.tokens import from_column
@@ -56,6 +56,9 @@ class VLLMEmbeddingModelStage(CompositeStage[DocumentBatch, DocumentBatch]):
                 f"got {self.embedding_output_dtype!r}"
             )
 
+        keep_token(self.hf_token)
+        self.hf_token = None
+
     def inputs(self) -> tuple[list[str], list[str]]:
         return ["data"], [self.text_field]
 
@@ -87,7 +90,6 @@ class VLLMEmbeddingModelStage(CompositeStage[DocumentBatch, DocumentBatch]):
             embedding_field=self.embedding_field,
             cache_dir=self.cache_dir,
             max_chars=self.max_chars,
-            hf_token=self.hf_token,
             model_inference_batch_size=self.model_inference_batch_size or 8192,
             embedding_output_dtype=self.embedding_output_dtype,
             offline=self.offline,

@@ -10,7 +10,7 @@ import pytest
 from tests.jsonl_files import contents, write_documents
 
 from gristmill.backends.local import LocalExecutor
-from gristmill.errors import ConfigError, MissingDependency
+from gristmill.errors import ConfigError, MissingDependency, ResumeRefused
 from gristmill.pipeline import Pipeline
 from gristmill.stages.text.embedders import EmbeddingCreatorStage
 from gristmill.stages.text.embedders.vllm import VLLMEmbeddingModelStage
@@ -250,6 +250,37 @@ def test_a_pipeline_writes_every_document_with_its_vector(model, tmp_path):
     assert (result.read, result.written, result.quarantined) == (240, 240, 0)
     assert table.schema.field("embeddings").type == pa.list_(pa.field("element", pa.float32()), 16)
     assert table.column("embeddings").null_count == 8
+
+
+def test_two_embedders_stand_in_one_pipeline(encoder, static, tmp_path):
+    write_documents(tmp_path / "in.jsonl", [{"text": "the water"}, {"text": None}])
+    stages = [
+        JsonlReader(str(tmp_path / "in.jsonl")),
+        EmbeddingCreatorStage(str(encoder), embedding_field="mean"),
+        EmbeddingCreatorStage(
+            str(encoder), use_sentence_transformer=False, embedding_pooling="cls", embedding_field="cls"
+        ),
+        EmbeddingCreatorStage(str(static), embedding_field="static"),
+        ParquetWriter(str(tmp_path / "out")),
+    ]
+    result = Pipeline("p", stages=stages).run(LocalExecutor(num_workers=0))
+    table = pq.read_table(tmp_path / "out")
+
+    assert result.written == 2
+    assert table.column_names == ["text", "mean", "cls", "static"]
+    assert len({json.dumps(table.column(name)[0].as_py()) for name in ("mean", "cls", "static")}) == 3
+
+
+@pytest.mark.parametrize("file", ["model.safetensors", "1_Pooling/config.json"])
+def test_a_model_with_other_files_makes_another_plan(tmp_path, file):
+    model = write_tiny_static(tmp_path / "m") if file.startswith("model") else write_tiny_encoder(tmp_path / "m")
+    write_documents(tmp_path / "in.jsonl", [{"text": "the water"}])
+    run(str(tmp_path / "in.jsonl"), str(model), tmp_path / "out", LocalExecutor(num_workers=0))
+    content = (model / file).read_bytes()
+    (model / file).write_bytes(content.replace(b"false", b"true") if file.endswith("json") else content[:-1] + b"\0")
+
+    with pytest.raises(ResumeRefused):
+        run(str(tmp_path / "in.jsonl"), str(model), tmp_path / "out", LocalExecutor(num_workers=0))
 
 
 def test_json_lines_hold_vectors_too(model, tmp_path):
