@@ -285,7 +285,7 @@ class EmbeddingCreatorStage(CompositeStage[DocumentBatch, DocumentBatch]):
             offline=self.offline,
             who=type(self).__name__,
             use_sentence_transformer=self.use_sentence_transformer,
-            model_source=self.source(),
+            model_source=replace(self.source(), files="tokenizer"),
         )
 
     def _model(self) -> EmbeddingModelStage:
