@@ -34,8 +34,16 @@ from gristmill.stages.context import Quarantined
 from gristmill.stages.resources import Resources
 from gristmill.stages.synthetic.condition import parse_condition
 from gristmill.stages.synthetic.prompt import Prompt
-from gristmill.stages.synthetic.token_counts import Encodes, check_tokenizer, token_counter, tokenizer_name
-from gristmill.stages.worker_info import WorkerMetadata
+from gristmill.stages.synthetic.token_counts import (
+    Encodes,
+    absolute_tokenizer,
+    check_tokenizer,
+    fetch_tokenizer,
+    is_downloaded,
+    token_counter,
+    tokenizer_name,
+)
+from gristmill.stages.worker_info import NodeInfo, WorkerMetadata
 from gristmill.tasks import DocumentBatch
 
 Row = Mapping[str, object]  # the columns the stage reads, of one document
@@ -244,8 +252,17 @@ class LLMStage(ProcessingStage[DocumentBatch, DocumentBatch]):
 
     def check_ready(self) -> None:
         as_async(self.client).check(self.model_name, self.num_workers() or 1)
-        check_tokenizer(self.tokenizer, who=self.stage_name())
-        self._check_room()
+        if check_tokenizer(self.tokenizer, who=self.stage_name()):
+            self._check_room()
+
+    def wants_node_setup(self) -> bool:
+        return is_downloaded(self.tokenizer)
+
+    def setup_on_node(self, node_info: NodeInfo | None = None, worker_metadata: WorkerMetadata | None = None) -> None:
+        fetch_tokenizer(self.tokenizer, who=self.stage_name())
+
+    def make_paths_absolute(self) -> None:
+        self.tokenizer = absolute_tokenizer(self.tokenizer)
 
     def num_workers(self) -> int | None:
         return super().num_workers() or 1

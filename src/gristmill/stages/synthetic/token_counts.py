@@ -10,10 +10,12 @@ it is, by script.
 import re
 from collections.abc import Callable, Sized
 from functools import cache
+from pathlib import Path
 from typing import Protocol
 
-from gristmill.errors import ConfigError, require
+from gristmill.errors import ConfigError
 from gristmill.models.runtime import ModelSource
+from gristmill.stages.text.models.files import download, is_from_hub, tokenizer_ready
 
 CountTokens = Callable[[str], int]
 
@@ -80,7 +82,7 @@ def token_counter(tokenizer: str | Encodes | None, *, who: str) -> CountTokens:
 def _opened(tokenizer: str, who: str) -> CountTokens:
     from gristmill.models.tokenizer import open_tokenizer
 
-    opened = open_tokenizer(ModelSource(tokenizer, who=who))
+    opened = open_tokenizer(_source(tokenizer, who))
     return lambda text: int(opened.encode([text], special=False).offsets[-1])
 
 
@@ -91,12 +93,32 @@ def tokenizer_name(tokenizer: str | Encodes | None) -> str | None:
     return f"{type(tokenizer).__module__}.{type(tokenizer).__qualname__}"
 
 
-def check_tokenizer(tokenizer: str | Encodes | None, *, who: str) -> None:
-    """Raise if the tokenizer that is named is not there, while the run is planned."""
+def check_tokenizer(tokenizer: str | Encodes | None, *, who: str) -> bool:
+    """Raise if a tokenizer can neither be found nor downloaded; return whether it is on this machine."""
     if isinstance(tokenizer, str):
-        from gristmill.models.weights import locate
-
-        require("tokenizers", extra="models")
-        locate(ModelSource(tokenizer, who=who))
-    elif tokenizer is not None and not callable(getattr(tokenizer, "encode", None)):
+        return tokenizer_ready(_source(tokenizer, who)).directory is not None
+    if tokenizer is not None and not callable(getattr(tokenizer, "encode", None)):
         raise ConfigError(f"{who}: expected tokenizer to be a name, or to have a method encode; got {tokenizer!r:.80}")
+    return True
+
+
+def is_downloaded(tokenizer: str | Encodes | None) -> bool:
+    """Whether a tokenizer comes from the hub, so that a machine may have to fetch it."""
+    return isinstance(tokenizer, str) and is_from_hub(_source(tokenizer, ""))
+
+
+def fetch_tokenizer(tokenizer: str | Encodes | None, *, who: str) -> None:
+    """Download a tokenizer that is not on this machine: for `setup_on_node`, and nowhere else."""
+    if isinstance(tokenizer, str):
+        download(_source(tokenizer, who))
+
+
+def absolute_tokenizer(tokenizer: str | Encodes | None) -> str | Encodes | None:
+    """Return the same tokenizer, whatever the working directory of a worker will be."""
+    if isinstance(tokenizer, str) and Path(tokenizer).is_dir():
+        return str(Path(tokenizer).absolute())
+    return tokenizer
+
+
+def _source(tokenizer: str, who: str) -> ModelSource:
+    return ModelSource(tokenizer, files="tokenizer", who=who)

@@ -257,8 +257,36 @@ def test_tokens_are_counted_as_the_named_tokenizer_does():
     assert stage(tokenizer=Letters()).get_config()["tokenizer"].endswith("Letters")
     with pytest.raises(ConfigError, match="expected tokenizer to be a name"):
         stage(tokenizer=3).check_ready()
-    with pytest.raises(ConfigError, match="'no/such' to be a directory"):
-        stage(tokenizer="no/such").check_ready()
+    with pytest.raises(ConfigError, match="expected a directory, 'package:NAME' or a hub id"):
+        stage(tokenizer="./no").check_ready()
+
+
+def test_a_tokenizer_that_is_not_here_is_said_before_the_run_if_nothing_may_be_downloaded(monkeypatch):
+    monkeypatch.setenv("GRISTMILL_OFFLINE", "1")
+    asking = stage(tokenizer="no/such")
+
+    assert asking.wants_node_setup()
+    with pytest.raises(ConfigError, match="found none, and offline is set"):
+        asking.check_ready()
+    assert not stage().wants_node_setup()
+
+
+def test_tokens_are_counted_by_a_tokenizer_in_a_directory(tmp_path, monkeypatch):
+    tokenizers = pytest.importorskip("tokenizers")
+    vocabulary = {"[UNK]": 0, "a": 1, "b": 2}
+    made = tokenizers.Tokenizer(tokenizers.models.WordLevel(vocabulary, unk_token="[UNK]"))
+    made.pre_tokenizer = tokenizers.pre_tokenizers.Split("", "isolated")
+    (tmp_path / "letters").mkdir()
+    made.save(str(tmp_path / "letters" / "tokenizer.json"))
+    monkeypatch.chdir(tmp_path)
+    asking = stage(tokenizer="letters", max_input_tokens=12)
+    asking.make_paths_absolute()
+    monkeypatch.chdir("/")
+    asking.check_ready()
+
+    assert (asking.count_tokens("abba"), asking.tokens_of_prompt()) == (4, len("About: "))
+    assert asking.shown_of("abbab") == (["abbab"], False)
+    assert asking.shown_of("abbabb") == ([], True)
 
 
 @pytest.mark.parametrize(("status", "ends"), [(401, True), (404, True), (403, False), (400, False)])

@@ -31,8 +31,17 @@ from gristmill.stages.synthetic.nemotron_cc.answer_texts import (
 from gristmill.stages.synthetic.nemotron_cc.base import BaseSyntheticStage
 from gristmill.stages.synthetic.prompt import Prompt
 from gristmill.stages.synthetic.segments import TokenLimits
-from gristmill.stages.synthetic.token_counts import CountTokens, Encodes, check_tokenizer, token_counter
-from gristmill.stages.worker_info import WorkerMetadata
+from gristmill.stages.synthetic.token_counts import (
+    CountTokens,
+    Encodes,
+    absolute_tokenizer,
+    check_tokenizer,
+    fetch_tokenizer,
+    is_downloaded,
+    token_counter,
+    tokenizer_name,
+)
+from gristmill.stages.worker_info import NodeInfo, WorkerMetadata
 from gristmill.tasks import DocumentBatch
 
 
@@ -167,19 +176,30 @@ class DiverseQAPostProcessingStage(ProcessingStage[DocumentBatch, DocumentBatch]
     def check_ready(self) -> None:
         check_tokenizer(self.tokenizer, who=self.name)
 
+    def get_config(self) -> dict[str, object]:
+        return {**super().get_config(), "tokenizer": tokenizer_name(self.tokenizer)}
+
+    def wants_node_setup(self) -> bool:
+        return is_downloaded(self.tokenizer)
+
+    def setup_on_node(self, node_info: NodeInfo | None = None, worker_metadata: WorkerMetadata | None = None) -> None:
+        fetch_tokenizer(self.tokenizer, who=self.name)
+
+    def make_paths_absolute(self) -> None:
+        self.tokenizer = absolute_tokenizer(self.tokenizer)
+
     def setup(self, worker_metadata: WorkerMetadata | None = None) -> None:
         del worker_metadata
-        self._count = token_counter(self.tokenizer, who=self.name)
+        token_counter(self.tokenizer, who=self.name)  # opened once, and kept in this process
 
     def process(self, task: DocumentBatch) -> DocumentBatch:
-        if "_count" not in self.__dict__:  # outside of a pipeline
-            self.setup()
+        count = token_counter(self.tokenizer, who=self.name)
         texts = task.column(self.input_field).to_pylist()
 
         def finish(row: int, answer: str) -> str | None:
             if texts[row] is None:
                 return None
-            return with_pairs(texts[row], answer, self.prefix, self.max_num_pairs, self._count, seed=self.seed)
+            return with_pairs(texts[row], answer, self.prefix, self.max_num_pairs, count, seed=self.seed)
 
         return finish_column(self, task, self.qa_field, finish)
 
