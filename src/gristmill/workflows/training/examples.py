@@ -23,12 +23,13 @@ from gristmill.kernels.row_hash import hash_column, mix
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.compiled_kernel import CompiledKernel
 from gristmill.stages.text.judging.statistics import TextColumn
+from gristmill.stages.text.quality.linear_classifier import TEXT, VECTOR, read_vectors
 from gristmill.tasks import DocumentBatch
 
 TRAIN, CALIBRATION, REPORT = 0, 1, 2
 PARTS = ("train", "calibration", "report")
 NO_TEXT = "no_text"
-TEXT, SIDE, HASH = "text", "side", "hash"
+SIDE, HASH = "side", "hash"
 
 _hash_tokens = CompiledKernel("dedup.tokens", "hash_tokens")
 
@@ -137,6 +138,17 @@ class Examples:
                 texts = TextColumn.of(table.column(TEXT))
                 if texts is not None and len(rows):
                     yield rows + first, texts.take(rows)
+                first += len(table)
+
+    def vectors(self, wanted: NDArray[np.bool_]) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
+        """Yield the wanted documents that have a vector, some at a time: their numbers and their vectors."""
+        first = 0
+        for path in self._files:
+            for table in _tables(path, [VECTOR]):
+                vectors, has = read_vectors(table.column(VECTOR))
+                chosen = wanted[first : first + len(table)]
+                if (chosen & has).any():
+                    yield np.flatnonzero(chosen & has) + first, vectors[chosen[has]]
                 first += len(table)
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gristmill import __version__
+from gristmill.errors import ConfigError
 from gristmill.kernels import calibration
 from gristmill.stages.text.quality.model_card import (
     DECIMALS,
@@ -47,6 +48,12 @@ def judge(examples: Examples, model: TextModel, origin: Origin, *, seed: int) ->
     log_odds = _log_odds(examples, model)
     fitted = (examples.part == CALIBRATION) & np.isfinite(log_odds)
     shown = (examples.part == REPORT) & np.isfinite(log_odds)
+    for part, chosen in (("calibrate", fitted), ("report", shown)):
+        if len(np.unique(examples.positive[chosen])) < 2:
+            raise ConfigError(
+                f"train-classifier: expected documents of both classes with a score to {part} on; got {chosen.sum():,} "
+                "documents with one, all of one class. Give more documents"
+            )
     x, y = calibration.calibrate(log_odds[fitted], examples.positive[fitted])
     odds, positive = log_odds[shown], examples.positive[shown]
     scores = np.round(np.interp(odds, x, y), DECIMALS)

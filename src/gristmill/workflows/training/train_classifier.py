@@ -129,6 +129,7 @@ class TrainClassifierWorkflow(WorkflowBase):
         stages = [
             reader,
             TakeExamples(self.text_field, self.group_by, self.seed),
+            *KINDS[self.kind].stages(self._training(scratch)),
             ArrowWriter(str(scratch / "texts" / name)),
         ]
         pipeline = Pipeline(f"read_{name}", stages=stages)  # type: ignore[arg-type]  # invariant

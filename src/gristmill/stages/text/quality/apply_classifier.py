@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from gristmill.errors import ConfigError, StageError
 from gristmill.kernels.arrow_arrays import from_bools, from_numbers
-from gristmill.stages.base import ProcessingStage
+from gristmill.stages.base import AnyStage, ProcessingStage
 from gristmill.stages.text.judging.document_filter import Bounds, DocumentFilter
 from gristmill.stages.text.judging.statistics import TextColumn, unparsed_texts
-from gristmill.stages.text.quality.model_card import CARD_FILE, read_card
+from gristmill.stages.text.quality.linear_classifier import LinearClassifier
+from gristmill.stages.text.quality.model_card import CARD_FILE, check_files, read_card
 from gristmill.stages.text.quality.trained_model import TrainedClassifier, load_classifier
-from gristmill.stages.worker_info import WorkerMetadata
+from gristmill.stages.worker_info import NodeInfo, WorkerMetadata
 from gristmill.storage.atomic_write import checksum_of
 from gristmill.storage.file_system import absolute
 from gristmill.tasks import DocumentBatch
@@ -53,7 +54,7 @@ class ApplyClassifier(ProcessingStage[DocumentBatch, DocumentBatch], DocumentFil
         if self.min_score is not None and not 0 <= self.min_score <= 1:
             raise ConfigError(f"ApplyClassifier: expected 0 ≤ min_score ≤ 1; got {self.min_score!r}")
         directory = Path(self.model)
-        read_card(directory, who="ApplyClassifier")
+        check_files(directory, read_card(directory, who="ApplyClassifier"), who="ApplyClassifier")
         self.card = checksum_of(str(directory / CARD_FILE))
 
     # As a stage
@@ -73,7 +74,17 @@ class ApplyClassifier(ProcessingStage[DocumentBatch, DocumentBatch], DocumentFil
                 f"{self.stage_name()}: expected no min_score, since this stage drops nothing, or a label_field, which "
                 "it decides; to drop documents: ScoreFilter(ApplyClassifier(model, min_score=...))"
             )
-        self._loaded()
+        for part in self._embedder():
+            part.check_ready()
+        if not self._embedder():
+            self._loaded()
+
+    def wants_node_setup(self) -> bool:
+        return any(part.wants_node_setup() for part in self._embedder())
+
+    def setup_on_node(self, node_info: NodeInfo | None = None, worker_metadata: WorkerMetadata | None = None) -> None:
+        for part in self._embedder():
+            part.setup_on_node(node_info, worker_metadata)
 
     def setup(self, worker_metadata: WorkerMetadata | None = None) -> None:
         self._loaded()
@@ -95,6 +106,10 @@ class ApplyClassifier(ProcessingStage[DocumentBatch, DocumentBatch], DocumentFil
         return texts
 
     # As a filter
+
+    def model_check_or_download(self) -> None:
+        """Get the embedder, if the model has one."""
+        self.setup_on_node()
 
     def load_model(self) -> None:
         """Load and check the model. Only what uses this as a filter calls it, and says which columns are meant."""
@@ -120,6 +135,12 @@ class ApplyClassifier(ProcessingStage[DocumentBatch, DocumentBatch], DocumentFil
 
     def _least(self) -> float:
         return EVEN if self.min_score is None else self.min_score
+
+    def _embedder(self) -> list[AnyStage]:
+        """The stages that make vectors; none where the model counts words."""
+        path = Path(self.model)
+        is_linear = read_card(path, who=self.name).kind == "linear"
+        return LinearClassifier.load(path).parts() if is_linear else []
 
     def _loaded(self) -> TrainedClassifier:
         return load_classifier(self.model, self.card, self.name)
