@@ -39,8 +39,10 @@ DOORS = (
     "gristmill.stages.io.files",
     "gristmill.stages.io.splitting",
     "gristmill.stages.io.tar_members",
+    "gristmill.stages.math.classifiers",
     "gristmill.stages.mixing",
     "gristmill.stages.resources",
+    "gristmill.stages.text.classifiers",
     "gristmill.stages.text.decontamination",
     "gristmill.stages.text.filters",
     "gristmill.stages.text.filters.fasttext",
@@ -81,6 +83,7 @@ DOORS = (
     "gristmill.core.client",
     "gristmill.testing",
     "gristmill.testing.contracts",
+    "gristmill.testing.tiny_models",
 )
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef

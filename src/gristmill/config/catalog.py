@@ -19,10 +19,13 @@ from gristmill.errors import ConfigError, nearest
 STAGE_MODULES = (
     "gristmill.stages.file_partitioning",
     "gristmill.stages.exchange",
+    "gristmill.stages.math.classifiers",
     "gristmill.stages.mixing",
     "gristmill.stages.text.io.reader",
     "gristmill.stages.text.io.writer",
     "gristmill.stages.text.decontamination",
+    "gristmill.stages.text.classifiers",
+    "gristmill.stages.text.models",
     "gristmill.stages.text.filters",
     "gristmill.stages.text.modifiers",
     "gristmill.stages.text.modules",

@@ -24,6 +24,16 @@ from numpy.typing import NDArray
 from gristmill.errors import OutOfMemory
 from gristmill.models.heads import DIMENSIONS, TASK_TYPE
 
+__all__ = [
+    "FakeRuntime",
+    "write_tiny_classifier",
+    "write_tiny_encoder",
+    "write_tiny_guard",
+    "write_tiny_prompt_classifier",
+    "write_tiny_static",
+    "write_tiny_tokenizer",
+]
+
 _SENTENCES = (
     "the a of and to in is it on as with for was by that this be are at from or an not have has had but all can more "
     "when there out up one what about which their if will each how them then many some so these would other into make "

@@ -30,16 +30,16 @@ class FineMathClassifier(Classifier):
     use_existing_tokens: bool = False
     hf_token: str | None = None
 
-    def identifier(self) -> str:
+    def _identifier(self) -> str:
         return self.model_path or HUB_ID
 
-    def tokens(self) -> int | None:
-        return most_tokens(self.source(), self.max_seq_length)
+    def _tokens(self) -> int | None:
+        return most_tokens(self._source(), self.max_seq_length)
 
-    def truncated_name(self) -> str:
+    def _truncated_name(self) -> str:
         return f"{self.float_score_column}_truncated"
 
-    def model(self, options: ModelOptions) -> ModelStage:
+    def _model(self, options: ModelOptions) -> ModelStage:
         return RegressionModelStage(
             **options, float_score_field=self.float_score_column, int_score_field=self.int_score_column
         )

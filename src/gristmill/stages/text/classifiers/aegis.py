@@ -129,22 +129,22 @@ class AegisClassifier(Classifier):
                 ". Name a directory by model_path"
             )
 
-    def identifier(self) -> str:
+    def _identifier(self) -> str:
         return self.model_path or self.aegis_variant
 
-    def base_from(self) -> str | None:
+    def _base_from(self) -> str | None:
         return self.base_model_path or BASE
 
-    def tokens(self) -> int | None:
-        return most_tokens(self.source(), MOST_TOKENS)
+    def _tokens(self) -> int | None:
+        return most_tokens(self._source(), MOST_TOKENS)
 
-    def known_labels(self) -> Sequence[Label]:
+    def _known_labels(self) -> Sequence[Label]:
         return self.usual_labels
 
-    def prompt_text(self) -> str | None:
+    def _prompt_text(self) -> str | None:
         return PROMPT if self.prompt is None else self.prompt
 
-    def model(self, options: ModelOptions) -> ModelStage:
+    def _model(self, options: ModelOptions) -> ModelStage:
         raw = self.raw_output_field if self.keep_raw_output else None
         return AegisModelStage(**options, label_field=self.label_field, raw_output_field=raw)
 
@@ -175,24 +175,24 @@ class InstructionDataGuardClassifier(Classifier):
     side: ClassVar[PaddingSide] = "left"
     usual_labels: ClassVar[tuple[Label, ...]] = (False, True)
 
-    def identifier(self) -> str:
+    def _identifier(self) -> str:
         return self.model_path or GUARD
 
-    def base_from(self) -> str | None:
+    def _base_from(self) -> str | None:
         return None if self._is_whole() else self.base_model_path or BASE
 
-    def adapter_from(self) -> str | None:
+    def _adapter_from(self) -> str | None:
         return None if self._is_whole() else self.adapter_path or DEFENSIVE
 
     def _is_whole(self) -> bool:
         """Whether the directory has all of it in one graph."""
         return self.model_path is not None and any(Path(self.model_path).glob("*.onnx"))
 
-    def tokens(self) -> int | None:
-        return most_tokens(self.source(), MOST_TOKENS)
+    def _tokens(self) -> int | None:
+        return most_tokens(self._source(), MOST_TOKENS)
 
-    def known_labels(self) -> Sequence[Label]:
+    def _known_labels(self) -> Sequence[Label]:
         return self.usual_labels
 
-    def model(self, options: ModelOptions) -> ModelStage:
+    def _model(self, options: ModelOptions) -> ModelStage:
         return GuardModelStage(**options, label_field=self.label_field, score_field=self.score_field)

@@ -94,31 +94,31 @@ class Classifier(CompositeStage[DocumentBatch, DocumentBatch]):
 
     # What a class says
 
-    def identifier(self) -> str:
+    def _identifier(self) -> str:
         """Where the model is."""
-        raise NotImplementedError(f"{type(self).__name__}: a classifier must define identifier, tokens and model")
+        raise NotImplementedError(f"{type(self).__name__}: a classifier must define _identifier, _tokens and _model")
 
-    def tokens(self) -> int | None:
+    def _tokens(self) -> int | None:
         """How many tokens of a document the model sees."""
-        raise NotImplementedError(f"{type(self).__name__}: a classifier must define identifier, tokens and model")
+        raise NotImplementedError(f"{type(self).__name__}: a classifier must define _identifier, _tokens and _model")
 
-    def model(self, options: ModelOptions) -> ModelStage:
+    def _model(self, options: ModelOptions) -> ModelStage:
         """The stage that asks it."""
-        raise NotImplementedError(f"{type(self).__name__}: a classifier must define identifier, tokens and model")
+        raise NotImplementedError(f"{type(self).__name__}: a classifier must define _identifier, _tokens and _model")
 
-    def truncated_name(self) -> str:
+    def _truncated_name(self) -> str:
         """The column that says whether a text was cut."""
         return f"{getattr(self, 'label_field', self.name)}_truncated"
 
-    def base_from(self) -> str | None:
+    def _base_from(self) -> str | None:
         """Where the language model is that the model stands on, with its tokenizer, if it does."""
         return None
 
-    def adapter_from(self) -> str | None:
+    def _adapter_from(self) -> str | None:
         """Where the adapter between the two is, if there is one."""
         return None
 
-    def prompt_text(self) -> str | None:
+    def _prompt_text(self) -> str | None:
         """What the document is put into, if the model wants that."""
         return None
 
@@ -132,14 +132,14 @@ class Classifier(CompositeStage[DocumentBatch, DocumentBatch]):
         existing = bool(getattr(self, "use_existing_tokens", False))
         if not existing:
             stages.append(self._tokenizer(given))
-        stages.append(self.model(self._options(given, existing=existing)))
+        stages.append(self._model(self._options(given, existing=existing)))
         if wanted:
             stages.append(KeepLabels(self._label_field(), tuple(wanted), owner=self.name))
         return stages
 
     def _check(self, wanted: Sequence[Label] | None) -> None:
         if wanted:
-            check_labels(wanted, self.known_labels(), who=type(self).__name__)
+            check_labels(wanted, self._known_labels(), who=type(self).__name__)
         if self.mark_truncated and getattr(self, "use_existing_tokens", False):
             raise ConfigError(
                 f"{type(self).__name__}: expected mark_truncated or use_existing_tokens; got both. Whoever made the "
@@ -149,33 +149,33 @@ class Classifier(CompositeStage[DocumentBatch, DocumentBatch]):
     def _label_field(self) -> str:
         return str(getattr(self, "label_field", ""))
 
-    def known_labels(self) -> Sequence[Label]:
+    def _known_labels(self) -> Sequence[Label]:
         """The labels `filter_by` may name, as far as they can be known before the model is there."""
-        return labels_of(self.source(), [str(label) for label in self.usual_labels])
+        return labels_of(self._source(), [str(label) for label in self.usual_labels])
 
-    def source(self) -> ModelSource:
+    def _source(self) -> ModelSource:
         """Which model it is."""
         return ModelSource(
-            self.identifier(),
+            self._identifier(),
             cast("Options", self).cache_dir,
-            base_identifier=self.base_from(),
-            adapter_identifier=self.adapter_from(),
+            base_identifier=self._base_from(),
+            adapter_identifier=self._adapter_from(),
             who=type(self).__name__,
         )
 
     def _tokenizer(self, given: Options) -> TokenizerStage:
         return TokenizerStage(
-            self.base_from() or self.identifier(),
+            self._base_from() or self._identifier(),
             given.cache_dir,
             text_field=given.text_field,
             max_chars=given.max_chars,
-            max_seq_length=self.tokens(),
+            max_seq_length=self._tokens(),
             padding_side=self.side,
             sort_by_length=given.sort_by_length,
             tokens_field=TOKENS,
             truncated_field=TRUNCATED if self.mark_truncated else None,
             center_crop_chars=getattr(self, "center_crop_chars", None),
-            prompt=self.prompt_text(),
+            prompt=self._prompt_text(),
             offline=self.offline,
             owner=self.name,
             who=type(self).__name__,
@@ -183,12 +183,12 @@ class Classifier(CompositeStage[DocumentBatch, DocumentBatch]):
 
     def _options(self, given: Options, *, existing: bool) -> ModelOptions:
         return {
-            "model_identifier": self.identifier(),
+            "model_identifier": self._identifier(),
             "cache_dir": given.cache_dir,
             "model_inference_batch_size": given.model_inference_batch_size,
             "has_seq_order": given.sort_by_length,
             "padding_side": self.side,
-            "max_seq_length": self.tokens(),
+            "max_seq_length": self._tokens(),
             "autocast": given.autocast,
             "device": self.device,
             "runtime": self.runtime,
@@ -198,10 +198,10 @@ class Classifier(CompositeStage[DocumentBatch, DocumentBatch]):
             "keep_tokens": bool(getattr(self, "keep_tokens", False)),
             "use_existing_tokens": existing,
             "truncated_from": TRUNCATED if self.mark_truncated else None,
-            "truncated_field": self.truncated_name() if self.mark_truncated else None,
+            "truncated_field": self._truncated_name() if self.mark_truncated else None,
             "allow_pickle": self.allow_pickle,
-            "base_identifier": self.base_from(),
-            "adapter_identifier": self.adapter_from(),
+            "base_identifier": self._base_from(),
+            "adapter_identifier": self._adapter_from(),
             "owner": self.name,
             "who": type(self).__name__,
         }
@@ -238,13 +238,13 @@ class LabelClassifier(Classifier):
     hub_id: ClassVar[str] = ""
     most_tokens: ClassVar[int] = 512
 
-    def identifier(self) -> str:
+    def _identifier(self) -> str:
         return self.model_path or self.hub_id
 
-    def tokens(self) -> int | None:
-        return most_tokens(self.source(), self.most_tokens)
+    def _tokens(self) -> int | None:
+        return most_tokens(self._source(), self.most_tokens)
 
-    def model(self, options: ModelOptions) -> ModelStage:
+    def _model(self, options: ModelOptions) -> ModelStage:
         usual = tuple(label for label in self.usual_labels if isinstance(label, str))
         return LabelModelStage(
             **options, label_field=self.label_field, score_field=self.score_field, usual_labels=usual
@@ -276,13 +276,13 @@ class DistributedDataClassifier(Classifier):
     hf_token: str | None = None
     head: Literal["sequence", "cls_softmax"] | None = None
 
-    def identifier(self) -> str:
+    def _identifier(self) -> str:
         return self.model_path or self.model_identifier
 
-    def tokens(self) -> int | None:
+    def _tokens(self) -> int | None:
         return self.max_seq_length
 
-    def model(self, options: ModelOptions) -> ModelStage:
+    def _model(self, options: ModelOptions) -> ModelStage:
         options = {**options, "padding_side": self.padding_side}
         return LabelModelStage(**options, label_field=self.label_field, score_field=self.score_field, head=self.head)
 

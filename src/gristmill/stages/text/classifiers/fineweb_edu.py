@@ -33,16 +33,16 @@ class EducationClassifier(Classifier):
     hub_id: ClassVar[str] = ""
     usual_labels: ClassVar[tuple[Label, ...]] = ("high_quality", "low_quality")
 
-    def identifier(self) -> str:
+    def _identifier(self) -> str:
         return self.model_path or self.hub_id
 
-    def tokens(self) -> int | None:
-        return most_tokens(self.source(), 512)
+    def _tokens(self) -> int | None:
+        return most_tokens(self._source(), 512)
 
-    def known_labels(self) -> tuple[Label, ...]:
+    def _known_labels(self) -> tuple[Label, ...]:
         return self.usual_labels  # ours, and not what a config calls its one output
 
-    def model(self, options: ModelOptions) -> ModelStage:
+    def _model(self, options: ModelOptions) -> ModelStage:
         return RegressionModelStage(
             **options,
             label_field=self.label_field,

@@ -39,14 +39,14 @@ class PromptTaskComplexityClassifier(Classifier):
                 "filter by one of them with Filter(function, filter_field=...)"
             )
 
-    def identifier(self) -> str:
+    def _identifier(self) -> str:
         return self.model_path or HUB_ID
 
-    def tokens(self) -> int | None:
-        return most_tokens(self.source(), 512)
+    def _tokens(self) -> int | None:
+        return most_tokens(self._source(), 512)
 
-    def truncated_name(self) -> str:
+    def _truncated_name(self) -> str:
         return "prompt_complexity_truncated"
 
-    def model(self, options: ModelOptions) -> ModelStage:
+    def _model(self, options: ModelOptions) -> ModelStage:
         return PromptModelStage(**options)

@@ -14,7 +14,16 @@ from gristmill.models.weights import Presence, check, is_hub_id
 from gristmill.stages.base import AnyStage
 
 # How a model is got and run, not which: a run may be resumed with others.
-NOT_CONTENT = {"cache_dir", "offline", "owner", "who", "max_batch_tokens", "model_inference_batch_size", "device"}
+NOT_CONTENT = {
+    "cache_dir",
+    "device",
+    "max_batch_tokens",
+    "model_inference_batch_size",
+    "offline",
+    "owner",
+    "unpack_inference_batch",  # users know the name; how outputs come is the runtime's
+    "who",
+}
 
 
 def check_positive(stage: AnyStage, names: Sequence[str]) -> None:

@@ -63,7 +63,8 @@ class ModelStage(TokenReader):
     `model_inference_batch_size` and `max_batch_tokens` bound a batch: rows, and rows times the longest of them. By
     default that is 1,024 tokens on a CPU and 65,536 on an accelerator. With `has_seq_order=False` documents are not
     sorted by length. `runtime` is "onnx" or "torch"; by default an .onnx file decides. `autocast` uses 16 bits on an
-    accelerator and changes nothing on a CPU. A worker takes a GPU if the executor has one.
+    accelerator and changes nothing on a CPU. A worker takes a GPU if the executor has one. `unpack_inference_batch` is
+    a name users know, and changes nothing.
     """
 
     model_identifier: str
