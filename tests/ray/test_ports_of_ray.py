@@ -16,5 +16,5 @@ def test_the_port_of_a_head_is_told_from_the_port_of_a_node(ray_cluster):
     port = f"{node['NodeManagerAddress']}:{node['NodeManagerPort']}"
 
     check_address("RayDataExecutor", ray_cluster.address)
-    with pytest.raises(RunFailed, match=rf"RAY_ADDRESS={port}; got: a server that speaks gRPC, .* is no Ray head"):
+    with pytest.raises(RunFailed, match=rf"RAY_ADDRESS={port}; got: a server that speaks gRPC, .* is not a Ray head"):
         check_address("RayDataExecutor", port)

@@ -105,4 +105,4 @@ def _problem_with_answer(frames: Iterator[tuple[int, int, bytes]]) -> str:
             return f"a server that speaks gRPC, as Ray does, and {late} ({PORTS})"
     if not greeted:
         return f"somebody who does not speak as Ray does ({PORTS})"
-    return f"a server that speaks gRPC, as Ray does, and is no Ray head ({PORTS})"
+    return f"a server that speaks gRPC, as Ray does, and is not a Ray head ({PORTS})"

@@ -15,6 +15,7 @@ def shards(
 ) -> None:
     """Account for every shard of a run made with --array. Exits with 1 if one is missing."""
     from gristmill.config.shard_books import add_up
+    from gristmill.metrics.tally import metric_lines
 
     books = add_up(output)
     if as_json:
@@ -24,6 +25,9 @@ def shards(
             typer.echo(f"shard {index} of {books.count}: {state}")
         typer.echo(f"{books.count - len(books.unfinished)} of {books.count} shards finished")
         typer.echo(", ".join(f"{number:,} {name}" for name, number in books.totals.items()))
+        for stage in books.own:
+            for line in metric_lines(stage, books.metrics.get(stage, {}), books.observed.get(stage, {})):
+                typer.echo(line)
         if books.unfinished:
             typer.echo(f"start again with: --array={','.join(map(str, books.unfinished))}")
     if not books.complete:

@@ -9,8 +9,12 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import msgspec
+
 from gristmill.config.shard import RECORD
 from gristmill.errors import ConfigError
+from gristmill.metrics.snapshot import StageCounts
+from gristmill.metrics.tally import Distribution, Slots
 from gristmill.storage.file_system import disk_path
 
 DIRECTORY = re.compile(r"shard-(\d{5})-of-(\d{5})")
@@ -24,6 +28,21 @@ class ShardBooks:
     count: int
     totals: dict[str, int] = field(default_factory=lambda: dict.fromkeys((*SUMMED, "dropped"), 0))
     unfinished: dict[int, str] = field(default_factory=dict)
+    own: dict[str, StageCounts] = field(default_factory=dict)  # by stage: what its author counts and observes
+
+    @property
+    def metrics(self) -> dict[str, dict[str, int]]:
+        """What stages have counted with `context.count`: stage -> name -> number."""
+        return {stage: dict(sorted(counts.counted.items())) for stage, counts in self.own.items() if counts.counted}
+
+    @property
+    def observed(self) -> dict[str, dict[str, dict[str, float]]]:
+        """What they have observed with `context.observe`: stage -> name -> figures, of the values of all shards."""
+        return {
+            stage: {name: Distribution(slots).to_json() for name, slots in sorted(counts.observed.items())}
+            for stage, counts in self.own.items()
+            if counts.observed
+        }
 
     @property
     def complete(self) -> bool:
@@ -34,7 +53,14 @@ class ShardBooks:
 
     def to_json(self) -> dict[str, object]:
         """The books as one JSON object."""
-        return {"shards": self.count, "complete": self.complete, **self.totals, "unfinished": self.unfinished}
+        return {
+            "shards": self.count,
+            "complete": self.complete,
+            **self.totals,
+            "unfinished": self.unfinished,
+            "metrics": self.metrics,
+            "observed": self.observed,
+        }
 
 
 def add_up(output: str) -> ShardBooks:
@@ -56,7 +82,7 @@ def add_up(output: str) -> ShardBooks:
         if not state:
             try:
                 inputs[str(_read(runs[index] / RECORD)["input"])] += 1
-                _add(books.totals, _read(runs[index] / "report.json"))
+                _add(books, _read(runs[index] / "report.json"))
             except (ValueError, TypeError, LookupError, RecursionError):
                 state = "damaged: run it again"
         if state:
@@ -88,11 +114,23 @@ def _read(path: Path) -> dict[str, object]:
     return found
 
 
-def _add(totals: dict[str, int], report: dict[str, object]) -> None:
+def _add(books: ShardBooks, report: dict[str, object]) -> None:
     """Add a report, all of it or nothing."""
     found = {name: int(str(report[name])) for name in SUMMED}
     dropped = report["dropped"]
     if isinstance(dropped, dict):
         found["dropped"] = sum(sum(reasons.values()) for reasons in dropped.values())
+    own = msgspec.convert(report, _OwnMetrics, strict=False)  # JSON has no numbers for keys
     for name, number in found.items():
-        totals[name] += number
+        books.totals[name] += number
+    for stage, counted in own.metrics.items():
+        books.own.setdefault(stage, StageCounts()).measure(counted, {})
+    for stage, observed in own.tallies.items():
+        books.own.setdefault(stage, StageCounts()).measure({}, observed)
+
+
+class _OwnMetrics(msgspec.Struct):
+    """What is in a report of the metrics that authors of stages have added."""
+
+    metrics: dict[str, dict[str, int]] = {}
+    tallies: dict[str, dict[str, Slots]] = {}

@@ -158,10 +158,14 @@ class RunResult(Sequence[AnyTask]):
 
     def to_json(self) -> dict[str, object]:
         """The books as one JSON object."""
-        return self.books() | {"output_files": list(self.output_files)}
+        said = self.books() | {"output_files": list(self.output_files)}
+        del said["tallies"]  # for programs that add up: `observed` tells people the same
+        return said
 
     def books(self) -> dict[str, object]:
-        """The same, but for the names of the output files, of which there may be millions."""
+        """The same for a file: without the names of the output files, of which there may be millions, and with the
+        tallies behind the figures of `observed`, so that those of several runs can be added up.
+        """
         return {
             "read": self.read,
             "created": self.created,
@@ -181,6 +185,7 @@ class RunResult(Sequence[AnyTask]):
             "observed": {
                 stage: {name: values.to_json() for name, values in own.items()} for stage, own in self.observed.items()
             },
+            "tallies": {stage: c.observed for stage, c in self.counts.items() if c.observed},
             "efficiency": None if self.efficiency is None else self.efficiency.to_json(),
         }
 

@@ -2,7 +2,7 @@
 
     header.json    the plan's fingerprint, the stages' configurations, the input files: what a resumed run must equal
     ledger.jsonl   one line a committed source partition (runs/ledger.py); append-only, one writer
-    start          which start of which machine the files were written in (machine_start.py), or that they are on disk
+    start          which start of which machine the files were written in (runs/sinks.py), or that they are on disk
     lock           held by the driver for as long as it lives
     status.json    the latest snapshot, for `gristmill status`
     metrics.jsonl  a snapshot every `logging_interval` seconds

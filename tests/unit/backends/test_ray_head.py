@@ -25,7 +25,7 @@ NO_SUCH_CALL = ray_head._frame(
 WANTS_A_TOKEN = NO_SUCH_CALL.replace(b"12", b"16")
 STRANGER = "somebody who does not speak as Ray does"
 LATE = "a server that speaks gRPC, as Ray does, and has not answered within 0.3 s: a Ray head with too much to do, or"
-NO_HEAD = "a server that speaks gRPC, as Ray does, and is no Ray head"
+NO_HEAD = "a server that speaks gRPC, as Ray does, and is not a Ray head"
 
 
 @contextlib.contextmanager

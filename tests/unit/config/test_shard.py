@@ -5,13 +5,16 @@ from pathlib import Path
 
 import pytest
 
+from gristmill.backends.local import LocalExecutor
 from gristmill.config.shard import Shard
 from gristmill.config.shard_books import add_up
 from gristmill.errors import ConfigError
 from gristmill.pipeline import Pipeline
+from gristmill.stages.base import ProcessingStage
 from gristmill.stages.exchange import Shuffle
 from gristmill.stages.text.io.reader import JsonlReader
 from gristmill.stages.text.io.writer import JsonlWriter
+from gristmill.tasks import DocumentBatch
 
 REPORT = {"read": 5, "created": 0, "written": 3, "quarantined": 1, "dropped": {"filter": {"short": 1}}}
 
@@ -57,6 +60,56 @@ def test_the_books_of_all_shards_are_added_up(tmp_path):
 
     assert books.complete
     assert books.totals == {"read": 15, "created": 0, "written": 9, "quarantined": 3, "dropped": 3}
+
+
+class MeasuresShards(ProcessingStage[DocumentBatch, DocumentBatch]):
+    """Counts characters and observes their number in each document."""
+
+    name = "measures_shards"
+
+    def process(self, task):
+        lengths = [len(text) for text in task.column("text").to_pylist()]
+        self.context.count("characters", sum(lengths))
+        self.context.observe("length", lengths)
+        return task
+
+
+def measured(tmp_path, output, shard=None):
+    """Measure the input, or a shard of it."""
+    out = str(output) if shard is None else shard.output(str(output))
+    stages = [JsonlReader(str(tmp_path / "in")), MeasuresShards(), JsonlWriter(out)]
+    pipeline = Pipeline("p", stages=stages)
+    if shard is not None:
+        pipeline, _ = shard.take(pipeline)
+        shard.write_down(f"{out}/.gristmill", {"input": "same"})
+    return pipeline.run(LocalExecutor(num_workers=0), quiet=True)
+
+
+def test_what_stages_count_and_observe_is_added_up_as_if_there_were_no_shards(tmp_path):
+    (tmp_path / "in").mkdir()
+    for number in range(7):
+        lines = [json.dumps({"text": "x" * (10 * number + n)}) for n in range(9)]
+        (tmp_path / "in" / f"{number}.jsonl").write_text("\n".join(lines) + "\n")
+    whole = measured(tmp_path, tmp_path / "whole").to_json()
+    for index in range(3):
+        measured(tmp_path, tmp_path / "parts", Shard(index, 3))
+    books = add_up(str(tmp_path / "parts"))
+
+    assert books.complete
+    assert (books.metrics, books.observed) == (whole["metrics"], whole["observed"])
+    assert books.observed["measures_shards"]["length"]["values"] == 63
+    assert books.to_json()["metrics"] == {"measures_shards": {"characters": sum(range(9)) * 7 + 90 * sum(range(7))}}
+
+
+def test_a_report_whose_tallies_are_damaged_counts_for_nothing(tmp_path):
+    for index in range(2):
+        finish(tmp_path, index, 2)
+    report = tmp_path / "shard-00001-of-00002/.gristmill/report.json"
+    report.write_text(json.dumps(REPORT | {"metrics": {"a": {"n": 1}}, "tallies": {"a": {"b": "c"}}}))
+    books = add_up(str(tmp_path))
+
+    assert books.unfinished == {1: "damaged: run it again"}
+    assert (books.totals["read"], books.metrics) == (5, {})
 
 
 def test_a_shard_that_never_ran_is_named(tmp_path):
