@@ -261,3 +261,46 @@ def test_a_run_that_no_longer_knows_which_files_it_consults_is_refused(corpus, t
     deduplicate(corpus[0], tmp_path / "out", fresh=True, **options)
 
     assert survivors(tmp_path / "out") == []
+
+
+def flip_a_bit(file):
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 1
+    file.write_bytes(data)
+
+
+HARM = {
+    "a bit": (flip_a_bit, r"index .*\.arrow: expected the file as it was written; it is gone or damaged"),
+    "a cut": (lambda file: file.write_bytes(file.read_bytes()[:-1]), "expected the file as it was written"),
+    "a file": (lambda file: file.unlink(), "expected the file as it was written"),
+    "the list": (lambda file: (file.parents[1] / "files.json").unlink(), "a dataset that was added to its end"),
+    "half the list": (
+        lambda file: (file.parents[1] / "files.json").write_text('{"files": {'),
+        "a dataset that was added to its end",
+    ),
+    "the version": (
+        lambda file: (file.parents[2] / "header.json").write_text('{"format": 1}'),
+        "expected an index of format 2; got format 1",
+    ),
+}
+
+
+@pytest.mark.parametrize("harm", HARM)
+def test_an_index_that_is_not_as_it_was_written_is_refused(corpus, tmp_path, harm):
+    deduplicate(corpus[0], tmp_path / "earlier", index=str(tmp_path / "index"))
+    do, words = HARM[harm]
+    do(sorted((tmp_path / "index").glob("*/rows/*.arrow"))[2])
+
+    with pytest.raises(ConfigError, match=words):
+        deduplicate(corpus[0], tmp_path / "out", consult=[str(tmp_path / "index")])
+    assert not (tmp_path / "out" / "deduplicated").exists()
+
+
+def test_a_run_is_not_continued_on_an_index_that_has_changed(corpus, tmp_path):
+    deduplicate(corpus[0], tmp_path / "earlier", index=str(tmp_path / "index"))
+    options = {"consult": [str(tmp_path / "index")]}
+    deduplicate(corpus[0], tmp_path / "out", perform_removal=False, **options)
+    flip_a_bit(next((tmp_path / "index").glob("*/rows/*.arrow")))
+
+    with pytest.raises(ResumeRefused, match=r"expected the file of an index as it was when this run began"):
+        deduplicate(corpus[0], tmp_path / "out", **options)

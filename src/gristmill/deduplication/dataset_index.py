@@ -2,6 +2,10 @@
 
 <index>/header.json            how documents were compared; another setting is refused
 <index>/<dataset>/rows/*.arrow of each document that stayed: id and what it is compared by
+<index>/<dataset>/files.json   the names and checksums of those files, written when all of them are there
+
+Whoever consults an index reads every file of it first, and compares: a file that is missing, cut or has one bit wrong
+would let duplicates pass, or remove documents that have none, and nobody would notice.
 """
 
 import json
@@ -19,13 +23,14 @@ from gristmill.pipeline import Pipeline
 from gristmill.runs.ledger import is_sealed, sealed
 from gristmill.stages.text.io.formats import WRITERS
 from gristmill.stages.text.io.writer import ArrowWriter
-from gristmill.storage.atomic_write import force_file, force_names, write_file
+from gristmill.storage.atomic_write import checksum_of, force_file, force_names, write_file
 from gristmill.storage.file_system import disk_path
 
 if TYPE_CHECKING:
     from gristmill.engine.plan import AnyStage
 
-FORMAT = 1
+FORMAT = 2
+LIST = "files.json"
 
 
 class DatasetIndex:
@@ -50,6 +55,11 @@ class DatasetIndex:
                 raise ConfigError(f"index {path}: expected an index (with header.json in it); there is none") from None
             return
         expected = self.header
+        if header.get("format") != FORMAT:
+            raise ConfigError(
+                f"index {path}: expected an index of format {FORMAT}; got format {header.get('format')!r}, of another "
+                "version. Make it again"
+            )
         different = [key for key in expected if header.get(key) != expected[key]]
         if different:
             then = ", ".join(f"{key} {header.get(key)!r}" for key in different)
@@ -63,18 +73,24 @@ class DatasetIndex:
         """
         noted = run_dir / "consulted.json"
         if any(run_dir.glob("[!.]*")):
-            return _noted(noted)
+            found = _noted(noted)
+            changed = [file for file, checksum in found.items() if not _is_as_written(Path(file), checksum)]
+            if changed:
+                raise ResumeRefused(
+                    f"{changed[0]}: expected the file of an index as it was when this run began; it is gone or has "
+                    "changed. Start over with fresh=True (--fresh)"
+                )
+            return list(found)
         if self.own is not None:
             shutil.rmtree(self.own / self.dataset, ignore_errors=True)
-        found = [
-            str(file)
-            for path in self.paths
-            for file in sorted(path.glob("*/rows/*.arrow"))
-            if file.parent.parent.name != self.dataset
-        ]
+        found = {}
+        for path in self.paths:
+            for rows in sorted(path.glob("*/rows")):
+                if rows.parent.name != self.dataset:
+                    found |= _checked(rows)
         write_file(str(noted), [sealed(json.dumps({"files": found})).encode()])
         force_names(str(run_dir), above=True)
-        return found
+        return list(found)
 
     def add(self, job: DedupJob, reducing: Callable[[DedupInput], "AnyStage"]) -> None:
         """Take in the documents that stay, reduced by the stage `reducing` returns."""
@@ -92,22 +108,59 @@ class DatasetIndex:
         except ResumeRefused:  # the documents have been written again since, after the machine had stopped
             done = pipeline.run(job.executor, checkpoint_path=part / "run", fresh=True, quiet=True)
         for file in done.output_files:
-            force_file(file)  # whoever consults an index does not check it against the ledger of the run that made it
+            force_file(file)
         force_names(str(part / "rows"), above=True)
+        written = {Path(file).name: checksum_of(file) for file in sorted(done.output_files)}
+        write_file(str(part / LIST), [sealed(json.dumps({"files": written})).encode()])
+        force_names(str(part))
         header = self.own / "header.json"
         if not header.exists():
             write_file(str(header), [json.dumps(self.header, indent=1).encode()])
 
 
-def _noted(path: Path) -> list[str]:
-    """Return the files `DatasetIndex.files` wrote down: the only record of which files there were then."""
+def _checked(rows: Path) -> dict[str, str]:
+    """The files of one dataset in an index with their checksums; ConfigError if they are not what was written."""
+    listed = _listed(rows.parent / LIST)
+    if listed is None:
+        raise ConfigError(
+            f"index {rows.parent}: expected a dataset that was added to its end; got one without a whole {LIST}. "
+            "Run its deduplication again, or wait for it; or remove this directory"
+        )
+    found = {str(rows / name): checksum for name, checksum in listed.items()}
+    for file, checksum in found.items():
+        if not _is_as_written(Path(file), checksum):
+            raise ConfigError(
+                f"index {file}: expected the file as it was written; it is gone or damaged. Run the deduplication that "
+                "added it again, with fresh=True (--fresh); or restore the file"
+            )
+    return found
+
+
+def _is_as_written(file: Path, checksum: str) -> bool:
+    try:
+        return checksum_of(str(file)) == checksum
+    except OSError:
+        return False
+
+
+def _listed(path: Path) -> dict[str, str] | None:
+    """Files with their checksums, as they were written down; None if they were not, or not to the end."""
     try:
         text = path.read_text()
     except (FileNotFoundError, UnicodeDecodeError):
-        text = ""
+        return None
     if not is_sealed(text):
+        return None
+    files: dict[str, str] = json.loads(text)["files"]
+    return files
+
+
+def _noted(path: Path) -> dict[str, str]:
+    """Return the files `DatasetIndex.files` wrote down: the only record of which files there were then."""
+    files = _listed(path)
+    if not isinstance(files, dict):
         raise ResumeRefused(
             f"{path}: expected the files of indexes that this run consults; it is missing or damaged. "
             "Start over with fresh=True (--fresh)"
         )
-    return [str(file) for file in json.loads(text)["files"]]
+    return files
