@@ -1,5 +1,6 @@
 """Buckets: exact shares, edges that carry over, every document and file kept, on any number of workers."""
 
+import gzip
 import json
 import math
 from collections import Counter
@@ -14,6 +15,7 @@ from gristmill.errors import ConfigError, StageBroken
 from gristmill.pipeline import Pipeline
 from gristmill.stages.text.io import JsonlReader, JsonlWriter, ParquetReader, ParquetWriter
 from gristmill.stages.text.quality import BucketScores, CombineScores
+from gristmill.tasks import DocumentBatch
 
 HERE = LocalExecutor(num_workers=0)
 
@@ -72,6 +74,25 @@ def test_the_output_has_the_files_lines_and_order_of_the_input(corpus, tmp_path)
     for name, before in contents(corpus).items():
         after = contents(tmp_path / "out")[name].splitlines()
         assert all(new.startswith(old[:-1]) for old, new in zip(before.splitlines(), after, strict=True))
+
+
+def test_a_file_that_is_read_in_many_batches_comes_back_in_order(tmp_path):
+    (tmp_path / "in").mkdir()
+    lines = [json.dumps({"id": str(n), "score": score(n), "text": "word " * 200}) for n in range(1000)]
+    (tmp_path / "in" / "a.jsonl.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
+    reader, writer = JsonlReader(str(tmp_path / "in"), blocksize="64KiB"), JsonlWriter(str(tmp_path / "out"))
+    result = Pipeline("stream", stages=[reader, BucketScores("score"), writer]).run(HERE, quiet=True)
+
+    assert len(result.output_files) > 10
+    assert [document["id"] for document in read_documents(tmp_path / "out")] == [str(n) for n in range(1000)]
+
+
+def test_batches_in_memory_get_buckets_too():
+    batches = [DocumentBatch("x", pa.table({"score": [k, k + 10]})) for k in range(5)]
+    stage = BucketScores("score", buckets=2, level_field=None)
+    result = Pipeline("memory", stages=[stage]).run(HERE, batches, quiet=True)
+
+    assert [task.column("bucketed_results").to_pylist() for task in result] == [[0, 1]] * 5
 
 
 @pytest.mark.parametrize("workers", [1, 3])
@@ -241,6 +262,13 @@ def test_two_stages_of_one_run_keep_their_edges_in_one_file(corpus, tmp_path):
     ]
     bucketed(corpus, tmp_path / "again", *again)
     assert contents(tmp_path / "again") == contents(tmp_path / "out")
+
+
+def test_edges_of_an_earlier_pipeline_are_not_left_among_those_of_a_fresh_run(corpus, tmp_path):
+    bucketed(corpus, tmp_path / "out", BucketScores("score", "old"))
+    bucketed(corpus, tmp_path / "out", BucketScores("score", "new"), fresh=True)
+
+    assert list(json.loads((tmp_path / "out" / ".gristmill" / "buckets.json").read_text())) == ["new"]
 
 
 def combined(tmp_path, documents, *arguments, **options):

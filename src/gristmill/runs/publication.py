@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
     # What is for stores is loaded where there is one: every start of a program would pay for it
+    from gristmill.stages.exchange.barrier import Findings
     from gristmill.storage.remote_file_system import RemoteFileSystem
     from gristmill.tasks import TableBatch
 
@@ -353,7 +354,7 @@ def in_directory(segments: Sequence[Plan], run_dir: Path) -> tuple[Plan, ...]:
     return tuple(plans)
 
 
-def behind_barrier(plan: Plan, records: Mapping[int, CommitRecord], directory: str, run_dir: Path | None) -> Plan:
+def behind_barrier(plan: Plan, records: Mapping[int, CommitRecord], directory: str, findings: "Findings") -> Plan:
     """Return a segment that knows what the one before it, which is done, has left in this directory of an exchange."""
     from gristmill.stages.exchange.barrier import LooksBack, SamePartitions, in_order, read_batches
 
@@ -367,7 +368,7 @@ def behind_barrier(plan: Plan, records: Mapping[int, CommitRecord], directory: s
         return chain.from_iterable(read_batches(files_of(root)) for root in records)
 
     def informed(stage: AnyStage) -> AnyStage:
-        return stage.look_back(rows, run_dir) if isinstance(stage, LooksBack) else stage
+        return stage.look_back(rows, findings) if isinstance(stage, LooksBack) else stage
 
     groups = tuple(replace(group, stages=tuple(map(informed, group.stages))) for group in plan.groups)
     sources = plan.sources

@@ -15,7 +15,9 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gristmill.engine.breaker import NO_LIMIT, SHARE_NEEDS, Failed, QuarantineLimit
 from gristmill.engine.plan import Plan
@@ -38,6 +40,9 @@ from gristmill.runs.summary import too_many_quarantined
 from gristmill.runs.user import RunOptions, StopSignals
 from gristmill.storage.atomic_write import machine_failures
 from gristmill.storage.file_system import is_url
+
+if TYPE_CHECKING:
+    from gristmill.stages.exchange.barrier import Findings
 
 __all__ = ["Drive", "Ending", "Run", "Segment"]
 
@@ -180,11 +185,16 @@ class Run:
             error.result = result
             raise error
 
+    @cached_property
+    def _findings(self) -> "Findings":
+        from gristmill.stages.exchange.barrier import Findings  # which needs Arrow
+
+        return Findings(self.directory.path if self._scratch is None else None)
+
     def _execute_one(self, number: int, plan: Plan, before: list[RunResult], drive: Drive) -> RunResult:
         if self._at is not None and before:
             rows = exchange_directory(self.directory.path, number - 1)
-            keeps = self.directory.path if self._scratch is None else None
-            plan = behind_barrier(plan, self._at.books.records, rows, keeps)
+            plan = behind_barrier(plan, self._at.books.records, rows, self._findings)
         observer = JoinedSnapshots(self.directory, self.segments, before, self.options.observer, self.started)
         # What an earlier run left, and is not wanted, is cleared already.
         options = replace(self.options, observer=observer, fresh=False, retry_quarantined=False)

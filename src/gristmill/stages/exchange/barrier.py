@@ -6,7 +6,8 @@ between the two segments. Rows go through files of the run directory and come ba
 the same order, under the same names, so the output has the files it would have had without a barrier.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, Self, runtime_checkable
@@ -15,21 +16,40 @@ from gristmill.stages.base import AnyStage, ProcessingStage
 from gristmill.stages.exchange.exchange import Exchange
 from gristmill.stages.exchange.read_partition import read_rows
 from gristmill.stages.io.partitions import Partitions
+from gristmill.storage.atomic_write import write_file
 from gristmill.tasks import FileGroupTask, FileSlice, TableBatch
 
 FilesOf = Callable[[int], Sequence[str]]  # number of a source partition -> the files its rows are in
 Rows = Callable[[], Iterable[TableBatch]]  # all rows of a dataset, a batch at a time; may be called again
 
 
+class Findings:
+    """What stages have found out about a dataset, left in the run directory for the user and for later runs.
+
+    A file is a JSON object with an entry for each stage, by the column it adds. It is written as a whole: stages look
+    back in every session of a run, so what an earlier run has left in the directory is not needed and not kept.
+    """
+
+    def __init__(self, run_dir: Path | None) -> None:
+        self._run_dir = run_dir  # None where the run keeps none
+        self._files: dict[str, dict[str, object]] = {}
+
+    def save(self, file: str, name: str, entry: Mapping[str, object]) -> None:
+        """Write an entry beside those of other stages of the run."""
+        entries = self._files.setdefault(file, {})
+        entries[name] = dict(entry)
+        if self._run_dir is not None:
+            write_file(str(self._run_dir / file), [json.dumps(entries, indent=1).encode() + b"\n"])
+
+
 @runtime_checkable
 class LooksBack(Protocol):
     """What a stage behind a barrier is that has to know all rows before its first task."""
 
-    def look_back(self, rows: Rows, run_dir: Path | None) -> AnyStage:
+    def look_back(self, rows: Rows, findings: Findings) -> AnyStage:
         """Return a copy of the stage that knows what it has to.
 
-        The same rows must give the same copy: a run that is continued asks again. `run_dir` is where files for the user
-        may be left, or None if the run keeps no directory.
+        The same rows must give the same copy: a run that is continued asks again.
         """
         ...
 

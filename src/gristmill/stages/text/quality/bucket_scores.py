@@ -7,7 +7,6 @@ edges, and without waiting for all scores.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -15,14 +14,13 @@ import numpy as np
 from gristmill.errors import ConfigError, nearest
 from gristmill.kernels.order_statistics import bucket_numbers, edge_ranks, order_statistics
 from gristmill.stages.base import AnyStage, CompositeStage, ProcessingStage
-from gristmill.stages.exchange.barrier import Barrier, Rows
+from gristmill.stages.exchange.barrier import Barrier, Findings, Rows
 from gristmill.stages.text.quality.scores import (
     CheckScores,
     Numbers,
     known_scores,
     load_entry,
     nullable,
-    save_entry,
     scores_of,
     sorted_numbers,
 )
@@ -146,14 +144,13 @@ class AssignBuckets(ProcessingStage[DocumentBatch, DocumentBatch]):
     def known_values(self) -> Mapping[str, Sequence[str]]:
         return {self.level_field: [*self.levels, UNSCORED]} if self.level_field else {}
 
-    def look_back(self, rows: Rows, run_dir: Path | None) -> AnyStage:
+    def look_back(self, rows: Rows, findings: Findings) -> AnyStage:
         """Return a copy that knows the edges, and write them down."""
         if self.edges is not None:
             return self
         total, edges = self._found(rows)
-        if run_dir is not None:
-            settings = {"score_field": self.score_field, "by": self.by, "buckets": self.buckets}
-            save_entry(run_dir / FILE, self.output_field, {**settings, "documents_with_score": total, "edges": edges})
+        settings = {"score_field": self.score_field, "by": self.by, "buckets": self.buckets}
+        findings.save(FILE, self.output_field, {**settings, "documents_with_score": total, "edges": edges})
         informed = self.with_()
         informed.__dict__["edges"] = edges
         return informed

@@ -7,7 +7,6 @@ are to be judged in the same way.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import ClassVar, Literal, cast
 
 import numpy as np
@@ -15,14 +14,13 @@ import numpy as np
 from gristmill.errors import ConfigError, nearest
 from gristmill.kernels.order_statistics import order_statistics, quantiles, table_ranks
 from gristmill.stages.base import AnyStage, CompositeStage, ProcessingStage
-from gristmill.stages.exchange.barrier import Barrier, Rows
+from gristmill.stages.exchange.barrier import Barrier, Findings, Rows
 from gristmill.stages.text.quality.scores import (
     CheckScores,
     Numbers,
     known_scores,
     load_entry,
     nullable,
-    save_entry,
     scores_of,
     sorted_numbers,
 )
@@ -111,13 +109,12 @@ class CombineQuantiles(ProcessingStage[DocumentBatch, DocumentBatch]):
     def outputs(self) -> tuple[list[str], list[str]]:
         return ["data"], [self.output_field]
 
-    def look_back(self, rows: Rows, run_dir: Path | None) -> AnyStage:
+    def look_back(self, rows: Rows, findings: Findings) -> AnyStage:
         """Return a copy that knows the quantiles, and write them down."""
         if self.tables is not None:
             return self
         tables = {name: self._table(rows, name) for name in self.fields}
-        if run_dir is not None:
-            save_entry(run_dir / FILE, self.output_field, tables)
+        findings.save(FILE, self.output_field, tables)
         informed = self.with_()
         informed.__dict__["tables"] = tables
         return informed

@@ -1,8 +1,8 @@
-"""What stages that judge by scores share: scores as numbers, and files that carry what was found to the next run."""
+"""What stages that judge by scores share: scores as numbers, and what an earlier run has found out about them."""
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -16,7 +16,6 @@ from gristmill.errors import ConfigError, StageError, nearest
 from gristmill.kernels.arrow_arrays import from_numbers, to_numbers
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.exchange.barrier import Rows
-from gristmill.storage.atomic_write import write_file
 from gristmill.tasks import DocumentBatch
 from gristmill.tasks.json_lines import is_json, loads
 from gristmill.tasks.table import TableBatch
@@ -80,14 +79,7 @@ class CheckScores(ProcessingStage[DocumentBatch, DocumentBatch]):
         return task
 
 
-# What was found out about a dataset, for the user and for the next run: a JSON object with an entry for each stage, by
-# the column it adds.
-
-
-def save_entry(path: Path, output_field: str, entry: Mapping[str, object]) -> None:
-    """Write an entry beside those of other stages of the run. The file is replaced as a whole."""
-    entries = {**_entries(path, who="buckets"), output_field: dict(entry)} if path.exists() else {output_field: entry}
-    write_file(str(path), [json.dumps(entries, indent=1).encode() + b"\n"])
+# What an earlier run has found out about its dataset: see `Findings`
 
 
 def load_entry(path: str, output_field: str, *, who: str, wanted: str) -> dict[str, object]:
