@@ -10,7 +10,7 @@ from tests.jsonl_files import contents, write_documents
 from gristmill.backends.local import LocalExecutor
 from gristmill.errors import ConfigError, ResumeRefused
 from gristmill.stages.text.deduplication.semantic import TextSemanticDeduplicationWorkflow
-from gristmill.testing.tiny_models import WORDS, write_tiny_static
+from gristmill.testing.tiny_models import WORDS, write_tiny_encoder, write_tiny_static
 
 HERE = LocalExecutor(num_workers=0)
 LINES = 40  # of each file
@@ -164,3 +164,21 @@ def test_texts_that_are_all_missing_all_stay(tmp_path, model):
 def test_a_mistake_is_named_before_anything_runs(corpus, tmp_path, model, options, named):
     with pytest.raises(ConfigError, match=named):
         deduplicate(corpus, tmp_path / "out", model, **options)
+
+
+def test_documents_the_model_fails_on_stay_and_shift_no_other(tmp_path):
+    """A word whose token the model does not have makes ONNX Runtime fail, on that document alone."""
+    model = write_tiny_encoder(tmp_path / "model")
+    tokenizer = json.loads((model / "tokenizer.json").read_text())
+    tokenizer["model"]["vocab"]["click"] = 9999
+    (model / "tokenizer.json").write_text(json.dumps(tokenizer))
+    texts = ["click", "the water", "news of science", "news of science", "click more", "good food", "good food", "oil"]
+    (tmp_path / "in").mkdir()
+    write_documents(tmp_path / "in" / "a.jsonl", [{"id": f"{n}", "text": text} for n, text in enumerate(texts)])
+    result = deduplicate(tmp_path / "in", tmp_path / "out", str(model), id_field="id", n_clusters=2)
+    kept = kept_ids(tmp_path / "out")
+
+    assert sorted(error.count for error in result.errors) == [2]
+    assert len(kept) == 6
+    assert {"0", "1", "4", "7"} < set(kept)
+    assert len({"2", "3"} & set(kept)) == len({"5", "6"} & set(kept)) == 1

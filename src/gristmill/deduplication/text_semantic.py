@@ -6,6 +6,7 @@ read, embed ─▶ `semantic_search` ─▶ duplicates.parquet ─▶ read again
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
+from importlib.util import find_spec
 from typing import ClassVar
 
 from gristmill.backends.base import BaseExecutor
@@ -28,6 +29,7 @@ from gristmill.pipeline.workflow import WorkflowBase, WorkflowRunResult, errors_
 from gristmill.runs.user import Observer
 from gristmill.stages.base import AnyStage
 from gristmill.stages.deduplication.id_generator import CURATOR_DEDUP_ID_STR
+from gristmill.stages.text.embedders import EmbeddingCreatorStage
 from gristmill.stages.text.embedders.vllm import VLLMEmbeddingModelStage
 from gristmill.stages.text.io.formats import WRITERS, check_format
 from gristmill.storage.file_system import disk_path
@@ -177,6 +179,15 @@ class TextSemanticDeduplicationWorkflow(WorkflowBase):
         return DedupInput(type(self).__name__, path, *options)
 
     def _embedder(self) -> AnyStage:
+        if self.embedding_vllm_init_kwargs is None and find_spec("vllm") is None:
+            return EmbeddingCreatorStage(
+                self.model_identifier,
+                text_field=self.text_field,
+                embedding_field=EMBEDDING,
+                cache_dir=self.model_cache_dir,
+                max_chars=self.embedding_max_chars,
+                offline=self.offline,
+            )
         return VLLMEmbeddingModelStage(
             self.model_identifier,
             self.embedding_vllm_init_kwargs,

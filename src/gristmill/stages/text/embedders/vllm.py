@@ -6,7 +6,7 @@ vLLM runs on GPUs and makes its own batches, so it is given all tokens of a task
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, fields
 from importlib.util import find_spec
 from typing import Any, ClassVar
 
@@ -79,7 +79,7 @@ class VLLMEmbeddingModelStage(CompositeStage[DocumentBatch, DocumentBatch]):
             told = f"{type(self).__name__}: vLLM is not installed; the model runs on gristmill's own runtime"
             warnings.warn(told, UserWarning, stacklevel=2)
             return model
-        kept = {name: getattr(model, name) for name in model.__dataclass_fields__ if name not in ("_", "name")}
+        kept = {name: getattr(model, name) for name in _settings(model)}
         given = dict(self.vllm_init_kwargs or {})
         return VLLMModelStage(**kept, vllm_init_kwargs=given, pretokenize=self.pretokenize, verbose=self.verbose)
 
@@ -94,6 +94,10 @@ class VLLMEmbeddingModelStage(CompositeStage[DocumentBatch, DocumentBatch]):
             embedding_output_dtype=self.embedding_output_dtype,
             offline=self.offline,
         )
+
+
+def _settings(stage: EmbeddingModelStage) -> list[str]:
+    return [each.name for each in fields(stage) if each.name != "name"]
 
 
 @dataclass

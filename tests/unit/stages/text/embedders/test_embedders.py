@@ -339,3 +339,52 @@ def test_columns_that_are_not_asked_for_travel_no_further(static):
     _, batch = embed(stage, TEXTS, id=[1, 2, 3, 4, 5], other=["x"] * 5)
 
     assert batch.get_columns() == ["id", "embeddings"]
+
+
+# Where vLLM is: a stand-in with its interface, since the real one wants a GPU. What it answers is not what is tested.
+
+STAND_IN = """
+from types import SimpleNamespace
+
+
+class LLM:
+    def __init__(self, **given):
+        self.given = given
+        assert given["runner"] == "pooling", given
+
+    def embed(self, prompts, use_tqdm):
+        rows = [prompt["prompt_token_ids"] for prompt in prompts]
+        return [SimpleNamespace(outputs=SimpleNamespace(embedding=[float(len(row)), float(sum(row))])) for row in rows]
+"""
+
+
+def test_with_vllm_tokens_are_handed_to_it_and_vectors_taken_in_order(encoder, tmp_path, monkeypatch):
+    (tmp_path / "vllm.py").write_text(STAND_IN)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    stage = VLLMEmbeddingModelStage(str(encoder), {"max_model_len": 64}, metadata_fields=["id"])
+    parts = stage.decompose()
+    batch = DocumentBatch("d", pa.table({"text": pa.array(EDGES[:5], pa.string()), "id": list(range(5))}))
+    for part in parts:
+        batch = part.process(batch)
+
+    assert parts[1]._vllm.given == {
+        "model": str(encoder),
+        "runner": "pooling",
+        "disable_log_stats": True,
+        "max_model_len": 64,
+    }
+    column = batch.column("embeddings")
+    assert batch.get_columns() == ["id", "embeddings"]
+    assert column.type == pa.list_(pa.float32(), 2)
+    assert [row and row[0] for row in column.to_pylist()] == [None, None, None, 6.0, 5.0]  # with [CLS] and [SEP]
+    monkeypatch.delitem(__import__("sys").modules, "vllm")
+
+
+def test_with_vllm_a_first_batch_without_text_has_the_right_type(encoder, tmp_path, monkeypatch):
+    (tmp_path / "vllm.py").write_text(STAND_IN)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    column, _ = embed(VLLMEmbeddingModelStage(str(encoder)), [None, ""])
+
+    assert column.type == pa.list_(pa.float32(), 2)
+    assert column.null_count == 2
+    monkeypatch.delitem(__import__("sys").modules, "vllm")
