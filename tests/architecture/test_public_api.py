@@ -21,7 +21,9 @@ import pytest
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src"
 SNAPSHOT = Path(__file__).with_name("public_api.txt")
-MOST_LINES = 600  # what a person can read through, and a team can keep
+MOST_LINES = (
+    700  # what a person can read through, and a team can keep; 600 before models came with the names users know
+)
 
 DOORS = (
     "gristmill",

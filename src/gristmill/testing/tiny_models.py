@@ -25,7 +25,6 @@ from gristmill.errors import OutOfMemory
 from gristmill.models.heads import DIMENSIONS, TASK_TYPE
 
 __all__ = [
-    "FakeRuntime",
     "write_tiny_classifier",
     "write_tiny_encoder",
     "write_tiny_guard",

@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 CALL_CHARS = 1 << 18
 CALL_TEXTS = 256
 # A text longer than so many characters a token is tokenized by its beginning first, which nearly always has more tokens
-# than the model takes: a document of 100 MB would else take a minute and gigabytes to be cut to 512 tokens.
-CHARS_A_TOKEN = 32
-
+# than the model takes: a document of 100 MB would else take a minute and gigabytes to be cut to 512 tokens. Where the
+# beginning has fewer, because it is one endless word, no more than the second number is looked at.
+CHARS_A_TOKEN, MOST_CHARS_A_TOKEN = 32, 2048
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 PaddingSide = Literal["right", "left"]
@@ -228,18 +228,20 @@ class TokenizerStage(TokenReader):
         most = self._length
         beginnings = [_beginning(text, most * CHARS_A_TOKEN) for text in texts]
         found = self._tokenizer.encode(beginnings, max_length=most)
-        cut = [row for row, text in enumerate(beginnings) if len(text) < len(texts[row])]
-        if all(found.is_truncated[row] for row in cut):
+        if all(found.is_truncated[row] for row, text in enumerate(beginnings) if len(text) < len(texts[row])):
             return found
-        return self._tokenizer.encode(texts, max_length=most)
+        looked_at = [text[: most * MOST_CHARS_A_TOKEN] for text in texts]
+        found = self._tokenizer.encode(looked_at, max_length=most)
+        is_cut = np.array([len(seen) < len(text) for seen, text in zip(looked_at, texts, strict=True)])
+        return found._replace(is_truncated=found.is_truncated | is_cut)
 
 
 def _beginning(text: str, chars: int) -> str:
-    """Return the beginning of a long text up to the end of a word, so that its words are those of the whole text."""
+    """Return the beginning of a long text, up to the end of a word if there is one, so that its words are whole."""
     if len(text) <= chars:
         return text
     end = max(text.rfind(" ", 0, chars), text.rfind("\n", 0, chars))
-    return text[:end] if end > chars // 2 else text
+    return text[: end if end > chars // 2 else chars]
 
 
 def _length_of_model(source: ModelSource) -> int:

@@ -7,7 +7,7 @@ from gristmill.errors import ConfigError, StageError
 from gristmill.pipeline import Pipeline
 from gristmill.pipeline.pipeline import prepare
 from gristmill.stages.text.models import TokenizerStage
-from gristmill.stages.text.models.tokenizer import CALL_TEXTS, CHARS_A_TOKEN, TokenReader
+from gristmill.stages.text.models.tokenizer import CALL_TEXTS, CHARS_A_TOKEN, MOST_CHARS_A_TOKEN, TokenReader
 from gristmill.tasks import DocumentBatch
 from gristmill.testing.tiny_models import CLS, SEP, SPECIAL, UNK, WORDS, write_tiny_classifier
 
@@ -113,6 +113,15 @@ def test_a_very_long_text_gives_the_tokens_of_the_whole(model, words):
         [CLS, UNK, SEP],
         ids("good"),
     ]
+
+
+def test_of_an_endless_word_no_more_is_looked_at_than_could_matter(model):
+    most = 8 * MOST_CHARS_A_TOKEN
+    stage = TokenizerStage(model, max_seq_length=8, truncated_field="cut")
+    made = stage.process(batch("a" * (most - 5) + " good", "a" * most + " good", "a" * most))
+
+    assert made.column("input_ids").to_pylist() == [[CLS, UNK, *ids("good")[1:]], [CLS, UNK, SEP], [CLS, UNK, SEP]]
+    assert made.column("cut").to_pylist() == [False, True, False]
 
 
 def test_more_texts_than_are_given_to_the_library_at_once_keep_their_places(model):
