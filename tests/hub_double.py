@@ -26,6 +26,9 @@ class Hub:
     damaged: set[str] = field(default_factory=set)  # names of files that are not sent as they are
     given: Counter[str] = field(default_factory=Counter)  # names of files that were sent
     asked: Counter[str] = field(default_factory=Counter)  # repositories that were listed
+    held: set[str] = field(default_factory=set)  # names of files that end in the middle until `go` is set
+    halfway: threading.Event = field(default_factory=threading.Event)  # set when half of such a file was sent
+    go: threading.Event = field(default_factory=threading.Event)
     endpoint: str = ""
 
     def revision(self, repository: str) -> str:
@@ -89,7 +92,7 @@ class Handler(BaseHTTPRequestHandler):
         if body:
             self.hub.given[file] += 1
             data = data[::-1] if file in self.hub.damaged else data
-        self._send(data, headers, body=body)
+        self._send(data, headers, body=body, is_held=body and file in self.hub.held)
 
     def _refuse(self, status: int, code: str) -> None:
         self.send_response(status)
@@ -98,12 +101,18 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", "0")
         self.end_headers()
 
-    def _send(self, data: bytes, headers: dict[str, str], *, body: bool = True) -> None:
+    def _send(self, data: bytes, headers: dict[str, str], *, body: bool = True, is_held: bool = False) -> None:
         self.send_response(200)
         for name, value in headers.items():
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
+        if is_held:
+            self.wfile.write(data[: len(data) // 2])
+            self.wfile.flush()
+            self.hub.halfway.set()
+            self.hub.go.wait(60)
+            return
         if body:
             self.wfile.write(data)
 
@@ -120,6 +129,7 @@ def running(files: dict[str, dict[str, bytes]]) -> Iterator[Hub]:
     try:
         yield hub
     finally:
+        hub.go.set()
         server.shutdown()
         thread.join()
         server.server_close()

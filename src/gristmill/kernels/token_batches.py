@@ -42,11 +42,12 @@ def batches_of(
 ) -> list[NDArray[np.int64]]:
     """Return the rows of each batch. A row without a token is in none."""
     order = order_by_length(lengths, sort=sort)
+    ordered, done = lengths[order], 0
     batches = []
-    while len(order):
-        size = rows_that_fit(lengths[order], max_rows=max_rows, max_tokens=max_tokens)
-        batches.append(order[:size])
-        order = order[size:]
+    while done < len(order):
+        size = rows_that_fit(ordered[done:], max_rows=max_rows, max_tokens=max_tokens)
+        batches.append(order[done : done + size])
+        done += size
     return batches
 
 

@@ -45,10 +45,11 @@ def run_batches(
 ) -> Iterator[BatchAnswer]:
     """Yield the answers for all rows, each row once. `limits` learns from what does not fit."""
     lengths = np.diff(offsets)
-    waiting = order_by_length(lengths, sort=sort)
-    while len(waiting):
-        size = rows_that_fit(lengths[waiting], max_rows=limits.rows, max_tokens=limits.tokens)
-        rows = waiting[:size]
+    order = order_by_length(lengths, sort=sort)
+    ordered, done = lengths[order], 0
+    while done < len(order):
+        size = rows_that_fit(ordered[done:], max_rows=limits.rows, max_tokens=limits.tokens)
+        rows = order[done : done + size]
         padded, mask = pad_rows(ids, offsets, rows, pad_id=runtime.pad_id, side=side)
         try:
             outputs = runtime.run(padded, mask)
@@ -59,4 +60,4 @@ def run_batches(
         else:
             limits.succeeded(now=clock())
             yield BatchAnswer(rows, mask, outputs)
-        waiting = waiting[size:]
+        done += size

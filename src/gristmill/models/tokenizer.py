@@ -10,6 +10,7 @@ is replaced in the copy the tokenizer sees.
 
 import os
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -57,7 +58,7 @@ class Tokenizer:
             encodings = self._backend.encode_batch_fast(texts, add_special_tokens=special)
         rows = [encoding.ids for encoding in encodings]
         offsets = np.concatenate([[0], np.cumsum([len(row) for row in rows], dtype=np.int64)]).astype(np.int64)
-        ids = np.fromiter((each for row in rows for each in row), dtype=np.int32, count=int(offsets[-1]))
+        ids = np.fromiter(chain.from_iterable(rows), dtype=np.int32, count=int(offsets[-1]))
         truncated = np.fromiter((bool(encoding.overflowing) for encoding in encodings), dtype=np.bool_, count=len(rows))
         return Tokens(ids, offsets, truncated)
 

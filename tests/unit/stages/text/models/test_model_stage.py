@@ -246,3 +246,21 @@ def test_rows_longer_than_the_model_takes_are_refused_while_planning(model):
 
     with pytest.raises(ConfigError, match="expected max_seq_length ≤ 512"):
         Pipeline("p", stages=stages).plan(HERE, initial_tasks=[DocumentBatch("d", pa.table({"text": ["a"]}))])
+
+
+@pytest.mark.parametrize(
+    ("resources", "device", "asked"),
+    [
+        (Resources(cpus=4), "auto", "cpu"),
+        (Resources(cpus=1, gpus=1), "auto", "auto"),
+        (Resources(cpus=1), "cuda", "cuda"),
+        (None, "auto", "auto"),
+    ],
+    ids=["cpus", "gpu", "named", "by-hand"],
+)
+def test_a_worker_without_a_gpu_takes_none_that_it_can_see(model, monkeypatch, resources, device, asked):
+    found = []
+    monkeypatch.setattr("gristmill.models.runtime.open_runtime", lambda source, **given: found.append(given["device"]))
+    ModelStage(model, device=device).with_(resources=resources).open_model()
+
+    assert found == [asked]
