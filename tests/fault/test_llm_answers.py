@@ -14,7 +14,7 @@ from tests.fault.test_full_disk import mount
 from tests.fault.test_remote_calls import workers_of
 from tests.fault.traces import contents, ledger
 
-from gristmill.errors import MachineFailed, SpendingLimitReached, StageBroken
+from gristmill.errors import MachineFailed, SpendingLimitReached
 from gristmill.models.client.response_cache import ResponseCache
 from gristmill.testing.llm_server import MisbehavingServer, lognormal_s, prompt_of
 
@@ -117,7 +117,7 @@ def test_a_wrong_key_ends_the_run_within_ten_requests_and_the_right_one_continue
 
 def test_a_wrong_key_is_found_with_fewer_documents_than_ten(tmp_path):
     few = make_corpus(tmp_path / "raw", files=1, documents=3)
-    with MisbehavingServer(api_key="right") as server, pytest.raises(StageBroken, match=re.escape(server.url)):
+    with MisbehavingServer(api_key="right") as server, pytest.raises(MachineFailed, match=re.escape(server.url)):
         run(few, tmp_path, url=server.url, api_key="sk-wrong-key")
     assert ledger(tmp_path) == []
 
