@@ -6,6 +6,8 @@ Whatever can go wrong below HTTP comes out as a `Failure`, so that nobody above 
 
 import time
 from typing import NamedTuple, Protocol
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 from gristmill.errors import require
 from gristmill.models.client.retry import Failure, retry_after_s
@@ -42,14 +44,18 @@ class AiohttpTransport:
     def __init__(self) -> None:
         self._aiohttp = aiohttp = require("aiohttp", extra="llm")
         connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=30.0)
-        self._session = aiohttp.ClientSession(connector=connector, trust_env=True, cookie_jar=aiohttp.DummyCookieJar())
+        self._session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
+        self._proxies: dict[str, str | None] = {}
 
     async def post(self, url: str, headers: dict[str, str], body: bytes, timeout_s: float) -> Response | Failure:
         """Send a request and read the whole answer."""
         aiohttp = self._aiohttp
         limit = aiohttp.ClientTimeout(total=timeout_s)
+        # aiohttp would look for a proxy in threads, twice for every request: a third of all its time.
+        proxy = self._proxies[url] if url in self._proxies else self._proxies.setdefault(url, _proxy_for(url))
+        sent = self._session.post(url, data=body, headers=headers, timeout=limit, allow_redirects=False, proxy=proxy)
         try:
-            async with self._session.post(url, data=body, headers=headers, timeout=limit, allow_redirects=False) as got:
+            async with sent as got:
                 content = await got.read()
                 wait_s = retry_after_s(got.headers, time.time()) if got.status >= 400 else None
                 return Response(got.status, content, wait_s)
@@ -65,3 +71,11 @@ class AiohttpTransport:
     async def close(self) -> None:
         """Close all connections, at once."""
         await self._session.close()
+
+
+def _proxy_for(url: str) -> str | None:
+    """Return the proxy that the environment names for a server: HTTPS_PROXY, HTTP_PROXY, unless NO_PROXY excepts it."""
+    parts = urlsplit(url)
+    if proxy_bypass(parts.hostname or ""):
+        return None
+    return getproxies().get(parts.scheme)

@@ -350,6 +350,19 @@ def test_openai_itself_needs_a_key(monkeypatch):
         AsyncOpenAIClient().check("m")
 
 
+def test_the_proxy_of_the_environment_is_asked_unless_the_host_is_excepted(monkeypatch):
+    with MisbehavingServer() as server:
+        monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{server.port}")
+        monkeypatch.delenv("no_proxy", raising=False)
+        monkeypatch.delenv("NO_PROXY", raising=False)
+        away = client_of(server, base_url="http://model.invalid/v1")
+        assert answers(away, "through the proxy") == ["THROUGH THE PROXY"]
+        monkeypatch.setenv("no_proxy", "model.invalid")
+        direct = client_of(server, base_url="http://model.invalid/v1", base_delay=0.0)
+        with pytest.raises(ServerRefused, match=r"no connection from http://model\.invalid/v1"):
+            asyncio.run(ask(direct, "q"))
+
+
 def test_a_missing_extra_is_named_with_the_command(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(MissingDependency, match=r"pip install 'gristmill\[llm\]'"):
