@@ -19,7 +19,7 @@ from gristmill.secrets import without_secrets, without_url_secrets
 from gristmill.stages.context import PAYLOADS_DIR, Quarantined, Rejected, StageContext
 from gristmill.storage.atomic_write import Chunk, explain, explained, force_file, machine_error, remove, stage_file
 from gristmill.storage.file_system import StorageOptions
-from gristmill.tasks import Batch, FileGroupTask, ItemRecord, StagedFile, TableBatch
+from gristmill.tasks import Batch, FileGroupTask, ItemRecord, StagedFile
 from gristmill.tasks.batch import Payload, divided, extension_of, number_or_text, payload_bytes
 from gristmill.worker.failing import account_of, count_errors
 from gristmill.worker.job import Job
@@ -158,6 +158,8 @@ class _Sheet:
 
 def _origins(batch: Batch[object]) -> dict[str, Sequence[object]]:
     """Which items these are and where they came from, for records that are the items themselves with more fields."""
+    from gristmill.tasks import TableBatch  # which needs Arrow; a worker without tables does not
+
     ids: list[object] = [None] * batch.num_items
     if isinstance(batch, TableBatch):
         with contextlib.suppress(Exception):  # a column of its author's that cannot be read: a number is an id too
