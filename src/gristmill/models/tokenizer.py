@@ -42,6 +42,7 @@ class Tokenizer:
         self._truncated_to: int | None = None
         self._backend.no_truncation()
         self._side = "left" if settings.get("truncation_side") == "left" else "right"
+        self.keeps_end = self._side == "left"  # of a text that is too long
         self.vocabulary_size = int(backend.get_vocab_size(with_added_tokens=True))
         self.num_special = int(backend.num_special_tokens_to_add(is_pair=False))
         self.unk_id = self._id_of(settings.get("unk_token"))

@@ -144,11 +144,15 @@ class TokenizerStage(TokenReader):
                     return None
                 marked = cast("TokenizerStage", earlier.with_())
                 marked.truncated_field = earlier.truncated_field or self.truncated_field
-                between = [cast("TokenReader", stage).handing_tokens_on() for stage in before[place + 1 :]]
-                return [*before[:place], marked, *between]
+                return [*before[:place], marked, *map(self._handing_on, before[place + 1 :])]
             if not isinstance(earlier, TokenReader):
                 return None
         return None
+
+    def _handing_on(self, stage: AnyStage) -> AnyStage:
+        """A model on these tokens leaves them; one between on other tokens, an embedder's say, has no use for them."""
+        reads_others = getattr(stage, "tokens_field", self.tokens_field) != self.tokens_field
+        return stage if reads_others else cast("TokenReader", stage).handing_tokens_on()
 
     def agrees_with(self, other: "TokenizerStage") -> bool:
         """Whether it makes the same tokens of a document."""
@@ -226,6 +230,8 @@ class TokenizerStage(TokenReader):
     def _encode(self, texts: list[str]) -> "Tokens":
         assert self._tokenizer is not None  # noqa: S101  # setup has made it
         most = self._length
+        if self._tokenizer.keeps_end:
+            return self._tokenizer.encode(texts, max_length=most)
         beginnings = [_beginning(text, most * CHARS_A_TOKEN) for text in texts]
         found = self._tokenizer.encode(beginnings, max_length=most)
         if all(found.is_truncated[row] for row, text in enumerate(beginnings) if len(text) < len(texts[row])):

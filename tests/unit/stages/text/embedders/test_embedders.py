@@ -12,11 +12,12 @@ from tests.jsonl_files import contents, write_documents
 from gristmill.backends.local import LocalExecutor
 from gristmill.errors import ConfigError, MissingDependency, ResumeRefused
 from gristmill.pipeline import Pipeline
+from gristmill.stages.text.classifiers import DistributedDataClassifier
 from gristmill.stages.text.embedders import EmbeddingCreatorStage
 from gristmill.stages.text.embedders.vllm import VLLMEmbeddingModelStage
 from gristmill.stages.text.io import JsonlReader, JsonlWriter, ParquetWriter
 from gristmill.tasks import DocumentBatch
-from gristmill.testing.tiny_models import WORDS, write_tiny_encoder, write_tiny_static
+from gristmill.testing.tiny_models import WORDS, write_tiny_classifier, write_tiny_encoder, write_tiny_static
 
 TEXTS = ["the water of people", "News and science", "like him", "food " * 300, "no such wordsthere"]
 EDGES = [None, "", " \n\t ", *TEXTS, "a\0b", "the\ud800".encode("utf-8", "replace").decode()]
@@ -269,6 +270,26 @@ def test_two_embedders_stand_in_one_pipeline(encoder, static, tmp_path):
     assert result.written == 2
     assert table.column_names == ["text", "mean", "cls", "static"]
     assert len({json.dumps(table.column(name)[0].as_py()) for name in ("mean", "cls", "static")}) == 3
+
+
+@pytest.mark.parametrize("order", ["CEC", "ECE"])
+def test_tokens_that_are_shared_around_another_model_leave_no_column(encoder, tmp_path, order):
+    classifier = str(write_tiny_classifier(tmp_path / "classifier"))
+    write_documents(tmp_path / "in.jsonl", [{"text": "the water"}])
+    poolings = iter(["cls", "last_token"])
+
+    def stage(kind, number):
+        if kind == "C":
+            return DistributedDataClassifier(model_identifier=classifier, label_field=f"c{number}")
+        options = {"use_sentence_transformer": False, "embedding_pooling": next(poolings)}
+        return EmbeddingCreatorStage(str(encoder), embedding_field=f"e{number}", **options)
+
+    stages = [stage(kind, number) for number, kind in enumerate(order)]
+    stages = [JsonlReader(str(tmp_path / "in.jsonl")), *stages, ParquetWriter(str(tmp_path / "out"))]
+    Pipeline("p", stages=stages).run(LocalExecutor(num_workers=0))
+
+    expected = ["text", *(f"{kind.lower()}{number}" for number, kind in enumerate(order))]
+    assert pq.read_table(tmp_path / "out").column_names == expected
 
 
 @pytest.mark.parametrize("file", ["model.safetensors", "1_Pooling/config.json"])

@@ -1,5 +1,7 @@
 """Texts to tokens: the table of edge cases, what a model sees, and one tokenizer for models that agree."""
 
+from pathlib import Path
+
 import pyarrow as pa
 import pytest
 
@@ -113,6 +115,15 @@ def test_a_very_long_text_gives_the_tokens_of_the_whole(model, words):
         [CLS, UNK, SEP],
         ids("good"),
     ]
+
+
+def test_a_tokenizer_that_keeps_the_end_keeps_the_end_of_a_very_long_text(model, tmp_path):
+    for name in ("tokenizer.json", "config.json"):
+        (tmp_path / name).write_bytes((Path(model) / name).read_bytes())
+    (tmp_path / "tokenizer_config.json").write_text('{"truncation_side": "left"}')
+    long = "the " * 5 * CHARS_A_TOKEN + "water"
+
+    assert tokens(TokenizerStage(str(tmp_path), max_seq_length=4), long) == [ids("the", "water")]
 
 
 def test_of_an_endless_word_no_more_is_looked_at_than_could_matter(model):
