@@ -107,6 +107,7 @@ bench-dedup: $(DEV) $(PEERS)/datatrove/.installed $(PEERS)/frames/.installed ## 
 
 bench-models: $(HEAVY) ## measure models in a pipeline: what it costs, what batches save, how busy they are, requests
 	$(PY) -m benchmarks.models.stages
+	$(PY) -m benchmarks.models.apply_classifier
 	$(PY) -m benchmarks.models.llm_client
 	$(PY) -m benchmarks.models.llm_slots
 	$(PY) -m benchmarks.models.llm_cache

@@ -58,7 +58,7 @@ def judge(examples: Examples, model: TextModel, origin: Origin, *, seed: int) ->
     odds, positive = log_odds[shown], examples.positive[shown]
     scores = np.round(np.interp(odds, x, y), DECIMALS)
     raw = 1 / (1 + np.exp(-np.clip(odds, -700, 700)))
-    area = calibration.auc_interval(scores, positive, seed=seed, rounds=ROUNDS, confidence=CONFIDENCE)
+    area = calibration.auc_interval(scores, positive, seed=seed % 2**64, rounds=ROUNDS, confidence=CONFIDENCE)
     precise = calibration.cut_at_precision(scores, positive, PRECISION)
     card = ModelCard(
         format=FORMAT,

@@ -36,6 +36,7 @@ from gristmill.workflows.training.kinds import KINDS, Training
 from gristmill.workflows.training.report import Origin, judge
 
 CLASSES = ("positive", "negative")
+FEW = 200  # documents to calibrate on, with which the error of a tenth of the range is still about 0.1
 LEFT = ("read", "texts", "between", "model")  # below the directory beside the model's; a killed training leaves them
 
 
@@ -222,6 +223,9 @@ def in_words(card: ModelCard, output: Path) -> str:
         if cut is not None:
             told = f"min_score {cut.threshold:.3f} keeps {cut.kept:.1%}, precision {cut.precision:.3f}"
         lines.append(f"  {name:22} {told}")
+    calibrated = sum(card.parts["calibration"].values())
+    if calibrated < FEW:
+        lines.append(f"  scores are rough: only {calibrated} documents to calibrate on")
     if card.in_both_classes:
         lines.append(f"  {card.in_both_classes:,} texts are in both classes")
     if not card.reproducible:

@@ -5,6 +5,7 @@ import shutil
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from tests.classifier_corpus import documents, write_classes
 
@@ -12,9 +13,11 @@ from gristmill.backends.local import LocalExecutor
 from gristmill.errors import ConfigError, NoInputError
 from gristmill.kernels.calibration import auc, expected_error
 from gristmill.stages.text.quality import ApplyClassifier
+from gristmill.stages.text.quality.model_card import read_card
 from gristmill.tasks import DocumentBatch
 from gristmill.workflows.training import TrainClassifierWorkflow
 from gristmill.workflows.training.examples import PARTS, Examples, TakeExamples
+from gristmill.workflows.training.train_classifier import in_words
 
 INLINE = {"executor": LocalExecutor(num_workers=0), "quiet": True}
 
@@ -183,6 +186,25 @@ def test_documents_without_text_are_left_out_and_counted(tmp_path):
 
     assert card["data"]["positive"]["without_text"] == 4
     assert card["data"]["positive"]["documents"] == 300
+
+
+def test_few_documents_to_calibrate_on_are_told(tmp_path, trained, card):
+    few = train(*write_classes(tmp_path, documents(600)), tmp_path / "model", seed=-1)
+    number = sum(few.metadata["card"]["parts"]["calibration"].values())
+
+    assert f"scores are rough: only {number} documents to calibrate on" in str(few)
+    assert "rough" not in in_words(read_card(trained, who="test"), trained)
+
+
+def test_parquet_is_read_too(corpus, trained, tmp_path):
+    for name in ("positive", "negative"):
+        rows = [json.loads(line) for line in (corpus[0] / name / "a.jsonl").read_text().splitlines()]
+        (tmp_path / name).mkdir()
+        pq.write_table(pa.Table.from_pylist(rows), tmp_path / name / "a.parquet")
+    paths = str(tmp_path / "positive"), str(tmp_path / "negative")
+    train(*paths, tmp_path / "model", input_filetype="parquet")
+
+    assert (tmp_path / "model" / "model.bin").read_bytes() == (trained / "model.bin").read_bytes()
 
 
 def test_a_line_that_cannot_be_read_is_told(tmp_path):
