@@ -28,6 +28,7 @@ MOST_LINES = (
 DOORS = (
     "gristmill",
     "gristmill.errors",
+    "gristmill.models.client",
     "gristmill.pipeline",
     "gristmill.pipeline.workflow",
     "gristmill.tasks",
@@ -44,8 +45,11 @@ DOORS = (
     "gristmill.stages.math.classifiers",
     "gristmill.stages.mixing",
     "gristmill.stages.resources",
+    "gristmill.stages.synthetic",
+    "gristmill.stages.synthetic.nemotron_cc",
     "gristmill.stages.text.classifiers",
     "gristmill.stages.text.decontamination",
+    "gristmill.stages.text.experimental.translation",
     "gristmill.stages.text.filters",
     "gristmill.stages.text.filters.fasttext",
     "gristmill.stages.text.filters.heuristic",
@@ -85,6 +89,7 @@ DOORS = (
     "gristmill.core.client",
     "gristmill.testing",
     "gristmill.testing.contracts",
+    "gristmill.testing.llm_server",
     "gristmill.testing.tiny_models",
 )
 

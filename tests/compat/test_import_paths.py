@@ -38,6 +38,13 @@ NAMES = {
     "gristmill.stages.text.modifiers.fasttext": ["FastTextLabelModifier"],
     "gristmill.stages.text.modifiers.pii": ["PiiModifier"],
     "gristmill.pipeline.workflow": ["WorkflowBase", "WorkflowRunResult"],
+    "gristmill.stages.synthetic.qa_multilingual_synthetic": ["QAMultilingualSyntheticStage", "LanguageFilter"],
+    "gristmill.stages.synthetic.nemotron_cc.base": ["BaseSyntheticStage"],
+    "gristmill.stages.synthetic.nemotron_cc.nemotron_cc": [
+        *("WikipediaParaphrasingStage", "DiverseQAStage", "DistillStage", "ExtractKnowledgeStage"),
+        *("KnowledgeListStage", "DiverseQAPostProcessingStage", "KnowledgeListPostProcessingStage"),
+    ],
+    "gristmill.stages.text.experimental.translation": ["TranslationStage"],
     "gristmill.stages.deduplication.exact.workflow": ["ExactDeduplicationWorkflow"],
     "gristmill.stages.deduplication.fuzzy.workflow": ["FuzzyDeduplicationWorkflow"],
     "gristmill.stages.deduplication.semantic": ["SemanticDeduplicationWorkflow", "RankingStrategy"],

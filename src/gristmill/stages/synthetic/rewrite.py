@@ -11,7 +11,7 @@ from gristmill.errors import ConfigError
 from gristmill.kernels.arrow_arrays import from_numbers
 from gristmill.models.client.llm_client import AsyncLLMClient, GenerationConfig, LLMClient
 from gristmill.stages.base import ProcessingStage
-from gristmill.stages.synthetic.llm_stage import Asker, LLMStage, Overlong, Row, RowFailed, Values
+from gristmill.stages.synthetic.llm_stage import Asker, LLMStage, Overlong, Row, RowFailed, Values, all_answers
 from gristmill.stages.synthetic.nemotron_cc.answer_texts import after_prefix
 from gristmill.stages.synthetic.prompt import Prompt
 from gristmill.stages.synthetic.token_counts import Encodes
@@ -44,6 +44,10 @@ class RewriteStage(LLMStage):
         tokenizer: str | Encodes | None = None,
         where: str | None = None,
     ) -> None:
+        if on_overlong == "truncate":
+            raise ConfigError(
+                f"{self.name}: expected on_overlong 'skip' or 'split'; 'truncate' would lose the rest of a text"
+            )
         super().__init__(
             client,
             model_name,
@@ -68,12 +72,10 @@ class RewriteStage(LLMStage):
     async def answer_row(self, row: Row, ask: Asker) -> Values | None:
         text = self.text_of(row)
         pieces, is_cut = ([], False) if text is None else self.shown_of(text)
-        if is_cut and self.on_overlong == "truncate":
-            raise RowFailed(f"expected a text of at most {self.max_input_tokens} tokens with its prompt; got more")
         if not pieces:
             ask.counts["llm_overlong_skipped"] += is_cut
             return self.unasked_row(row)
-        answers = [await ask(self.messages(row, piece)) for piece in pieces]
+        answers = await all_answers(ask(self.messages(row, piece)) for piece in pieces)
         rewritten = "\n".join(self._usable(answer.text) for answer in answers)
         truncated = any(answer.is_truncated for answer in answers)
         return {self.input_field: rewritten, f"{self.input_field}_truncated": truncated, self.original_field: text}
@@ -137,7 +139,16 @@ class VariantsToDocuments(ProcessingStage[DocumentBatch, DocumentBatch]):
             batch = batch.with_column(self.text_field, from_texts(new))
         if task.has_column(self.id_field):
             batch = batch.with_column(self.id_field, self._ids(task, rows, variants))
-        return batch.with_column(self.variant_field, pa.array(variants, pa.string()))
+        return batch.with_column(self.variant_field, self._kinds(task, rows, variants))
+
+    def _kinds(self, task: DocumentBatch, rows: list[int], variants: list[str | None]) -> pa.Array:
+        """The kind of every row; a document that was a variant before stays one."""
+        before = task.column(self.variant_field).to_pylist() if task.has_column(self.variant_field) else []
+        kinds = (
+            (before[row] if before else None) if kind is None else kind
+            for row, kind in zip(rows, variants, strict=True)
+        )
+        return pa.array([None if kind is None else str(kind) for kind in kinds], pa.string())
 
     def _ids(self, task: DocumentBatch, rows: list[int], variants: list[str | None]) -> pa.Array:
         ids = task.column(self.id_field).to_pylist()

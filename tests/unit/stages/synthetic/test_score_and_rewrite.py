@@ -105,6 +105,8 @@ def test_a_text_too_long_to_rewrite_stays_as_it_is():
     stage = RewriteStage(Says(), "m", "{document}", max_input_tokens=3)
     made = process(stage, text=["a b c", "a b c d"])
 
+    with pytest.raises(ConfigError, match="'truncate' would lose the rest"):
+        RewriteStage(Says(), "m", on_overlong="truncate")
     assert made.column("original_text").to_pylist() == ["a b c", None]
     assert made.column("text").to_pylist() == ["a b c", "a b c d"]
 
@@ -128,6 +130,12 @@ def test_a_document_may_give_way_to_its_variant():
 
     assert made.column("text").to_pylist() == ["ax", "b", "cx"]
     assert made.column("variant").to_pylist() == ["x", None, "x"]
+
+
+def test_what_was_a_variant_before_stays_one():
+    made = process(VariantsToDocuments("x"), text=["a", "b"], x=["ax", None], variant=[None, "distill"])
+
+    assert made.column("variant").to_pylist() == [None, "x", "distill"]
 
 
 def test_a_batch_without_variants_has_the_same_columns():

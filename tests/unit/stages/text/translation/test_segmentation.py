@@ -71,3 +71,11 @@ def test_what_only_looks_like_a_machines_is(line):
 
 def test_a_text_below_the_least_length_is_one_segment():
     assert take_apart("One.\nTwo.", "fine", min_segment_chars=20).segments() == ["One.\nTwo."]
+
+
+def test_texts_made_to_take_long_take_no_time():
+    """A quadratic pattern or joining would take minutes, and the test fails by its time limit."""
+    for text in ("." * 200_000 + "x", "?! " * 100_000, "```\n" + "x = 1\n" * 200_000, "[a]\n" * 20_000, "。" * 100_000):
+        template = take_apart(text, "fine")
+
+        assert template.rebuild(template.segments()) == text

@@ -20,7 +20,8 @@ MODES: tuple[Mode, ...] = ("coarse", "fine")
 
 _FENCE = re.compile(r"[ ]{0,3}(`{3,}|~{3,})")
 # An end mark, what may close a sentence behind it, and the white space after; ideographic marks need no space.
-_SENTENCE_END = re.compile(r"""(?:[.!?…]+["'”’»)\]]*(?=\s)|[。！？｡]+[」』”）]*)\s*""")
+# Only the first of several marks begins an end: a line of 20,000 dots would take seconds otherwise.
+_SENTENCE_END = re.compile(r"""(?:(?<![.!?…])[.!?…]++["'”’»)\]]*+(?=\s)|[。！？｡]++[」』”）]*+)\s*+""")
 _ABBREVIATION = re.compile(
     r"(?:^|[\s(\[\"'“‘«])(?:[A-Za-z]|[A-Za-z]\.[A-Za-z]|Mrs?|Ms|Dr|Prof|St|Jr|Sr|vs|etc|cf|approx|Fig|No|Nr|Vol|ca|bzw|usw|"
     r"Sra?|Mme|Mlle|pp?)\.$"
@@ -61,14 +62,16 @@ def take_apart(text: str, mode: Mode = "coarse", *, min_segment_chars: int = 0) 
 def _template(pieces: Iterator[tuple[str, bool]]) -> Template:
     texts: list[str] = []
     segments: list[int] = []
+    between: list[str] = []  # what is not translated, until the next segment: a block of code may have 100,000 lines
     for text, is_segment in pieces:
-        if is_segment:
-            segments.append(len(texts))
-            texts.append(text)
-        elif texts and (not segments or segments[-1] != len(texts) - 1):
-            texts[-1] += text
-        elif text:
-            texts.append(text)
+        if not is_segment:
+            between.append(text)
+            continue
+        texts += [joined] if (joined := "".join(between)) else []
+        between.clear()
+        segments.append(len(texts))
+        texts.append(text)
+    texts += [joined] if (joined := "".join(between)) else []
     return Template(tuple(texts), tuple(segments))
 
 
