@@ -30,6 +30,7 @@ from gristmill.tasks.text_columns import count_true, filter_array, filter_table,
 D = TypeVar("D", bound="DocumentBatch")
 
 LEAST_KEPT = 0.75  # of the bytes of lines: as long as so many stay, the others may stay in memory with them
+BETWEEN_STAGES = "_gristmill_"  # begins the names of columns that travel between our own stages and are no user's
 _DATA = ("_table", "_held", "_pending", "_labels")
 _NO_LINES = pa.nulls(0, pa.large_binary())  # pa.array would import pandas, for 0.2 s
 
@@ -275,7 +276,7 @@ class DocumentBatch(TableBatch):
 
     def item(self, row: int) -> ItemRecord:
         """A document as one JSON line without the newline, as far as it can be written: what broke a stage may not."""
-        one, name, text = self.slice(row, 1), "", ""
+        one, name, text = self.slice(row, 1)._of_users(), "", ""
         with contextlib.suppress(*UNWRITABLE):
             name = str(one.column("id")[0].as_py()) if one.has_column("id") else ""
         with contextlib.suppress(*UNWRITABLE):
@@ -284,12 +285,17 @@ class DocumentBatch(TableBatch):
 
     def json_lines(self, notes: Mapping[str, Sequence[object]]) -> list[bytes]:
         """Return the documents as JSON lines with more fields; of one that cannot be written, these fields alone."""
-        noted = self
+        noted = self._of_users()
         for name, values in notes.items():
             noted = noted.with_column(name, pa.array(list(values)))
         with contextlib.suppress(*UNWRITABLE):
             return noted._encoded()
         return [line for row in range(self._num_rows) for line in noted.slice(row, 1)._encoded_or_only(list(notes))]
+
+    def _of_users(self) -> Self:
+        """The batch without what travels between our own stages, for whoever reads rejects and quarantine."""
+        between = [name for name in self._table.column_names if name.startswith(BETWEEN_STAGES)]
+        return self.drop_columns(between) if between else self
 
     def _encoded_or_only(self, names: list[str]) -> list[bytes]:
         with contextlib.suppress(*UNWRITABLE):

@@ -303,8 +303,8 @@ class ModelStage(TokenReader):
     def _check(self, answer: "BatchAnswer") -> None:
         """Raise StageError for answers that are not numbers: the batch is then taken apart, and the culprit found."""
         for output in answer.outputs or ():
-            bad = np.flatnonzero(~np.isfinite(output).reshape(len(answer.rows), -1).all(axis=1))
-            if len(bad):
+            if not np.isfinite(output).all():
+                bad = np.flatnonzero(~np.isfinite(output).reshape(len(answer.rows), -1).all(axis=1))
                 raise StageError(
                     f"{self.name}: expected numbers from the model; got NaN or infinity for {len(bad)} of "
                     f"{len(answer.rows)} documents of a batch, the first in row {int(answer.rows[bad[0]])}"

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from gristmill.errors import StageError
 from gristmill.kernels.arrow_arrays import from_numbers, is_null
+from gristmill.tasks.document import BETWEEN_STAGES
 from gristmill.tasks.text_columns import to_bitmap
 
-TOKENS = "_gristmill_tokens"  # the column between the two stages of a composite; no user's column is called that
-TRUNCATED = "_gristmill_truncated"
+TOKENS = f"{BETWEEN_STAGES}tokens"  # between the two stages of a composite; no user's column is called that
+TRUNCATED = f"{BETWEEN_STAGES}truncated"
 INPUT_IDS, ATTENTION_MASK = "input_ids", "attention_mask"  # what users call kept tokens
 
 _MOST = np.iinfo(np.int32).max

@@ -18,6 +18,7 @@ from gristmill.stages.text import classifiers
 from gristmill.stages.text.classifiers.models import COMPLEXITY_FIELDS
 from gristmill.stages.text.io.reader import JsonlReader, ParquetReader
 from gristmill.stages.text.io.writer import JsonlWriter, ParquetWriter
+from gristmill.stages.text.models.tokenizer import TokenReader
 from gristmill.tasks import DocumentBatch
 from gristmill.testing.tiny_models import (
     WORDS,
@@ -45,6 +46,18 @@ def models(tmp_path_factory):
         "prompt": str(write_tiny_prompt_classifier(root / "prompt")),
         "guard": str(write_tiny_guard(root / "guard")),
     }
+
+
+class FailsOnMultiplesOfSeven(TokenReader):
+    """A stage that leaves tokens alone, so that they travel past it."""
+
+    name = "fails_on_multiples_of_seven"
+
+    def process(self, task):
+        bad = [n for n in task.column("id").to_pylist() if n % 7 == 0]
+        if bad:
+            raise ValueError(f"cannot do {bad}")
+        return task
 
 
 # class, tiny model, columns it adds
@@ -224,6 +237,27 @@ def test_neighbours_that_agree_share_a_tokenizer_and_give_what_they_give_alone(m
     assert [name for name in plan.stage_names if "tokenizer" in name] == ["quality_classifier_tokenizer"]
     assert together.to_pyarrow().equals(alone.to_pyarrow())
     assert together.column("content_pred_truncated").to_pylist()[-1] is True
+
+
+def test_rejects_and_quarantine_show_no_columns_from_between_stages(models, tmp_path):
+    write_documents(tmp_path / "in" / "a.jsonl", [{"id": n, "text": text} for n, text in enumerate(texts(30))])
+    stages = [
+        JsonlReader(str(tmp_path / "in")),
+        made("QualityClassifier", models, filter_by=["High"]),
+        FailsOnMultiplesOfSeven(),
+        made("ContentTypeClassifier", models),
+        JsonlWriter(str(tmp_path / "out")),
+    ]
+    plan = Pipeline("p", stages=stages).plan(HERE)
+    result = Pipeline("p", stages=stages).run(HERE, rejects_path=tmp_path / "rejects", max_quarantined=None, quiet=True)
+    left = "".join(path.read_text() for path in (tmp_path / "out" / ".gristmill" / "quarantine").rglob("*.jsonl"))
+    left += "".join(path.read_text() for path in (tmp_path / "rejects").rglob("*.jsonl"))
+
+    assert [name for name in plan.stage_names if "tokenizer" in name] == ["quality_classifier_tokenizer"]
+    assert result.quarantined > 0
+    assert result.dropped_total > 0
+    assert "other_label" in left
+    assert "_gristmill_" not in left
 
 
 def test_a_users_column_of_tokens_stays_as_it_is(models):
