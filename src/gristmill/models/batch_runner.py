@@ -54,10 +54,10 @@ def run_batches(
         try:
             outputs = runtime.run(padded, mask)
         except OutOfMemory:
-            if limits.failed(len(rows), padded.size, now=clock()):
+            if limits.failed(*padded.shape, now=clock()):
                 continue
             yield BatchAnswer(rows, mask, None)
         else:
-            limits.succeeded(now=clock())
+            limits.succeeded(*padded.shape, now=clock())
             yield BatchAnswer(rows, mask, outputs)
         done += size

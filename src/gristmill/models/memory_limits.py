@@ -7,8 +7,10 @@
                               the ceiling is forgotten after 600 s, for one attempt: another process may have held
                               the memory
 
-Sizes are counted in rows and in padded tokens, each with a ceiling of its own. A single row that does not fit cannot be
-helped: the caller puts that document aside.
+Sizes are counted in rows and in padded tokens, each with a ceiling of its own. Which of the two was too much is told by
+what has fitted: many short rows before, so that now it is the tokens, or the other way round. While nothing is known
+both are halved, and the ceiling of the wrong one falls when a batch beyond it fits. A single row that does not fit
+cannot be helped: the caller puts that document aside.
 """
 
 from dataclasses import dataclass, field
@@ -46,8 +48,18 @@ class _Limit:
     most: int
     now: int
     ceiling: int | None = None
+    held: int = 0  # the largest that has fitted
+    before: int = 0  # the limit before there was a ceiling
+
+    def note_fitted(self, size: int) -> None:
+        self.held = max(self.held, size)
+        if self.ceiling is not None and size >= self.ceiling:  # it was the other measure that was too much then
+            self.ceiling = None
+            self.now = max(self.now, self.before)
 
     def shrink_below(self, failed: int) -> None:
+        if self.ceiling is None:
+            self.before = self.now
         self.ceiling = failed if self.ceiling is None else min(failed, self.ceiling)
         self.now = max(self.now // 2, 1)
         while self.now >= failed and self.now > 1:  # a batch may be smaller than allowed: the same rows must not return
@@ -101,12 +113,20 @@ class MemoryLimits:
         self._failed_at = now
         if rows <= 1:
             return False  # nothing is learnt from a document that does not fit alone: the others are shorter
-        self._rows.shrink_below(rows)
-        self._tokens.shrink_below(rows * longest)
+        tokens = rows * longest
+        rows_fitted, tokens_fitted = rows <= self._rows.held, tokens <= self._tokens.held
+        if rows_fitted == tokens_fitted:  # nobody knows; or both have fitted, and somebody else holds the memory now
+            self._rows.held = self._tokens.held = 0
+        if tokens_fitted or not rows_fitted:
+            self._rows.shrink_below(rows)
+        if rows_fitted or not tokens_fitted:
+            self._tokens.shrink_below(tokens)
         return True
 
-    def succeeded(self, *, now: float) -> None:
-        """Note that a batch fitted."""
+    def succeeded(self, rows: int = 0, longest: int = 0, *, now: float) -> None:
+        """Note that a batch of so many rows, padded to the longest, fitted."""
+        self._rows.note_fitted(rows)
+        self._tokens.note_fitted(rows * longest)
         self._good += 1
         if self._good < GOOD_BATCHES:
             return

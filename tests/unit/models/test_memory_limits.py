@@ -110,6 +110,37 @@ def test_a_worker_begins_at_what_others_have_learnt(learnt, rows):
     assert limits.rows == rows
 
 
+def calls(runtime, limits, lengths):
+    """How often a runtime is asked about rows of these lengths, what did not fit included."""
+    before = len(runtime.shapes) + len(runtime.failed)
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    answers = run_batches(runtime, np.ones(offsets[-1], np.int32), offsets, limits, clock=lambda: 0.0)
+    assert sorted(row for answer in answers for row in answer.rows) == list(range(len(lengths)))
+    return len(runtime.shapes) + len(runtime.failed) - before
+
+
+@pytest.mark.parametrize(("fits", "short_rows"), [({"max_tokens": 1000}, 64), ({"max_rows": 16}, 16)])
+def test_long_rows_that_do_not_fit_leave_batches_of_short_ones_large(fits, short_rows):
+    """The rows are not blamed for the tokens of the long ones, nor the tokens for the number of short rows."""
+    runtime, limits = FakeRuntime(**fits), MemoryLimits(max_rows=256, max_tokens=65_536)
+    for _ in range(3):
+        calls(runtime, limits, [10] * 300 + [400] * 50)
+    failures = len(runtime.failed)
+
+    assert calls(runtime, limits, [10] * 300) <= -(-300 // short_rows)
+    assert calls(runtime, limits, [400] * 50) <= 25
+    assert len(runtime.failed) == failures
+
+
+def test_memory_that_somebody_else_has_taken_is_no_riddle():
+    runtime, limits = FakeRuntime(), MemoryLimits(max_rows=256, max_tokens=65_536)
+    calls(runtime, limits, [10] * 300)
+    runtime.max_rows = 4
+
+    assert calls(runtime, limits, [10] * 300) < 90
+    assert limits.rows == 4
+
+
 def _named(name, base=Exception):
     return type(name, (base,), {})
 
