@@ -82,7 +82,7 @@ class Caretaker:
             if worker.assigned or worker.may_linger:
                 self._watch(worker, deadline, patience)
                 due = min(deadline, max(patience, AGAIN * worker.warned_at))
-                next_s = min(next_s, worker.oldest_since + due)
+                next_s = min(next_s, self._quiet_since(worker) + due)
         for state, doing in ((WorkerState.STARTING, "set-up"), (WorkerState.DRAINING, "end")):
             concerned = [w for w in group.workers.values() if w.state is state and not w.assigned]
             next_s = min(next_s, self._watch_idle(concerned, doing))
@@ -111,10 +111,10 @@ class Caretaker:
     def _watch(self, worker: WorkerRecord, deadline: float, patience: float) -> None:
         """Kill a worker whose call is past its stage's deadline; speak up about one that is suspiciously slow."""
         s = self.scheduler
-        running_s = s.now - worker.oldest_since
+        running_s = s.now - self._quiet_since(worker)
         if running_s > deadline:
             worker.running_since = s.now  # once is enough
-            for call in [call for call in worker.running.values() if s.now - call.since > deadline]:
+            for call in [x for x in worker.running.values() if s.now - worker.quiet_since(x, s.now) > deadline]:
                 worker.overdue.add(call.number)
                 worker.begin_anew(call, s.now)
             told = s.groups[worker.group].plan.deadline_s  # what the user has set, without the time to heed it
@@ -123,6 +123,11 @@ class Caretaker:
             worker.warned_at = running_s
             task = next(iter(worker.running.values())).tasks[0]
             s.out.append(c.Warn(worker.id, task.id, task.item_id, running_s))
+
+    def _quiet_since(self, worker: WorkerRecord) -> float:
+        """Since when nothing has been heard of the call that has been silent for longest."""
+        now = self.scheduler.now
+        return min((worker.quiet_since(call, now) for call in worker.running.values()), default=worker.running_since)
 
     # Worn out
 

@@ -292,7 +292,7 @@ class Dispatcher:
             self._share_out(index, group)
         for index, group in enumerate(s.groups):
             if group.crew.waiting and not self._too_far_ahead(index + 1):
-                s.out.extend(c.GrantEmit(worker, task) for worker, task in group.crew.take_waiting())
+                s.out.extend(c.GrantEmit(worker, task) for worker, task in group.crew.take_waiting(s.now))
                 if group.plan.lanes > 1:  # whoever may go on has perhaps a free lane beside the task that streams
                     self._hand_out(index, group)
 

@@ -327,6 +327,9 @@ class Scheduler:
             self.copies.streams(event.worker, event.task)
             return
         worker, task = found
+        call = worker.running.get(task.call)
+        if call is not None:
+            call.heard_at = self.now
         if self.restarts.is_void(task):
             # It ends soonest if nothing holds it up.
             self.out += (c.Release(event.output.payload), c.GrantEmit(worker.id, task.id))
@@ -334,12 +337,11 @@ class Scheduler:
             self.groups[task.group].crew.emitted(worker, task.id)
 
     def _task_stepped(self, event: e.TaskStepped) -> None:
-        found = self._assigned(event.worker, event.task)
-        if found is not None:
-            worker, task = found
+        worker = self.fleet.find(event.worker)
+        call = None if worker is None else worker.running.get(event.task)  # a call is known by its first task
+        if worker is not None and call is not None:
             worker.running_since = self.now
-            if task.call in worker.running:
-                worker.begin_anew(worker.running[task.call], self.now)
+            worker.begin_anew(call, self.now)
 
     def _take_over(self, worker: WorkerRecord, task: TaskRecord, root: RootRecord, output: e.Output) -> bool:
         """Accept one output of a task, unless it has been delivered already."""

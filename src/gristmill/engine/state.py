@@ -97,6 +97,7 @@ class Call(msgspec.Struct, eq=False):
     number: int
     tasks: list[TaskRecord]
     since: float = 0.0
+    heard_at: float = 0.0  # when it last gave an output ahead of its end, or was allowed to give another
 
 
 class WorkerRecord(msgspec.Struct, eq=False):
@@ -195,6 +196,15 @@ class WorkerRecord(msgspec.Struct, eq=False):
         """Since when one of its tasks has been running."""
         call = self.running.get(task.call)
         return self.running_since if call is None else call.since
+
+    def quiet_since(self, call: Call, now: float) -> float:
+        """Since when nothing has been heard of a running call that could say something: what a deadline counts from.
+
+        One that waits for its outputs to be taken up does nothing, and is not late.
+        """
+        if self.ungranted and any(self.ungranted.count(task.id) >= EMIT_CREDITS for task in call.tasks):
+            return now
+        return max(call.since, call.heard_at)
 
     @property
     def oldest_since(self) -> float:
@@ -354,11 +364,14 @@ class Crew:
             if not worker.ungranted:
                 del self.waiting[worker.id]
 
-    def take_waiting(self) -> list[tuple[int, int]]:
-        """All (worker, task) that wait for a grant, which they now get."""
+    def take_waiting(self, now: float) -> list[tuple[int, int]]:
+        """All (worker, task) that wait for a grant, which they get now."""
         granted = [(worker.id, task) for worker in self.waiting.values() for task in worker.ungranted]
         waiting, self.waiting = self.waiting, {}
         for worker in waiting.values():
+            for call in worker.running.values():
+                if any(task.id in worker.ungranted for task in call.tasks):
+                    call.heard_at = now
             worker.ungranted.clear()
             self.refile(worker)
         return granted

@@ -106,7 +106,8 @@ class ProcessingStage(Generic[X, Y]):
                      instance), so that nobody looks for what they have in common
     `fusible`        False to keep the stage in worker processes of its own
     `deadline_s`     a call that takes longer is ended, and the document that caused it is quarantined. An `async`
-                     call is cancelled; any other is ended with its process
+                     call is cancelled; any other is ended with its process. Where a stage streams it is for one output,
+                     and waiting until that is taken does not count
     `expected_s`     seconds a task is expected to take one worker: a guess to share out workers by until it is measured
     `may_run_twice`  True if a task that takes suspiciously long may be given to a second worker as well, when one is
                      idle at the end of a run; the first result counts and the other worker is stopped

@@ -144,7 +144,7 @@ class Streamed(NamedTuple):
 
 
 class Stepped(NamedTuple):
-    """A call that takes its tasks apart has come a step further."""
+    """A call has come a step further: it takes its tasks apart, or its stages have a deadline for each step."""
 
     key: Any
 
@@ -175,15 +175,16 @@ class Lanes:
     news: "queue.SimpleQueue[Any]"
     leave_crumb: Callable[[int, int, int, int], None] = lambda *_: None  # lane, stage, first row, end row
     clear_crumb: Callable[[int], None] = lambda _: None
-    step_s: float = 0.02  # between two words about a call that takes tasks apart
+    step_s: float = 0.02  # between two words about the steps of a call
     _free: list[int] = field(init=False)
     _runners: dict[int, LaneRunner] = field(default_factory=dict)
     _threads: dict[int, "queue.SimpleQueue[tuple[Any, Sequence[Job] | Call]]"] = field(default_factory=dict)
-    _careful: dict[int, Any] = field(default_factory=dict)  # by lane: the call that is taking its tasks apart
+    _stepping: dict[int, Any] = field(default_factory=dict)  # by lane: the call that tells of its steps
 
     def __post_init__(self) -> None:
         self._free = list(range(self.count - 1, -1, -1))
         self._is_async = self.runner.stages[0].is_async
+        self._has_deadline = self.runner.group.deadline_s is not None
 
     @property
     def has_free(self) -> bool:
@@ -249,9 +250,10 @@ class Lanes:
                 if isinstance(given, Call):
                     outcomes = [runner.end_streaming(given, cast("Iterator[AnyTask]", given.made), emit)]
                 else:
-                    self._careful[lane] = key if any(job.care is not Care.NORMAL for job in given) else None
+                    steps = self._has_deadline or any(job.care is not Care.NORMAL for job in given)
+                    self._stepping[lane] = key if steps else None
                     outcomes = runner.run(given, emit)
-                    self._careful[lane] = None
+                    self._stepping[lane] = None
                 self.news.put(Ended(key, lane, outcomes))
         finally:
             error = sys.exc_info()[1]
@@ -279,8 +281,8 @@ class Lanes:
         def leave(stage: int, first_row: int, end_row: int) -> None:
             nonlocal stepped_at
             self.leave_crumb(lane, stage, first_row, end_row)
-            key = self._careful.get(lane)
-            # A deadline is for one call; a task that is taken apart makes many, and says so.
+            key = self._stepping.get(lane)
+            # A deadline is for one call of a stage; what takes tasks apart, or has several, makes many, and says so.
             if key is not None and time.perf_counter() - stepped_at > self.step_s:
                 stepped_at = time.perf_counter()
                 self.news.put(Stepped(key))

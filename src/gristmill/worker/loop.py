@@ -29,7 +29,7 @@ from gristmill.worker.wire import BlockLost, Blocks, Parcel, counts_to_wire, pac
 
 HOLD_S = 0.002
 RSS_S = 0.05
-STEP_S = 0.02  # between two reports of a task that is taken apart
+STEP_S = 0.02  # between two reports that a worker has come a step further
 FAN_OUT = 100  # outputs in one message, at most
 RSS_UNIT = 1 if sys.platform == "darwin" else 1024  # ru_maxrss is in bytes there and in KiB elsewhere
 
@@ -129,6 +129,8 @@ class WorkerProcess:
         self.own_fd = -1  # of its way to the driver, where that is a file of this process
         self.running = -1
         self._taking_apart = False
+        self._has_deadline = group.deadline_s is not None
+        self._says_steps = False
         self._stepped_at = 0.0
         self._results: list[tuple[object, ...]] = []
         self._fds: list[int] = []
@@ -199,8 +201,9 @@ class WorkerProcess:
         if self._taking_apart and self.own_fd >= 0:
             os.fstat(self.own_fd)  # a stage that closed it ends the worker here, while the crumb still names that stage
         CRUMB.pack_into(self.crumbs, 0, 0, stage, first_row, end_row)
-        # A deadline is for one call; a task that is taken apart makes many, and says so.
-        if self._taking_apart and time.perf_counter() - self._stepped_at > STEP_S:
+        # A deadline is for one call of a stage. What is done for one message may be many: of several stages, of several
+        # tasks, of each alone after they have failed together, of a task that is taken apart. So the worker says so.
+        if self._says_steps and time.perf_counter() - self._stepped_at > STEP_S:
             self._stepped_at = time.perf_counter()
             self.channel.send([("stepped", self.running)])
 
@@ -213,6 +216,9 @@ class WorkerProcess:
         if not jobs:
             return
         self._taking_apart = any(job.care is not Care.NORMAL for job in jobs)
+        self._says_steps = self._taking_apart or self._has_deadline
+        if self._has_deadline:
+            self._stepped_at = time.perf_counter()  # the driver knows when it began
         emitted = [0] * len(jobs)
 
         def emit(number: int, item_id: str, task: AnyTask) -> None:

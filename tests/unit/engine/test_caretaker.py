@@ -1,11 +1,13 @@
 """Workers are looked after when it is time, and only those that need it."""
 
+import pytest
+
 from gristmill.engine import commands as c
 from gristmill.engine import events as e
 from gristmill.engine.scheduler import Scheduler, SchedulerConfig
 from gristmill.engine.state import WorkerState
 from gristmill.stages.resources import Resources
-from gristmill.testing.virtual_run import group
+from gristmill.testing.virtual_run import Deed, VirtualRun, group
 
 
 def at_work(*groups, num_workers, num_gpus=0, **config):
@@ -85,3 +87,51 @@ def test_workers_that_are_only_old_are_replaced_so_long_apart_even_if_the_old_on
     s.handle(e.Ticked(63.0), e.WorkerReady(2))
     assert kind(s.handle(e.Ticked(120.0)), c.DrainWorker) == []
     assert kind(s.handle(e.Ticked(122.0)), c.DrainWorker) == [c.DrainWorker(1)]
+
+
+def streaming(script, **options):
+    """Run a group that streams, with a deadline of two seconds, into one that takes its time."""
+    groups = (group(0, num_workers=1, deadline_s=2.0, **options), group(1, num_workers=1))
+    run = VirtualRun(groups, [1] * 3, script)
+    run.join(cpus=2, memory_bytes=100)
+    run.run()
+    return run
+
+
+@pytest.mark.parametrize("lanes", [1, 2])
+def test_waiting_for_the_next_group_does_not_count_against_the_deadline_of_a_stream(lanes):
+    def script(index, _assignment):
+        return Deed((40,) * 6, streamed=6, service_s=0.7) if index == 0 else Deed(service_s=9.0)
+
+    run = streaming(script, lanes=lanes)
+    run.check_books()
+
+    assert kind(run.commands, c.KillWorker) == []
+    assert kind(run.commands, c.Warn) == []
+    assert run.now > 6 * 3 * 9.0  # it did wait
+
+
+def test_a_stream_may_take_longer_than_the_deadline_of_one_of_its_outputs():
+    def script(index, _assignment):
+        return Deed((1,) * 20, streamed=20, service_s=21.0) if index == 0 else Deed()
+
+    run = streaming(script)
+    run.check_books()
+
+    assert kind(run.commands, c.KillWorker) == []
+
+
+@pytest.mark.parametrize("gone_on", [0, 2])
+def test_a_stream_that_gives_nothing_for_longer_than_its_deadline_is_ended(gone_on):
+    """The first time it hangs, after some outputs; then it goes through."""
+
+    def script(index, assignment):
+        if index == 1:
+            return Deed()
+        hangs = assignment.item_id == "p1" and not assignment.attempt
+        return Deed((1,) * 3, streamed=gone_on, service_s=2.5 * (gone_on + 1) if hangs else 0.1)
+
+    run = streaming(script)
+    run.check_books()
+
+    assert [kill.reason for kill in kind(run.commands, c.KillWorker)] == ["no result within the deadline of 2 s"]

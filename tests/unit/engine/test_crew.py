@@ -73,7 +73,7 @@ def test_a_stalled_worker_is_not_chosen_before_its_outputs_are_granted():
         crew.emitted(crew.workers[0], 0)
     assert (chosen(crew), crew.num_stalled) == (None, 1)
 
-    assert crew.take_waiting() == [(0, 0)] * EMIT_CREDITS
+    assert crew.take_waiting(1.0) == [(0, 0)] * EMIT_CREDITS
     assert (chosen(crew), crew.num_stalled) == (0, 0)
 
 

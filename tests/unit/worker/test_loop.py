@@ -17,7 +17,7 @@ from gristmill.worker import shared_memory
 from gristmill.worker.channel import BufferedChannel, Channel
 from gristmill.worker.job import RunSettings
 from gristmill.worker.lane_loop import LaneLoop
-from gristmill.worker.loop import CRUMB, HOLD_S, WorkerProcess
+from gristmill.worker.loop import CRUMB, HOLD_S, WorkerProcess, make_loop
 from gristmill.worker.wire import pack, to_wire
 
 
@@ -50,20 +50,25 @@ def call(*numbers):
 
 def results(*messages, stage=None):
     """Run a worker through messages that are all there when it starts; return the tasks it finished."""
+    return [number for kind, number in said(*messages, stage=stage) if kind == "done"]
+
+
+def said(*messages, stage=None, deadline_s=None, lanes=1):
+    """Run a worker through messages that are all there when it starts; return what it said of which task."""
     ours, theirs = socket.socketpair()
     driver = BufferedChannel(ours)
     stage = stage or Pass()
     stage.driver = driver
-    group = Group(0, (stage,), ("pass",), 0, Resources(), 2, None, None)
-    crumbs = mmap.mmap(-1, CRUMB.size)
-    process = WorkerProcess(Channel(theirs), group, RunSettings("", None, ""), crumbs, last=True)
+    group = Group(0, (stage,), ("pass",), 0, Resources(), 3, None, deadline_s, lanes=lanes)
+    crumbs = mmap.mmap(-1, CRUMB.size * lanes)
+    process = make_loop(Channel(theirs), group, RunSettings("", None, ""), crumbs, last=True)
     driver.send([*messages, ("drain", None)])
     driver.flush()
     with theirs:
         process.run()
     received, _ = driver.receive()
     driver.close()
-    return [message[1] for batch, _ in received for message in batch if message[0] == "done"]
+    return [message[:2] for batch, _ in received for message in batch if len(message) > 1]
 
 
 def test_calls_are_done_in_order():
@@ -80,6 +85,38 @@ def test_a_recall_that_comes_too_late_is_of_no_consequence():
 
 def test_a_task_that_was_taken_back_during_a_long_call_is_not_begun():
     assert results(call(1), call(2), call(3), stage=LongWhileRecalled()) == [1, 3]
+
+
+class OneAtATime(ProcessingStage[FileGroupTask, FileGroupTask]):
+    """Fails on several tasks together and passes each of them alone."""
+
+    name = "one_at_a_time"
+    batch_size = 3
+
+    def process_batch(self, tasks):
+        if len(tasks) > 1:
+            raise ValueError("not together")
+        return tasks
+
+
+@pytest.mark.parametrize("lanes", [1, 2])
+def test_a_worker_says_when_it_begins_another_call_where_a_call_has_a_deadline(monkeypatch, lanes):
+    """The driver counts a deadline from the last thing it has heard: three calls must not share one."""
+    monkeypatch.setattr("gristmill.worker.loop.STEP_S", 0.0)
+    monkeypatch.setattr("gristmill.worker.lane_loop.STEP_S", 0.0)
+    words = said(call(1, 2, 3), stage=OneAtATime(), deadline_s=60.0, lanes=lanes)
+
+    assert words.count(("stepped", 1)) == 4  # all together, then one after the other
+    assert [word for word in words if word[0] == "done"] == [("done", 1), ("done", 2), ("done", 3)]
+
+
+@pytest.mark.parametrize("lanes", [1, 2])
+def test_a_worker_whose_stages_have_no_deadline_keeps_its_steps_to_itself(monkeypatch, lanes):
+    monkeypatch.setattr("gristmill.worker.loop.STEP_S", 0.0)
+    monkeypatch.setattr("gristmill.worker.lane_loop.STEP_S", 0.0)
+    words = said(call(1, 2, 3), stage=OneAtATime(), lanes=lanes)
+
+    assert [kind for kind, _ in words] == ["done"] * 3
 
 
 class Mute(Task[bytes]):
