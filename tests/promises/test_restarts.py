@@ -105,11 +105,11 @@ def forced(monkeypatch):
     return found
 
 
-@pytest.mark.parametrize("forces", [True, False])
-def test_a_file_is_forced_to_disk_before_it_is_reported_where_a_run_may_outlive_its_machine(tmp_path, forced, forces):
+@pytest.mark.parametrize("durable", [True, False])
+def test_a_file_is_forced_to_disk_before_it_is_reported_where_a_run_may_outlive_its_machine(tmp_path, forced, durable):
     writer = JsonlWriter(str(tmp_path / "out"))
     plan = compile_chain("write", [writer], [DocumentBatch("b", pa.table({"text": ["a", "b"]}))])
-    run = Run(plan, RunOptions(checkpoint_path=tmp_path / "run"), forces=forces)
+    run = Run(plan, RunOptions(checkpoint_path=tmp_path / "run"), durable=durable)
     inodes = []
 
     def drive(segment):
@@ -124,7 +124,7 @@ def test_a_file_is_forced_to_disk_before_it_is_reported_where_a_run_may_outlive_
     run.close()
     (inode,) = inodes
 
-    assert (inode in forced) is forces
+    assert (inode in forced) is durable
 
 
 @pytest.mark.parametrize("durable", [True, False])

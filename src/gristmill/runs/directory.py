@@ -14,7 +14,7 @@
 Publication order is the guarantee: a writer writes a temporary file, the ledger line is forced to disk, then the file
 is renamed. A crash before the line leaves an orphan that the next run deletes; a crash after it leaves a rename that
 the next run does. The files themselves are forced only where a run may go on without the machine that wrote them
-(`forces`). When the machine itself stops, some of the others may not have reached the disk: a run that finds itself
+(`durable`). When the machine itself stops, some of the others may not have reached the disk: a run that finds itself
 after a restart looks at every committed file and does again what is not as it was written.
 """
 
@@ -108,7 +108,7 @@ class RunDirectory:
         path: Path,
         *,
         session: str,
-        forces: bool = False,
+        durable: bool = False,
         root: Path | None = None,
         options_of: OptionsOf = environment_only,
         shown: str = "",
@@ -119,7 +119,7 @@ class RunDirectory:
         self.root = root or path  # of the whole run, if this is a segment of it
         self.session = session
         self.messages: list[str] = []  # what was found when the run was continued
-        self._forces = forces
+        self._durable = durable
         self._beginning: list[Future[None]] = []  # what is on its way to disk before the first line of the ledger
         self._has_begun = False  # all of that is there
         self.quarantine = path / "quarantine"
@@ -365,7 +365,7 @@ class RunDirectory:
         if not completed:
             return
         lines = read_ledger(self.path / "ledger.jsonl", plan).records  # with their counts; none in a temporary run
-        if self._forces:
+        if self._durable:
             before = {file for record in touched for file in record.side_files}  # these have got their names long ago
             for file in (file for files in completed.values() for file in files if file not in before):
                 force_file(file.temporary)
@@ -392,7 +392,7 @@ class RunDirectory:
         once: a file system puts what waits to disk together. A start that is damaged on the way is that of no machine,
         so a later run looks at the files.
         """
-        if not self._forces:
+        if not self._durable:
             self._write("start", [machine_start()])
         elif not self._noted_start():
             self._write("start", [ON_DISK])

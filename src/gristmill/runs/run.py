@@ -52,9 +52,11 @@ Drive = Callable[[Segment], Ending]
 class Run:
     """One execution of a plan. Its directory is given, or beside the output, or temporary."""
 
-    def __init__(self, plan: Plan, options: RunOptions, *, ignore_failures: bool = False, forces: bool = False) -> None:
+    def __init__(
+        self, plan: Plan, options: RunOptions, *, ignore_failures: bool = False, durable: bool = False
+    ) -> None:
         self.options = options
-        self.forces = forces  # files to disk: a run on several machines goes on when one of them stops
+        self.durable = durable  # files to disk: a run on several machines goes on when one of them stops
         self.limit = NO_LIMIT if ignore_failures else options.limit
         self.memory_limit = 0  # for all processes together, where somebody has set one
         self.stop = StopSignals()
@@ -72,12 +74,12 @@ class Run:
         path, options_of, session = self._path(), store_options(self.segments[-1]), os.urandom(6).hex()
         if not is_url(path):
             shared = self.options.shared
-            return RunDirectory(Path(path), session=session, forces=self.forces, options_of=options_of, shared=shared)
+            return RunDirectory(Path(path), session=session, durable=self.durable, options_of=options_of, shared=shared)
         from gristmill.runs.store_directory import StoreDirectory
 
         # What is on stores only needs no looking at after a restart of this machine.
-        forces = self.forces or all(map(is_url, self._outputs()))
-        return StoreDirectory(path, session=session, options_of=options_of, forces=forces)
+        durable = self.durable or all(map(is_url, self._outputs()))
+        return StoreDirectory(path, session=session, options_of=options_of, durable=durable)
 
     def _path(self) -> str:
         path = self._wanted_path()
@@ -127,7 +129,7 @@ class Run:
             self.stop,
             limit=self.limit,
             memory_limit=self.memory_limit,
-            forces=self.forces,
+            durable=self.durable,
             resumable=can_go_on and not self.options.fresh,
             scratch=self._scratch,
         )
@@ -206,7 +208,7 @@ class Run:
             self.stop,
             limit=self._limit_after(before),
             memory_limit=self.memory_limit,
-            forces=self.forces,
+            durable=self.durable,
             whole=Whole(
                 self.limit,
                 lambda result: self._joined([*before, result], is_whole=at.is_done),
@@ -241,7 +243,7 @@ class Run:
         return RunDirectory(
             self.directory.path / f"segment-{number}",
             session=session,
-            forces=self.forces,
+            durable=self.durable,
             root=self.directory.path,
             options_of=self.directory.options_of,
             shared=self.options.shared,

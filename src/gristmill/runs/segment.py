@@ -164,7 +164,7 @@ class Segment:
         *,
         limit: QuarantineLimit,
         memory_limit: int = 0,
-        forces: bool = False,
+        durable: bool = False,
         resumable: bool = True,
         scratch: str | None = None,
         whole: Whole | None = None,
@@ -175,7 +175,7 @@ class Segment:
         self.stop = stop
         self.limit = limit
         self.memory_limit = memory_limit
-        self.forces = forces
+        self.durable = durable
         self.resumable = resumable
         self.scratch = scratch
         self.keeps_directory = scratch is None
@@ -200,7 +200,7 @@ class Segment:
             self.session,
             self.options.rejects_path,
             self.directory.quarantine_path,
-            self.forces,
+            self.durable,
             self.memory_limit,
             most if isinstance(most, int) and not self.limit.is_default else None,
             (self.directory.options_of(self.options.rejects_path or ""), self._quarantine_options()),
@@ -213,7 +213,7 @@ class Segment:
         return len(self.books.records) == len(self.plan.sources)
 
     @property
-    def durable_directory(self) -> RunDirectory | None:
+    def kept_directory(self) -> RunDirectory | None:
         """The run directory, if it outlives the run."""
         return self.directory if self.keeps_directory else None
 

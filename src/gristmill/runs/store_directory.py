@@ -48,9 +48,9 @@ class StoreDirectory(RunDirectory):
 
     commit_s = 1.0  # an object each time, and a resumed run reads them all
 
-    def __init__(self, url: str, *, session: str, options_of: OptionsOf, forces: bool = False) -> None:
+    def __init__(self, url: str, *, session: str, options_of: OptionsOf, durable: bool = False) -> None:
         scratch, self._scratch_lock = _scratch_directory()
-        super().__init__(scratch, session=session, forces=forces, options_of=options_of, shown=url.rstrip("/"))
+        super().__init__(scratch, session=session, durable=durable, options_of=options_of, shown=url.rstrip("/"))
         self._url = url.rstrip("/")
         self._store = RemoteFileSystem(self._url, options_of(self._url))
         self._next = 1  # number of the ledger's next object

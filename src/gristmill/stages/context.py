@@ -92,7 +92,7 @@ class StageContext:
     session: str = ""  # names the temporary directory of this execution; "" outside a run
     attempt: str = ""
     keep_rejects: bool = False
-    forces: bool = False  # files to disk before they are handed over
+    durable: bool = False  # files to disk before they are handed over
     memory_limit: int = 0  # bytes that somebody has allowed all processes of the run together; 0 where nobody has
     dropped: dict[str, int] = field(default_factory=dict)  # reason -> documents
     dropped_of: dict[str, dict[str, int]] = field(default_factory=dict)  # task id -> the same, where a call has several
@@ -110,7 +110,7 @@ class StageContext:
 
     def another(self, attempt: str) -> "StageContext":
         """An empty context of the same run."""
-        return StageContext(self.session, attempt, self.keep_rejects, self.forces, self.memory_limit)
+        return StageContext(self.session, attempt, self.keep_rejects, self.durable, self.memory_limit)
 
     def divided(self, tasks: "Sequence[tuple[str, str, int]]") -> "list[StageContext]":
         """What was reported in a call of several tasks, given for each its id, its attempt and how many items it lacks.

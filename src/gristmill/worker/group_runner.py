@@ -101,7 +101,7 @@ class GroupRunner:
         self._own_batch = [type(s).process_batch is not ProcessingStage.process_batch for s in self.stages]
         self._one_at_a_time = [False] * len(self.stages)
         self._spare = StageContext(
-            given.session, "none", given.rejects_path is not None, given.forces, given.memory_limit
+            given.session, "none", given.rejects_path is not None, given.durable, given.memory_limit
         )
         for stage in self.stages:
             remember_those_of(stage)  # their errors may repeat what they were given

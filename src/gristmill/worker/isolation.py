@@ -151,7 +151,7 @@ class _Sheet:
         with explained(final):
             temporary = self._context.staging_path(self._directory, name) or final
             written = stage_file(temporary, chunks, storage_options=self._options)
-            if self._context.forces:
+            if self._context.durable:
                 force_file(written.path)
         return StagedFile(written.path, final, written.num_bytes, items, written.checksum)
 

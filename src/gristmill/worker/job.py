@@ -21,7 +21,7 @@ class RunSettings:
     session: str = ""
     rejects_path: str | None = None
     quarantine_path: str | None = None
-    forces: bool = False  # files to disk before they are reported
+    durable: bool = False  # files to disk before they are reported
     memory_limit: int = 0  # bytes for all processes together; 0 where nobody said
     most_bad: int | None = None  # documents that may fail in the whole run, if that is a number
     # How to reach rejects and quarantine, where they are on a store.

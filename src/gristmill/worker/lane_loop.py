@@ -1,4 +1,4 @@
-"""The loop of a worker whose calls overlap: `WorkerProcess`, with lanes where that runs one call after another.
+"""The loop of a worker whose calls overlap: `WorkerLoop`, with lanes where that runs one call after another.
 
 Everything that happens arrives in one queue: what the driver says, read by a thread of its own, and what the lanes have
 done. Calls begin in the order they came, whenever a lane is free: the scheduler reckons with that (`engine/state.py`).
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, cast
 from gristmill.worker.channel import ChannelClosed, Message
 from gristmill.worker.crumbs import CRUMB, NO_CRUMB
 from gristmill.worker.lanes import Broken, Ended, LaneRunner, Lanes, Stepped, Streamed
-from gristmill.worker.loop import HOLD_S, STEP_S, WorkerProcess
+from gristmill.worker.loop import HOLD_S, STEP_S, WorkerLoop
 from gristmill.worker.wire import Parcel
 
 
@@ -33,7 +33,7 @@ class LaneCall:
     emitted: list[int]
 
 
-class LaneLoop(WorkerProcess):
+class LaneLoop(WorkerLoop):
     """A worker with several calls under way."""
 
     runner_type = LaneRunner

@@ -69,10 +69,10 @@ def make_loop(
     *,
     last: bool,
     blocks: Blocks = shared_memory,
-) -> "WorkerProcess":
+) -> "WorkerLoop":
     """The loop a worker of a group runs: one call after another, or as many at once as it has lanes."""
     if group.lanes == 1:
-        return WorkerProcess(channel, group, settings, crumbs, last=last, blocks=blocks)
+        return WorkerLoop(channel, group, settings, crumbs, last=last, blocks=blocks)
     from gristmill.worker.lane_loop import LaneLoop
 
     return LaneLoop(channel, group, settings, crumbs, last=last, blocks=blocks)
@@ -97,7 +97,7 @@ class Line(Protocol):
     def poll(self) -> list[tuple[Message, list[int]]]: ...
 
 
-class WorkerProcess:
+class WorkerLoop:
     """The state of the loop."""
 
     runner_type = GroupRunner

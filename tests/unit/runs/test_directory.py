@@ -52,10 +52,10 @@ def opened(tmp_path):
     """Open the directory as a driver does; all that were opened are closed at the end."""
     directories = []
 
-    def open_directory(the_plan=None, session="one", *, forces=False):
+    def open_directory(the_plan=None, session="one", *, durable=False):
         for earlier in directories:
             earlier.close()
-        directory = RunDirectory(tmp_path / "run", session=session, forces=forces)
+        directory = RunDirectory(tmp_path / "run", session=session, durable=durable)
         directories.append(directory)
         directory.acquire()
         return directory, directory.resume(the_plan or plan(), rejects_path=None)
@@ -289,10 +289,10 @@ def test_after_a_restart_a_file_that_cannot_be_read_is_done_again(opened, tmp_pa
 
 
 def test_files_that_were_forced_to_disk_are_not_looked_at(opened, tmp_path):
-    done, path = committed(opened(forces=True)[0], tmp_path, b"one\ntwo\n")
+    done, path = committed(opened(durable=True)[0], tmp_path, b"one\ntwo\n")
     assert (tmp_path / "run" / "start").read_text() == ON_DISK
     path.write_bytes(b"two\none\n")  # as long: who looked would find it
-    directory, found = opened(forces=True)
+    directory, found = opened(durable=True)
 
     assert directory.finish_publication(found) == {0: done}
     assert directory.messages == []
@@ -300,7 +300,7 @@ def test_files_that_were_forced_to_disk_are_not_looked_at(opened, tmp_path):
 
 def test_files_of_a_run_that_was_forced_only_at_its_end_are_looked_at(opened, tmp_path):
     committed(opened()[0], tmp_path, b"one\ntwo\n")
-    opened(forces=True)[0].append([record(1)])
+    opened(durable=True)[0].append([record(1)])
 
     assert (tmp_path / "run" / "start").read_text() == machine_start()
 

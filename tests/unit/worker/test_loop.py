@@ -17,7 +17,7 @@ from gristmill.worker import shared_memory
 from gristmill.worker.channel import BufferedChannel, Channel
 from gristmill.worker.job import RunSettings
 from gristmill.worker.lane_loop import LaneLoop
-from gristmill.worker.loop import CRUMB, HOLD_S, WorkerProcess, make_loop
+from gristmill.worker.loop import CRUMB, HOLD_S, WorkerLoop, make_loop
 from gristmill.worker.wire import pack, to_wire
 
 
@@ -129,7 +129,7 @@ def test_no_task_is_free_of_charge():
     """The bound on memory counts what a task takes to send, where the task says nothing of its size."""
     worker = SimpleNamespace(blocks=shared_memory, _fds=[])
     for payload in (b"x" * 10_000, b"x" * 1_000_000):
-        *_, num_bytes, _, _, size, _ = WorkerProcess._output(worker, 0, "item-0", Mute("d", payload))
+        *_, num_bytes, _, _, size, _ = WorkerLoop._output(worker, 0, "item-0", Mute("d", payload))
         assert len(payload) < num_bytes == size < len(payload) + 2_000
     for fd in worker._fds:
         shared_memory.let_go(fd)

@@ -42,7 +42,7 @@ class Settings(Protocol):
 def execute(plan: Plan, options: RunOptions, drive_run: Drive, *, settings: Settings) -> RunResult:
     """Run a plan by whatever `drive_run` prepares: the engine, and a call of `drive`."""
     with watched(f"the run of {plan.name!r} has been held up for", settings.watchdog_s):
-        run = Run(_united(plan), options, ignore_failures=settings.ignore_failures, forces=True)
+        run = Run(_united(plan), options, ignore_failures=settings.ignore_failures, durable=True)
         try:
             return run.execute(drive_run)
         finally:
@@ -86,7 +86,7 @@ class _Loop:
         self._run = run
         self._registrar = registrar
         self._books = RootBooks(run.plan)
-        self._commits = Commits(run.books, run.durable_directory, run.directory.options_of)
+        self._commits = Commits(run.books, run.kept_directory, run.directory.options_of)
         self.view = View(run, self._books, settings.logging_interval)
         self._standstill = Standstill(run.plan, settings.watchdog_s, registrar.running, free_resources)
         self._stopping = ""

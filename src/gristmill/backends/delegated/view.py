@@ -19,7 +19,7 @@ class View:
         self._groups = run.plan.groups
         self._books = books
         self._snapshots = BookSnapshots(run.plan, run.books)
-        self._telling = Telling(run.durable_directory, run.options.observer, logging_interval)
+        self._telling = Telling(run.kept_directory, run.options.observer, logging_interval)
 
     def counts(self) -> list[StageCounts]:
         """What every stage has done so far, in all sessions."""

@@ -51,7 +51,7 @@ class LocalRun:
     def __init__(self, executor: "LocalExecutor", plan: Plan, options: RunOptions, server: Server | None) -> None:
         self.executor = executor
         self.server = server
-        self.run = Run(plan, options, ignore_failures=executor.ignore_failures, forces=executor.durable)
+        self.run = Run(plan, options, ignore_failures=executor.ignore_failures, durable=executor.durable)
         self.pool: Pool | None = None
         limit = executor.memory_limit
         self.memory_limit = default_limit() if limit is None else parse_size(limit, who="LocalExecutor: memory_limit")

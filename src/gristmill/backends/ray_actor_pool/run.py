@@ -26,7 +26,7 @@ class RayRun:
 
     def __init__(self, executor: "RayActorPoolExecutor", ray: ModuleType, plan: Plan, options: RunOptions) -> None:
         self.config = executor.config
-        self.run = Run(plan, options, ignore_failures=self.config.ignore_failures, forces=True)
+        self.run = Run(plan, options, ignore_failures=self.config.ignore_failures, durable=True)
         given = self.config.memory_limit
         limit = None if given is None else parse_size(given, who="RayActorPoolExecutor: memory_limit")
         self.run.memory_limit = limit or 0  # of one node, which is what a document has to fit in

@@ -340,7 +340,7 @@ def drive(run: Segment, shell: Shell) -> Ending:
         Scheduler(run.plan.groups, config),
         shell.pool,
         run.books,
-        run.durable_directory,
+        run.kept_directory,
         run.options.observer,
         nodes=shell.nodes,
         memory_limit=shell.memory_limit,

@@ -342,7 +342,7 @@ def write_output(
         return FileGroupTask(task.dataset_name, [final])
     with explained(final):
         written = stage_file(temporary, chunks, storage_options=storage_options)
-        if context.forces:
+        if context.durable:
             force_file(temporary)
     staged = StagedFile(temporary, final, written.num_bytes, task.num_items, written.checksum)
     return FileGroupTask(task.dataset_name, [final], staged=(staged,))
