@@ -10,7 +10,6 @@ FILES = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py"))
 FILE_LINES = 500
 # What is read as one thing and would be two halves otherwise.
 LONGER = {
-    "engine/dispatch.py": 540,  # who gets the next task, and the memory that decides it
     "runs/directory.py": 510,  # one directory, and the order in which its files are forced to disk
     "engine/scheduler.py": 610,  # one event, one method; what can be told apart (fleet, dispatch, caretaker) is
     "worker/group_runner.py": 610,  # one call of a group, from its jobs to its books

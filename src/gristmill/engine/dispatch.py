@@ -81,27 +81,6 @@ def batch_of(
     return max(1, min(queued, batch_size, tail_share(remaining, workers)))
 
 
-# Whether to take tasks back that wait behind another, when others could have them.
-#
-# A worker holds a task or two in advance so that it need not wait for the driver. If the one it runs turns out to be
-# long, those behind it are stuck while others are idle. They are taken back: the worker skips what it has not begun.
-# Should it begin one at that very moment, both do it, and the first result counts.
-
-# Not worth a message if shorter. And on a busy machine a worker with quick tasks that waits for a core for a few
-# hundredths of a second looks like one with a long task: it would do what is taken back before it hears of it.
-RECALL_S = 0.1
-
-
-def is_worth_it(waiting: int, *, mean_service_s: float | None, running_s: float) -> bool:
-    """Whether the last of so many tasks behind one that has run for `running_s` would wait longer than messages take.
-
-    A task that has run longer than the mean is expected to need as long again: that is what long tails are like.
-    """
-    mean = running_s if mean_service_s is None else mean_service_s
-    rest = running_s if running_s > mean else mean - running_s
-    return waiting > 0 and rest + (waiting - 1) * mean >= RECALL_S
-
-
 # Memory, in bytes: who may start another task, and on which machine.
 #
 # Held bytes are the inputs of tasks that wait or run, on the machine that made them; reserved bytes are what tasks that
@@ -385,39 +364,9 @@ class Dispatcher:
     def _find_work(self, index: int, group: GroupRecord) -> bool:
         most = group.plan.lanes * (1 if group.plan.has_sized_batches else group.plan.batch_size)
         victim = group.crew.most_loaded(above=most)
-        if victim is not None and self.recall(victim):
+        if victim is not None and self.scheduler.recalls.recall(victim):
             return True
         return not self.scheduler.more_is_coming(index) and self.scheduler.copies.make(group)
-
-    def recall(self, worker: WorkerRecord, *, all_of_it: bool = False) -> bool:
-        """Take back half of what waits behind a worker's running calls, or all of it; False if that is not worth it."""
-        s, group = self.scheduler, self.scheduler.groups[worker.group]
-        waiting = self._waiting(worker)
-        running_s = s.now - worker.running_since
-        if not is_worth_it(len(waiting), mean_service_s=group.mean_service_s, running_s=running_s):
-            return False
-        self._take_back(worker, waiting if all_of_it else waiting[len(waiting) // 2 :])
-        return True
-
-    def recall_void(self, worker: WorkerRecord) -> None:
-        """Take back what waits behind a worker's running call and would come to nothing."""
-        taken = [task for task in self._waiting(worker) if self.scheduler.restarts.is_void(task)]
-        if taken:
-            self._take_back(worker, taken)
-
-    def _waiting(self, worker: WorkerRecord) -> list[TaskRecord]:
-        """What a worker holds beyond what it can have begun, if every call were full."""
-        plan = self.scheduler.groups[worker.group].plan
-        if plan.has_sized_batches:
-            return [task for call in worker.behind for task in call.tasks]
-        return list(worker.assigned.values())[plan.batch_size * plan.lanes :]
-
-    def _take_back(self, worker: WorkerRecord, tasks: list[TaskRecord]) -> None:
-        s = self.scheduler
-        s.out.append(c.RecallTask(worker.id, tuple(task.id for task in tasks)))
-        for task in reversed(tasks):
-            s.recalled(worker, task)
-        s.groups[worker.group].crew.refile(worker)
 
     def _send(self, worker: WorkerRecord, group: GroupRecord, count: int) -> bool:
         """Send up to `count` tasks; False if memory does not allow even one."""

@@ -245,7 +245,7 @@ class Fleet:
 
     def drain(self, worker: WorkerRecord) -> None:
         """Give a worker nothing more; it ends when it has finished what it runs."""
-        self.scheduler.dispatcher.recall(worker, all_of_it=True)
+        self.scheduler.recalls.recall(worker, all_of_it=True)
         self.scheduler.groups[worker.group].crew.drain(worker)
         worker.state_since = self.scheduler.now
         self.scheduler.out.append(c.DrainWorker(worker.id))

@@ -17,7 +17,7 @@ from gristmill.engine import commands as c
 from gristmill.engine import events as e
 from gristmill.engine.account import Account
 from gristmill.engine.breaker import NO_LIMIT, NOTHING_FAILED, Breaker, Failed, QuarantineLimit
-from gristmill.engine.caretaker import Caretaker, Copies, Restarts
+from gristmill.engine.caretaker import Caretaker, Copies, Recalls, Restarts
 from gristmill.engine.dispatch import Dispatcher, MemoryBook
 from gristmill.engine.faults import Fault
 from gristmill.engine.fleet import Fleet
@@ -74,6 +74,7 @@ class Scheduler:
         self.memory = MemoryBook(num_groups=len(groups))
         self.fleet = Fleet(self)
         self.caretaker = Caretaker(self)
+        self.recalls = Recalls(self)
         self.copies = Copies(self)
         self.restarts = Restarts(self)
         self.breaker = Breaker(self)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gristmill.engine.dispatch import RECALL_S, is_worth_it
+from gristmill.engine.caretaker import RECALL_S, is_worth_it
 
 
 @pytest.mark.parametrize(
