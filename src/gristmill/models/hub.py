@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gristmill.errors import ConfigError, MachineError, ReadError, RunFailed, require
+from gristmill.errors import ConfigError, EngineBug, MachineError, ReadError, RunFailed, require
 from gristmill.models.runtime import ModelSource
 from gristmill.models.weights import (
     TOKEN,
@@ -106,7 +106,7 @@ def fetch(source: ModelSource, *, into: Path | None = None, is_main: bool = Fals
                 temporary.write_text(listing.revision, encoding="ascii")
     found = find(source)
     if found is None:
-        raise ConfigError(f"{source.who}: expected weights in {source.model_identifier} on the hub; it has none to use")
+        raise EngineBug(f"{source.who}: {source.model_identifier} was fetched to {root} and is not found there")
     return found
 
 
@@ -146,7 +146,22 @@ def ask(source: ModelSource) -> Listing:
         for each in info.siblings or ()
     ]
     known = {file.name: file for file in files}
-    return Listing(str(info.sha), tuple(known[name] for name in choose_files(list(known), source)))
+    chosen = choose_files(list(known), source)
+    _check_usable(chosen, list(known), source)
+    return Listing(str(info.sha), tuple(known[name] for name in chosen))
+
+
+def _check_usable(chosen: Sequence[str], names: Sequence[str], source: ModelSource) -> None:
+    """Raise ConfigError if what is wanted is not among the files, before any of them is downloaded."""
+    who, place = source.who, f"{source.model_identifier} on the hub"
+    if source.files == "tokenizer":
+        if "tokenizer.json" not in chosen:
+            raise ConfigError(f"{who}: expected a tokenizer.json in {place}; it has none")
+    elif not any(name.endswith((".onnx", ".safetensors", ".bin")) for name in chosen):
+        pickled = weight_files(names, ".bin")
+        got = f"{pickled[-1]}, a pickle; allow_pickle=True takes it" if pickled else "neither"
+        wanted = {"onnx": "model.onnx", "torch": ".safetensors"}.get(source.runtime or "", ".safetensors or model.onnx")
+        raise ConfigError(f"{who}: expected {wanted} in {place}; got {got}")
 
 
 def choose_files(names: Sequence[str], source: ModelSource) -> list[str]:

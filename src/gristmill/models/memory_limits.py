@@ -25,6 +25,8 @@ _TEXTS = (
     "MPS backend out of memory",
     "CUDA out of memory",
     "Failed to allocate memory",  # onnxruntime's Fail, which is not a RuntimeError
+    "is smaller than requested bytes",  # the same, where a limit is set for its arena
+    "CUDA failure 2",  # onnxruntime on a GPU: out of memory
     "CUBLAS_STATUS_ALLOC_FAILED",
 )
 _NAMES = {"OutOfMemoryError"}  # torch.OutOfMemoryError; asked by name, so that torch need not be there

@@ -36,6 +36,7 @@ Forward = Callable[..., tuple[Any, ...]]  # input_ids, attention_mask -> outputs
 
 MULTI_HEAD_BASE = "microsoft/deberta-v3-base"  # the card of the one such model names it; its config does not
 GUARD_LAYERS = ("input_layer", "hidden_layer_0", "hidden_layer_1", "hidden_layer_2")
+COMPUTED = (".position_ids", ".token_type_ids", ".inv_freq")  # older versions stored what newer ones compute
 NAMES_SHOWN = 4
 
 
@@ -136,8 +137,7 @@ def put_in_place(module: Any, state: State, directory: Path, *, who: str) -> Non
     """Give a module on the device `meta` its tensors, and make those buffers that are computed and not stored."""
     torch = require("torch", extra="torch")
     wanted = module.state_dict().keys()
-    # Older versions stored what newer ones compute.
-    given = {name: tensor for name, tensor in state.items() if name in wanted or not name.endswith(".position_ids")}
+    given = {name: tensor for name, tensor in state.items() if name in wanted or not name.endswith(COMPUTED)}
     check_names(wanted, given, directory, who=who)
     wrong = [name for name in given if given[name].shape != module.state_dict()[name].shape]
     if wrong:
@@ -204,7 +204,8 @@ def standard(source: ModelSource, directory: Path, kind: str, **options: object)
         output_loading_info=True,
         **options,
     )
-    missing, left = set(info["missing_keys"]), set(info["unexpected_keys"])
+    missing = set(info["missing_keys"])
+    left = {name for name in info["unexpected_keys"] if not name.endswith(COMPUTED)}
     if kind == "AutoModel":  # the last hidden state is asked for: what stands on the encoder does not matter
         missing = {name for name in missing if "pooler" not in name}
         left = set()

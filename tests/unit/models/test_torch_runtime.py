@@ -236,6 +236,20 @@ def test_buffers_that_older_versions_stored_are_no_mistake(tiny_models, tmp_path
     np.testing.assert_allclose(found, expected[0], atol=1e-5)
 
 
+def test_a_sequence_classifier_with_stored_positions_is_no_mistake(tiny_models, tmp_path):
+    import torch
+    from safetensors.torch import load_file, save_file
+
+    shutil.copytree(tiny_models.sequence.directory, tmp_path / "model")
+    file = tmp_path / "model" / "model.safetensors"
+    stored = {"bert.embeddings.position_ids": torch.arange(128)[None]}
+    save_file(load_file(file) | stored, file, metadata={"format": "pt"})
+    source = ModelSource(str(tmp_path / "model"))
+    (found,) = open_runtime(source, threads=1, head="sequence").run(*batch(source))
+
+    np.testing.assert_allclose(found, said(tiny_models.sequence.reference, *batch(source))[0], atol=1e-5)
+
+
 def test_the_sizes_of_an_unknown_base_are_asked_for(tiny_models, tmp_path):
     shutil.copytree(tiny_models.mixin.directory, tmp_path / "model")
     shutil.rmtree(tmp_path / "model" / "tiny-deberta")

@@ -274,6 +274,23 @@ def test_files_that_changed_later_are_found(hub, tmp_path):
     assert damaged_files(plain) == ["model.onnx"]
 
 
+@pytest.mark.parametrize(
+    ("lacking", "options", "message"),
+    [
+        ("tokenizer.json", {"files": "tokenizer"}, r"expected a tokenizer\.json in .* on the hub; it has none$"),
+        ("model.onnx", {}, r"expected \.safetensors or model\.onnx in .*; got pytorch_model\.bin, a pickle; allow_pic"),
+        ("model.onnx", {"runtime": "torch"}, r"expected \.safetensors in .*; got pytorch_model\.bin, a pickle; allow_"),
+        ("model.onnx", {"runtime": "onnx"}, r"expected model\.onnx in .* on the hub; got pytorch_model\.bin"),
+    ],
+    ids=["tokenizer", "weights", "torch", "onnx"],
+)
+def test_what_a_repository_lacks_is_told_while_planning(hub, lacking, options, message):
+    del hub.files[NAME][lacking]
+    with pytest.raises(ConfigError, match=message):
+        check(source(**options))
+    assert not hub.given
+
+
 def test_without_room_nothing_is_begun(hub, monkeypatch):
     monkeypatch.setattr("shutil.disk_usage", lambda path: SimpleNamespace(free=5))
     with pytest.raises(MachineError, match=r"^QualityClassifier: expected 0 MB free in .*; got 0 MB$"):
