@@ -101,11 +101,16 @@ $(PEERS)/frames/.installed:
 	$(@D)/$(PEER_PIP) duckdb polars rensa
 	@touch $@
 
+$(PEERS)/openai/.installed:
+	$(PYTHON) -m venv $(@D)
+	$(@D)/$(PEER_PIP) openai
+	@touch $@
+
 bench-dedup: $(DEV) $(PEERS)/datatrove/.installed $(PEERS)/frames/.installed ## deduplicate a corpus with gristmill and with the peers
 	$(PY) -m benchmarks.dedup.run_all --only exact --documents 2000000 --words 150 --rounds 2
 	$(PY) -m benchmarks.dedup.run_all --only hashing,fuzzy
 
-bench-models: $(HEAVY) ## measure models in a pipeline: what it costs, what batches save, how busy they are, requests
+bench-models: $(HEAVY) $(PEERS)/openai/.installed ## measure models in a pipeline: what it costs, what batches save, how busy they are, requests
 	$(PY) -m benchmarks.models.stages
 	$(PY) -m benchmarks.models.apply_classifier
 	$(PY) -m benchmarks.models.llm_client
