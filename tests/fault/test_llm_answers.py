@@ -126,8 +126,9 @@ def test_a_request_that_always_fails_is_one_row_in_quarantine(corpus, tmp_path):
     def refuse(request):
         return 503 if "word7x5 " in prompt_of(request) else None
 
-    with MisbehavingServer(refuse=refuse) as server:
-        result = run(corpus, tmp_path, url=server.url, max_retries=2)
+    with MisbehavingServer(refuse=refuse, delay=lambda _: 0.02) as server:
+        result = run(corpus, tmp_path, url=server.url, max_retries=2, stage_workers=3)
+        assert server.max_in_flight <= 30  # of 32, shared by three workers
     assert result.quarantined == 1
     (error,) = result.errors
     assert "got status 503 after 3 requests" in error.error

@@ -132,6 +132,11 @@ class AsyncOpenAIClient(AsyncLLMClient):
         self._key()
         if self.response_cache is not None and (self.response_cache / FILE).exists():
             ResponseCache(self.response_cache).close()
+        elif self.cache == "only":
+            raise ConfigError(
+                f"{type(self).__name__}: expected answers in {self.response_cache}, because of cache='only'; there is "
+                f"no {FILE}"
+            )
         if self.max_total_cost is not None:
             price_for(model, self.prices, who=type(self).__name__)
 

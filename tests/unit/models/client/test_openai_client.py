@@ -6,9 +6,11 @@ import pickle
 import socket
 import threading
 
+import pyarrow as pa
 import pytest
 
 from gristmill import secrets
+from gristmill.backends.local import LocalExecutor
 from gristmill.errors import ConfigError, MachineError, MissingDependency, ServerRefused, SpendingLimit
 from gristmill.models.client import (
     AsyncOpenAIClient,
@@ -17,6 +19,9 @@ from gristmill.models.client import (
     OpenAIClient,
     RequestFailed,
 )
+from gristmill.pipeline import Pipeline
+from gristmill.stages.synthetic.llm_stage import LLMStage
+from gristmill.tasks import DocumentBatch
 from gristmill.testing.llm_server import KINDS, MisbehavingServer, prompt_of
 
 KEY = "sk-0123456789-not-a-real-key"
@@ -229,6 +234,12 @@ def test_only_the_cache_asks_nobody(tmp_path):
         asyncio.run(ask(client_of(server, response_cache=tmp_path, cache="only"), "new"))
 
 
+def test_only_a_cache_that_is_not_there_is_found_while_planning(tmp_path):
+    client = AsyncOpenAIClient(api_key=KEY, response_cache=tmp_path / "none", cache="only")
+    with pytest.raises(ConfigError, match=r"expected answers in .*none, because of cache='only'; there is no resp"):
+        client.check("m")
+
+
 def test_refreshing_asks_again_and_keeps_the_new_answer(tmp_path):
     said = iter(["old", "new"])
     with MisbehavingServer(answer=lambda _: next(said)) as server:
@@ -279,6 +290,16 @@ def test_a_client_that_waits_shares_its_window_between_threads():
         client.close()
         assert made == {number: [f"Q{number}"] for number in range(12)}
         assert server.max_in_flight == 3
+
+
+def test_a_stage_asks_through_the_awaited_form_of_a_client_that_waits():
+    batch = DocumentBatch("d", pa.table({"text": ["a", None, "b"]}))
+    with MisbehavingServer() as server:
+        client = OpenAIClient(base_url=server.url, api_key=KEY, max_concurrent_requests=64)
+        (made,) = Pipeline("waits", stages=[LLMStage(client, "m", "Say {document}")]).run(
+            LocalExecutor(num_workers=1), initial_tasks=[batch]
+        )
+    assert made.column("answer").to_pylist() == ["SAY A", None, "SAY B"]
 
 
 def test_a_client_works_on_one_event_loop_after_another():
