@@ -8,7 +8,7 @@ import xxhash
 from numpy.typing import NDArray
 
 SHORT_BYTES = 240  # up to here XXH3 is another function than for longer texts
-SECRET = bytes.fromhex(  # what XXH3 disguises its input with if nobody gives another; part of its specification
+SECRET = bytes.fromhex(  # what XXH3 mixes into its input unless given another; part of its specification
     "b8fe6c3923a44bbe7c01812cf721ad1cded46de9839097db7240a4a4b7b3671fcb79e64eccc0e578825ad07dccff7221"
     "b8084674f743248ee03590e6813a264c3c2852bb91c300cb88d0658b1b532ea371644897a20df94e3819ef46a9deacd8"
     "a8fa763fe39c343ff9dcbbc7c70b4f1d8a51e04bcdb45931c89f7ec9d9787364eac5ac8334d3ebc3c581a0fffa1363eb"

@@ -4,7 +4,7 @@ A double becomes an unsigned integer of the same order (its bits, with the sign 
 their leading bits; of those that share the leading bits with a number that is asked for, the next bits are counted in
 another pass, until the few that are left can be sorted. Counts are added up, so the result does not depend on the order
 in which numbers come or on how they are cut into arrays. The memory is that of `COUNTERS` counts or `HELD` numbers,
-whatever the number of numbers.
+however many numbers there are.
 
 Letters: N numbers, R ranks, B buckets, K steps of a quantile table.
 """
@@ -44,8 +44,8 @@ def order_statistics(
 ) -> tuple[int, Numbers]:
     """Return N, and for each rank in `ranks_of(N)` the number that would stand there if all were sorted.
 
-    `chunks` is called once for each pass, of which there are one if the numbers can be held, most often three if not,
-    and never more than one for every few bits of a double. It must yield the same numbers each time, and no NaN.
+    `chunks` is called once for each pass: one pass if the numbers can be held, and most often three if not. It must
+    yield the same numbers each time, and no NaN.
     """
     kept, total = _hold(chunks(), held)
     ranks = ranks_of(total)

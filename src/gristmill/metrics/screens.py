@@ -35,7 +35,7 @@ class Pace:
 
 
 ON_THE_COMMAND_LINE = Pace(table_s=0.0, first_line_s=5.0, line_s=5.0)
-IN_A_PROGRAM = Pace(table_s=1.0, first_line_s=10.0, line_s=30.0)  # a script of a second has no need of a table
+IN_A_PROGRAM = Pace(table_s=1.0, first_line_s=10.0, line_s=30.0)  # a script that runs for a second needs no table
 
 
 class Screen(Protocol):
@@ -182,7 +182,7 @@ def screen_on(console: "Console", stream: TextIO) -> Screen:
 
 
 def _is_terminal(stream: TextIO | None) -> bool:
-    # Programs put objects of their own there, which may know no more than how to write.
+    # Programs put objects of their own there, which may have nothing but a `write`.
     if stream is None or getattr(stream, "closed", False) or not hasattr(stream, "isatty"):
         return False
     return stream.isatty()

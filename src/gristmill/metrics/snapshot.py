@@ -286,7 +286,7 @@ def _add_each(mine: dict[Any, Any], theirs: dict[Any, Any], bound: Bound | None 
 
 
 def _subtract_each(mine: dict[Any, Any], theirs: dict[Any, Any], bound: Bound | None = None) -> None:
-    """Take back what was added; what nothing is left of is no longer there."""
+    """Take back what was added; a name of which nothing is left is removed."""
     for name, count in theirs.items():
         # Gone already if what was added under it came to nothing: zeros, or tallies of no values.
         known = bound[1] if bound is not None and name not in mine and bound[1] in mine else name

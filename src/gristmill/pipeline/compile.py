@@ -332,12 +332,12 @@ class Sources(msgspec.Struct, frozen=True):
     names: Sequence[str]  # of the partitions
     inputs: Sequence[tuple[str, int, str]]  # (path, size, version) of every file
     num_bytes: int
-    stage: str | None = None  # the stage that listed them, which has thereby done its work
+    stage: str | None = None  # the stage that listed them, whose work is done by that
     directories: tuple[str, ...] = ()  # that it reads as a whole
 
     @classmethod
     def of(cls, tasks: Sequence[AnyTask], stage: str | None = None, directories: Sequence[str] = ()) -> "Sources":
-        """Return the sources that tasks are. A list of files is not looked through: there may be a million."""
+        """Return the sources these tasks are. A list of files is not looked through: there may be a million."""
         if isinstance(tasks, Partitions):
             return cls(tasks, tasks.names, tasks.files, tasks.nbytes, stage, tuple(directories))
         files = {
@@ -379,7 +379,7 @@ def compile_plan(name: str, stages: Sequence[AnyStage], sources: Sources) -> Pla
     configs = tuple((stage_name, stage_config(stage)) for stage_name, stage in zip(names, copies, strict=True))
     check_outputs(outputs, sources.inputs, sources.directories)
     ends_in_writer = copies[-1].output_directory() is not None
-    # Only then a run is ever compared with another.
+    # Only then is a run ever compared with another.
     held = contents(sources.tasks) if ends_in_writer and sources.stage is None else ""
     parts = chain(
         [held] if held else [],

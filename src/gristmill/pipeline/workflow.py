@@ -67,7 +67,7 @@ class WorkflowBase:
         raise NotImplementedError(f"{type(self).__name__}: a workflow must define run")
 
 
-# Options other tools need and this one does not: accepted, so that a script moves, and said to have no effect.
+# Options that other tools need and this one does not: accepted, so that scripts need no change, with a warning.
 #
 # A workflow lists them as `IGNORED`. Whatever is not listed has to be read: a test holds every workflow to that.
 

@@ -1,4 +1,4 @@
-"""Write files that are there whole or not at all.
+"""Write files so that each appears whole or not at all.
 
 A file is written under a temporary name, checksummed on the way, forced to disk and renamed; then its new name is
 forced too. `write_file` does all of it. In a run it is done by several: `stage_file` writes, `force_file` is called
@@ -118,7 +118,7 @@ def _amount(count: int) -> str:
 # given those back to its host: written in one piece, 768 MB took 2.8 s here, in pieces of this size 0.3 s.
 _PIECE_BYTES = 1 << 17
 _SETTLED_S = 600  # every file system writes a new name to disk by itself within this time (ext4: 5 s, XFS: 30 s)
-_NOT_FOR_DIRECTORIES = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)  # some network file systems know no such fsync
+_NOT_FOR_DIRECTORIES = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)  # some network file systems have no such fsync
 Chunk = bytes | memoryview
 
 
@@ -219,7 +219,7 @@ def make_directory(path: str, *, storage_options: StorageOptions | None = None) 
 
 
 def force_file(path: str) -> None:
-    """Return when a file is on disk, whatever becomes of the machine. An object of a store is safe once closed."""
+    """Return once a file is on disk, whatever becomes of the machine. An object of a store is safe once closed."""
     if is_url(path):
         return
     with explained(path):
@@ -231,7 +231,7 @@ def force_file(path: str) -> None:
 
 
 def force_names(directory: str, *, above: bool = False) -> None:
-    """Return when the names in a directory are on disk: those made, those changed and those removed.
+    """Return once the names in a directory are on disk: those made, those changed and those removed.
 
     Forcing a file does not force its name, though some file systems do both. A new directory has a name too, and so
     may those above it: with `above` they are forced up to the first directory in which nothing has happened lately.
@@ -246,7 +246,7 @@ def force_names(directory: str, *, above: bool = False) -> None:
         from concurrent.futures import ThreadPoolExecutor  # for the driver: workers write without it
 
         places = [place, *_new_above(place)]
-        with ThreadPoolExecutor(len(places)) as forcing:  # at once: a file system puts what waits to disk together
+        with ThreadPoolExecutor(len(places)) as forcing:  # all at once: a file system then writes them to disk together
             list(forcing.map(_force_names_in, places))
 
 
@@ -254,7 +254,7 @@ def _new_above(directory: Path) -> Iterator[Path]:
     for parent in directory.parents:
         if time.time() - parent.stat().st_mtime > _SETTLED_S:
             return
-        if os.access(parent, os.R_OK):  # others' directories are others' to force
+        if os.access(parent, os.R_OK):  # a directory of somebody else's is not ours to force
             yield parent
 
 

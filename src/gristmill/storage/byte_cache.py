@@ -1,4 +1,4 @@
-"""`cached_bytes`: things that are slow to make and the same every time, kept in a directory of the user's.
+"""`cached_bytes`: things that are slow to make and the same every time, kept in one of the user's directories.
 
 Nothing depends on the directory: without a writable one, things are made again by every process that needs them.
 """
@@ -37,7 +37,7 @@ def cached_bytes(key: str, make: Callable[[], bytes]) -> bytes:
 
 
 def _directory() -> Path | None:
-    """The first of the usual places that is, or can be made, this user's and nobody else's to write."""
+    """The first of the usual places that exists or can be made, and that only this user may write to."""
     given = os.environ.get(CACHE_VARIABLE)
     home = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     usual = [Path(home).expanduser() / "gristmill", Path(tempfile.gettempdir()) / f"gristmill-{os.getuid()}"]
@@ -69,7 +69,7 @@ def _write(path: Path, content: bytes) -> None:
 
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """Hold a lock that ends with the process; where it cannot be had, go on without: the work is only done twice."""
+    """Hold a lock that ends with the process; without it the work is merely done twice."""
     with contextlib.ExitStack() as stack:
         with contextlib.suppress(OSError):
             file = stack.enter_context(path.open("wb"))

@@ -90,10 +90,11 @@ class LocalFileSystem:
         return Path(plain(path)).is_dir()
 
     def walk(self, directory: str) -> Iterator[FileStatus]:
-        """All files below, in no order; hidden ones (. or _ in front) and what is below hidden directories left out.
+        """All files below, in any order; hidden ones (. or _ in front) and what is below hidden directories left out.
 
-        Links are followed, but each directory is walked once: two that link to each other would be walked by every way
-        there is. Pipes, devices and links that lead nowhere are listed too, with their `kind`.
+        Links are followed, but each directory is walked once: two that link to each other would otherwise be
+        walked once for every path through them. Pipes, devices and links that lead nowhere are listed too, with
+        their `kind`.
         """
         pending = [plain(directory)]
         links: list[str] = []  # to directories: after those that lie here, which keep their own names

@@ -268,7 +268,7 @@ def unreadable(path: str, error: OSError, wanted: str = "a readable file") -> Re
 
 
 def _is_damage(error: BaseException) -> bool:
-    """Whether a decoder does not like the content; what the disk says has a number."""
+    """Whether a decoder has rejected the content; an error of the disk would have an errno."""
     if isinstance(error, DamagedFile | pa.ArrowException):
         return True
     return isinstance(error, OSError) and not isinstance(error, ReadError) and error.errno is None

@@ -180,13 +180,13 @@ def list_files(
 
 
 class _Found:
-    """Files as they are found, in no order and some of them twice; little is kept of each, as there may be millions."""
+    """Files as they are found, in any order and some of them twice; little is kept of each: there may be millions."""
 
     def __init__(self) -> None:
         self._paths: list[str] = []
         self._sizes = array("q")
         self._versions = Packed()
-        self._devices, self._inodes = array("Q"), array("Q")  # both 0 where there are no such things
+        self._devices, self._inodes = array("Q"), array("Q")  # both 0 on file systems that have neither
         self._odd: dict[int, str] = {}  # kinds of what is not a file
 
     def __len__(self) -> int:

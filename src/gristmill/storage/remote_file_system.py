@@ -66,7 +66,7 @@ class RemoteFileSystem:
             NotADirectoryError,
         ) as error:  # the archive in zip://a.jsonl::file:///there.zip
             raise ConfigError(f"{without_secrets(url)}: expected a file that is there; {error}") from None
-        except (zipfile.BadZipFile, tarfile.TarError, EOFError) as error:  # that archive is none, or is cut off
+        except (zipfile.BadZipFile, tarfile.TarError, EOFError) as error:  # that file is not an archive, or is cut off
             archive = url.partition("::")[2]
             kind = self._scheme
             raise ConfigError(

@@ -22,7 +22,7 @@ _FILE_TYPES = b"0\0" + b"7"  # regular, as old archives say it, contiguous
 _WITHOUT_CONTENT = b"123456"  # links, devices, directories, pipes: whatever size they state, none follows
 _LONG_NAME, _LONG_LINK, _PAX, _PAX_GLOBAL = b"L", b"K", b"x", b"g"
 _SPARSE = b"S"
-_MOST_EXTENDED = 1 << 20  # bytes of an extended header, or of a map of holes: a name of a megabyte is none
+_MOST_EXTENDED = 1 << 20  # bytes of an extended header, or of a map of holes: a megabyte cannot be a name
 _MOST_DIGITS = 20  # of a number: more than any size has, and few enough for Python to read
 
 Read = Callable[[int, int], "bytes | memoryview"]  # bytes start to end, fewer only where the archive ends before

@@ -2,7 +2,7 @@
 
 A token is the 64-bit hash of a folded word, or a folded character. A shingle is the hash of n neighbouring tokens, by a
 polynomial that rolls from one to the next (Karp, Rabin 1987): no string is made. A text of fewer than n tokens has one
-shingle, of all of them, so it equals nothing but its equals. A text without tokens has none.
+shingle, of all of them, so it equals only texts of the same tokens. A text without tokens has none.
 """
 
 import numpy as np

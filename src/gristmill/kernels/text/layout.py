@@ -17,7 +17,7 @@ SHAPE_COLUMNS = 6  # characters, number signs, ellipses, lines, with bullet, wit
 FILLED_COLUMNS = 4  # lines that are not blank, with end mark, short, newlines
 
 # How a text is cut into pieces: at every double newline; stripped, at two newlines or more; at one or more; at every
-# newline, and blank pieces are none.
+# newline, leaving out blank pieces.
 DOUBLE_NEWLINES, PARAGRAPHS, LINES, FILLED_LINES = range(4)
 
 CLASS_BITS = 12  # a byte's classes are counters of so many bits in one number: counting all of them is one addition

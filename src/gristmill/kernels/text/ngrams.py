@@ -167,7 +167,7 @@ def repeated_ngrams(scratch: Longs, room: int, n: int, places: int) -> int:
     for p in range(places):
         i = scratch[_PLACE * room + p]
         first = scratch[_NEW * room + i]
-        # Which ones stay is as good as random: no branch, or every other one would be guessed wrong.
+        # Which ones stay cannot be predicted, so there is no branch: every other one would be mispredicted.
         stays = (first >= 0) & (scratch[COUNT * room + max(first, 0)] > 1)
         scratch[_CLASS * room + i] = first if stays else scratch[_CLASS * room + i]
         scratch[_LEVEL * room + i] = n if stays else n - 1

@@ -17,7 +17,7 @@ FRONT, DASH, WORD, DECIMAL, SPACE, BEFORE_FULL_STOP, HOST = (1 << bit for bit in
 LETTER, SYMBOL, PUNCTUATION_CATEGORY, SENTENCE_END, UNIT_END, INNER, LINE_END = (1 << bit for bit in range(14, 21))
 
 _TABLE_SIZE = 0x110000
-# Nothing Python has an opinion on is assigned in between.
+# As far as Python knows, no code point in between is assigned.
 _SURVEYED = ((0, 0x32400), (0xE0000, 0xE0200))
 
 

@@ -41,7 +41,7 @@ _MARGIN = 1 - 1e-9  # for rounding in a bound
 
 @inline
 def _make_prefixes(solid: Bytes, base: int, places: Ints, first: int, count: int, scratch: Longs, room: int) -> None:
-    """Note a hash of each token's first eight bytes: what is told apart by it is different, the converse may fail."""
+    """Note a hash of each token's first eight bytes: tokens with different hashes differ, others may differ too."""
     for i in range(count):
         at = base + np.int64(places[first + i])
         size = base + np.int64(places[first + i + 1]) - at

@@ -1,6 +1,6 @@
 """The second pass of tokenisation: exceptions that the first pass cut are put together again.
 
-Longest first, then leftmost, none over another; one that would span a blank is none, but keeps its place from others.
+Longest first, then leftmost, none over another; one across a blank is not made, but others cannot have its place.
 Tokens are given as in `tokenize`: where they start in the text without white space, and what stands before them.
 """
 

@@ -40,7 +40,7 @@ def _clear(scratch: Longs, room: int, bits: int) -> None:
 
 @inline
 def _note(scratch: Longs, room: int, key: np.uint64, bits: int) -> bool:
-    """Note a key; return whether it was, or one that shares its bit."""
+    """Note a key; return whether it, or one that shares its bit, was noted before."""
     slot = key >> np.uint64(64 - bits)
     word = _TABLE * room + 2 * np.int64(slot >> np.uint64(6))
     bit = np.int64(_ONE << (slot & np.uint64(63)))

@@ -11,7 +11,7 @@ MODULUS = 2**64
 
 
 def keys_of(text: bytes) -> tuple[int, int]:
-    """Two numbers that, with the length, tell strings of up to 16 bytes apart, and longer ones but for chance."""
+    """Two numbers that, with the length, tell strings of up to 16 bytes apart, and longer ones except by chance."""
     first, last = int.from_bytes(text[:8], "little"), int.from_bytes(text[-8:], "little")
     if len(text) <= 8:
         return first, 0

@@ -94,7 +94,7 @@ class MixWorkflow(WorkflowBase):
         return self._told(output, [line for own in lines.values() for line in own], warnings, list(done.values()))
 
     def _clear(self, output: Path) -> None:
-        """Start over, if that is wanted; else refuse a place that has documents of a source which is no longer one."""
+        """Start over if that is wanted; else refuse an output that has documents of a source no longer listed."""
         if self.fresh:
             counts = [output / ".gristmill" / source / name for source in self.mixture.sources for name in COUNTING]
             for path in counts if self.dry_run else (output / ".gristmill", output / "mixed"):

@@ -1,6 +1,6 @@
 """What thresholds would do to documents that were measured: counts by rule, and where two sets of rules differ.
 
-Only the columns of scores are read, a part of a file at a time: a million documents take a second, and texts none.
+Only the columns of scores are read, a part of a file at a time: a million documents take a second, and no text is read.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,7 +27,7 @@ Mask = NDArray[np.bool_]
 class RuleOutcome:
     """What one rule does: documents it refuses, those no rule before it refused, those no other rule refuses.
 
-    `without_text` are those of `refused_first` that have none: in a run the reason of these is null_text.
+    `without_text` are those of `refused_first` that have no text: in a run their reason is null_text.
     """
 
     name: str

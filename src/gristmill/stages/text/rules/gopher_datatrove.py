@@ -50,7 +50,7 @@ def count_repeats(pieces: Sequence[str]) -> tuple[int, int]:
 class GopherQuality(RuleSet):
     """Drop what does not read like prose: too short, odd words, symbols, bullets, few common words.
 
-    `max_non_alpha_words_ratio` is, its name notwithstanding, the least share of words with a letter. Bounds that are
+    `max_non_alpha_words_ratio` is, in spite of its name, the least share of words with a letter. Bounds that are
     None or 0 are off. Common words are counted once each and compared case-sensitively.
     """
 

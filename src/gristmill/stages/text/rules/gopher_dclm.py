@@ -2,7 +2,7 @@
 
 Most rules take what stands between white space for words; repetition takes the words of Unicode's segmentation (UAX 29)
 that begin with a letter or digit, for which the package `uniseg` is needed (`pip install 'gristmill[dclm]'`). Lines and
-paragraphs are stripped, and blank ones are none. DCLM gives no reasons; here they are the names of its functions.
+paragraphs are stripped, and blank ones do not count. DCLM gives no reasons; here they are the names of its functions.
 """
 
 import re

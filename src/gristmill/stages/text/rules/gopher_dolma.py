@@ -1,7 +1,7 @@
 """Gopher's rules as Dolma 1.5 tags and mixes them: tagger `gopher_v1` or `gopher_v2`, thresholds of its mixer.
 
 Words are what stands between white space. The taggers differ in lines: v1 cuts at every newline, v2 at runs of them.
-All occurrences of a repeated line or n-gram count, not only those after the first, over the characters that are no
+All occurrences of a repeated line or n-gram count, not only those after the first, over the characters that are not
 white space (though a repeated line counts with its white space). The reasons are the names of Dolma's attributes.
 """
 

@@ -2,7 +2,7 @@
 
 The words are those of Unicode's segmentation (UAX 29) that begin with a letter or digit. The package `uniseg` knows the
 rules for all of Unicode and takes 10 µs a character; what is ASCII between white space is cut by an expression that
-says what they come to there. No rule of it breaks or joins a word across white space.
+gives the same words there. No rule of it breaks or joins a word across white space.
 """
 
 import re

@@ -1,6 +1,6 @@
 """`PiiModifier`: personal data out of texts.
 
-A tier that needs no model: it finds what has a form (addresses, numbers, keys), not names of people and places.
+It needs no model: it finds what has a form (addresses, numbers, keys), not names of people and places.
 """
 
 import bisect

@@ -1,4 +1,4 @@
-"""`LineRemover`: lines that are known by heart."""
+"""`LineRemover`: lines that are known word for word."""
 
 from dataclasses import dataclass
 
