@@ -13,9 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gristmill.errors import ConfigError, MissingDependency, ServerRefused
+from gristmill.backends.local import LocalExecutor
+from gristmill.errors import ConfigError, MissingDependency, RunFailed, ServerRefused
+from gristmill.pipeline import Pipeline
 from gristmill.stages.text.experimental.translation import TranslationStage, backends
 from gristmill.stages.text.experimental.translation.backends import parts_of
+from gristmill.stages.text.io import JsonlReader, JsonlWriter
 from gristmill.tasks import DocumentBatch
 
 
@@ -127,6 +130,25 @@ def test_a_server_that_is_not_there_ends_the_run_and_no_document_is_to_blame():
         pass
     with pytest.raises(ServerRefused, match=r"10 texts in a row were not translated; the last: http://127.0.0.1"):
         translated([f"text {n}" for n in range(12)], backend_config={"server_url": url})
+
+
+def test_a_pipeline_is_translated_by_a_server_and_says_at_once_if_there_is_none(tmp_path):
+    (tmp_path / "raw.jsonl").write_text("".join(json.dumps({"id": n, "text": f"text {n}"}) + "\n" for n in range(200)))
+
+    def run(output):
+        stage = TranslationStage(
+            source_lang="en", target_lang="de", backend_type="nmt", backend_config={"server_url": url}
+        )
+        stages = [JsonlReader(str(tmp_path / "raw.jsonl")), stage, JsonlWriter(str(tmp_path / output))]
+        return Pipeline("translate", stages=stages).run(LocalExecutor(num_workers=1))
+
+    with nmt_server() as (url, seen):
+        assert run("made").written == 200
+        assert len(seen) < 20
+    made = [json.loads(line) for line in (tmp_path / "made" / "raw.jsonl").read_text().splitlines()]
+    assert [row["translated_text"] for row in made] == [f"TEXT {n}" for n in range(200)]
+    with pytest.raises(RunFailed, match="expected whoever translates to answer; got http"):
+        run("nowhere")
 
 
 def test_nmt_without_aiohttp_names_the_command(monkeypatch):
