@@ -328,14 +328,14 @@ class Scheduler:
             self.copies.streams(event.worker, event.task)
             return
         worker, task = found
-        call = worker.running.get(task.call)
-        if call is not None:
-            call.heard_at = self.now
         if self.restarts.is_void(task):
             # It ends soonest if nothing holds it up.
             self.out += (c.Release(event.output.payload), c.GrantEmit(worker.id, task.id))
         elif self._take_over(worker, task, self.roots[task.root], event.output):
             self.groups[task.group].crew.emitted(worker, task.id)
+            call = worker.running.get(task.call)
+            if call is not None:
+                call.heard_at = self.now
 
     def _task_stepped(self, event: e.TaskStepped) -> None:
         worker = self.fleet.find(event.worker)

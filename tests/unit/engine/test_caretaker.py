@@ -135,3 +135,12 @@ def test_a_stream_that_gives_nothing_for_longer_than_its_deadline_is_ended(gone_
     run.check_books()
 
     assert [kill.reason for kill in kind(run.commands, c.KillWorker)] == ["no result within the deadline of 2 s"]
+
+
+def test_an_output_that_is_repeated_does_not_put_a_deadline_off():
+    s = at_work(group(0, num_workers=1, deadline_s=5.0), group(1, num_workers=1), num_workers=2)
+    emitted = e.TaskEmitted(0, running(s, 0), e.Output(0, "p0.0", 1, 100))
+    s.handle(e.Ticked(3.0), emitted)
+    assert kind(s.handle(e.Ticked(6.0), emitted), c.KillWorker) == []
+
+    assert [kill.worker for kill in kind(s.handle(e.Ticked(8.5)), c.KillWorker)] == [0]
