@@ -6,7 +6,7 @@ those inside the package wordllama, which is not imported.
 """
 
 import importlib.util
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from gristmill.models.weights import PACKAGE, locate
 WORDLLAMA = f"{PACKAGE}wordllama"
 _TABLE_NAMES = ("embedding.weight", "embeddings")
 _ROWS_AT_ONCE = 1024  # of the table: a text of a million tokens takes no more memory than one of a few thousand
-_TEXTS_AT_ONCE = 256
+_TEXTS_AT_ONCE, _CHARS_AT_ONCE = 256, 1 << 18
 
 
 @dataclass(frozen=True)
@@ -88,21 +88,60 @@ class StaticModel:
         """Return float32[M, dim] of the texts that have tokens, and bool[N], which of them do."""
         sums = np.zeros((len(texts), self._table.shape[1]))
         counts = np.zeros(len(texts), np.int64)
-        for start in range(0, len(texts), _TEXTS_AT_ONCE):
-            some = self._tokenizer.encode(texts[start : start + _TEXTS_AT_ONCE], special=False)
-            lengths = np.diff(some.offsets) if max_length is None else np.minimum(np.diff(some.offsets), max_length)
-            counts[start : start + _TEXTS_AT_ONCE] = lengths
-            self._add_up(some, lengths, sums[start : start + _TEXTS_AT_ONCE])
+        for rows, pieces in _calls(texts):
+            some = self._tokenizer.encode(pieces, special=False)
+            self._add_up(some, rows, sums, counts, most=max_length)
         has_tokens = counts > 0
         sums /= np.maximum(counts, 1)[:, None]
         return self._after_layers(sums[has_tokens].astype(np.float32)), has_tokens
 
-    def _add_up(self, tokens: Tokens, lengths: NDArray[np.int64], sums: NDArray[np.float64]) -> None:
+    def _add_up(
+        self,
+        tokens: Tokens,
+        rows: Sequence[int],
+        sums: NDArray[np.float64],
+        counts: NDArray[np.int64],
+        *,
+        most: int | None,
+    ) -> None:
         """Text by text and in the order of its tokens, so that the sum does not depend on the text's neighbours."""
         ids = np.minimum(tokens.ids, len(self._table) - 1)
-        for row, (first, length) in enumerate(zip(tokens.offsets[:-1].tolist(), lengths.tolist(), strict=True)):
-            for start in range(first, first + length, _ROWS_AT_ONCE):
-                sums[row] += self._table[ids[start : min(first + length, start + _ROWS_AT_ONCE)]].sum(axis=0)
+        for row, first, end in zip(rows, tokens.offsets[:-1].tolist(), tokens.offsets[1:].tolist(), strict=True):
+            last = end if most is None else min(end, first + most - int(counts[row]))
+            for start in range(first, last, _ROWS_AT_ONCE):
+                sums[row] += self._table[ids[start : min(last, start + _ROWS_AT_ONCE)]].sum(axis=0)
+            counts[row] += max(last - first, 0)
 
     def _after_layers(self, means: NDArray[np.float32]) -> NDArray[np.float32]:
         return apply_layers(means, self._layers)
+
+
+def _calls(texts: Sequence[str]) -> Iterator[tuple[list[int], list[str]]]:
+    """Yield what is given to the tokenizer at a time: rows, and a text or a piece of a long one for each.
+
+    The library keeps some hundred bytes for every token until a call returns: a text of 100 MB in one piece would take
+    gigabytes. Cut at a space, its words are the same.
+    """
+    rows: list[int] = []
+    pieces: list[str] = []
+    chars = 0
+    for row, text in enumerate(texts):
+        for piece in _pieces(text):
+            rows.append(row)
+            pieces.append(piece)
+            chars += len(piece)
+            if chars >= _CHARS_AT_ONCE or len(pieces) == _TEXTS_AT_ONCE:
+                yield rows, pieces
+                rows, pieces, chars = [], [], 0
+    if pieces:
+        yield rows, pieces
+
+
+def _pieces(text: str) -> Iterator[str]:
+    start = 0
+    while len(text) - start > _CHARS_AT_ONCE:
+        space = text.rfind(" ", start + 1, start + _CHARS_AT_ONCE)
+        end = space if space > 0 else start + _CHARS_AT_ONCE
+        yield text[start:end]
+        start = end + (space > 0)
+    yield text[start:]

@@ -208,6 +208,18 @@ def test_a_text_of_a_million_tokens_takes_no_more_memory_than_its_tokens(static)
     np.testing.assert_allclose(long, short, atol=1e-5)
 
 
+def test_a_long_text_is_taken_in_pieces_and_no_word_is_cut(static, monkeypatch):
+    texts = [" ".join(np.random.default_rng(n).choice(WORDS, 40)) for n in range(3)]
+    whole = embed(EmbeddingCreatorStage(str(static)), texts)[0]
+    limited = embed(EmbeddingCreatorStage(str(static), max_seq_length=25), texts)[0]
+    monkeypatch.setattr("gristmill.models.static_model._CHARS_AT_ONCE", 20)
+
+    np.testing.assert_allclose(matrix(embed(EmbeddingCreatorStage(str(static)), texts)[0]), matrix(whole), atol=1e-6)
+    again = embed(EmbeddingCreatorStage(str(static), max_seq_length=25), texts)[0]
+    np.testing.assert_allclose(matrix(again), matrix(limited), atol=1e-6)
+    assert whole.to_pylist() != limited.to_pylist()
+
+
 def test_lower_case_is_the_models_own_wish(encoder, tmp_path):
     for file in ("model.onnx", "config.json", "tokenizer.json", "modules.json", "1_Pooling/config.json"):
         (tmp_path / file).parent.mkdir(exist_ok=True)
