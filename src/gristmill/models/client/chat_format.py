@@ -99,7 +99,10 @@ def _joined(body: bytes) -> dict[str, object] | None:
         if not isinstance(part, dict):
             continue
         data |= {key: part[key] for key in ("model", "usage", "error") if part.get(key) is not None}
-        for choice in part.get("choices") or []:
+        choices = part.get("choices")
+        for choice in choices if isinstance(choices, list) else []:
+            if not isinstance(choice, dict):
+                continue
             number = _number(choice.get("index"))
             delta = choice.get("delta")
             piece = delta.get("content") if isinstance(delta, dict) else choice.get("text")
