@@ -29,6 +29,7 @@ def test_a_line_no_prompt_can_hold_is_left_out_counted_and_ends_a_segment():
 
     assert found.segments == ["a", "c"]
     assert dict(found.left_out()) == {"too_long_lines": 1}
+    assert segment("b b b b b b\na b\nc d", LIMITS, 5, words).segments == ["a b\nc d"]  # all the room is there again
 
 
 def test_short_documents_and_short_segments_are_left_out_and_counted():
