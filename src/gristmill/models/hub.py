@@ -32,7 +32,7 @@ from gristmill.models.weights import (
     token,
     weight_files,
 )
-from gristmill.storage.atomic_write import whole_file
+from gristmill.storage.atomic_write import explained, whole_file
 
 RECORD = "gristmill.json"  # what was fetched into a directory: identifier, revision, hashes
 SMALL = (
@@ -229,9 +229,11 @@ LOCKS = ".gristmill-locks"
 def _alone(root: Path, identifier: str) -> Iterator[None]:
     """Hold the lock of a model on this machine. It ends with the process that holds it, however that ends."""
     file = root / LOCKS / f"{identifier.replace('/', '--')}.lock"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with file.open("w") as opened:
-        fcntl.flock(opened, fcntl.LOCK_EX)
+    with contextlib.ExitStack() as stack:
+        with explained(file):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            opened = stack.enter_context(file.open("w"))
+            fcntl.flock(opened, fcntl.LOCK_EX)
         yield
 
 

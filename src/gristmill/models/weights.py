@@ -162,7 +162,7 @@ def weight_files(names: Sequence[str], ending: str) -> list[str]:
     if f"{stem}{ending}" in names:
         return [f"{stem}{ending}", *adapter]
     index = f"{stem}{ending}.index.json"
-    parts = [name for name in names if name.startswith(f"{stem}-") and name.endswith(ending)]
+    parts = [name for name in names if name.startswith(f"{stem}-") and name.endswith(ending) and "/" not in name]
     named = ([index, *parts] if index in names else parts) + adapter
     others = [name for name in names if name.endswith(ending) and "/" not in name]
     return named or (others if len(others) == 1 else [])

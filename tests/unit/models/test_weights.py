@@ -291,6 +291,13 @@ def test_what_a_repository_lacks_is_told_while_planning(hub, lacking, options, m
     assert not hub.given
 
 
+def test_a_cache_that_cannot_be_written_is_told(hub, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(MachineError, match=r"file/\.gristmill-locks.*: Not a directory\. "):
+        fetch(source(cache_dir=str(tmp_path / "file")))
+    assert not hub.given
+
+
 def test_without_room_nothing_is_begun(hub, monkeypatch):
     monkeypatch.setattr("shutil.disk_usage", lambda path: SimpleNamespace(free=5))
     with pytest.raises(MachineError, match=r"^QualityClassifier: expected 0 MB free in .*; got 0 MB$"):
