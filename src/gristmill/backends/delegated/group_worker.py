@@ -18,7 +18,7 @@ from gristmill.backends.delegated.envelope import Envelope, Receipt, Ticket, pac
 from gristmill.engine.commands import Care
 from gristmill.engine.events import Learnt
 from gristmill.engine.faults import Fault
-from gristmill.engine.plan import AnyTask, Group
+from gristmill.engine.plan import AnyTask, Group, Plan
 from gristmill.errors import RunFailed
 from gristmill.runs.user import watched
 from gristmill.stages.worker_info import NodeInfo, WorkerMetadata
@@ -56,6 +56,15 @@ class GroupWork:
     settings: RunSettings
     keeps_final_tasks: bool  # the plan does not end in a writer, so what comes out at its end is its result
     patience_s: float  # after which a worker says what it is at
+
+    @classmethod
+    def of_all(cls, plan: Plan, settings: RunSettings, patience_s: float) -> "list[GroupWork]":
+        """What workers of each group of a plan are sent."""
+        import cloudpickle  # only the driver needs it
+
+        stages = cloudpickle.dumps(plan.groups)
+        keeps = not plan.ends_in_writer
+        return [cls(stages, group.index, group.name, settings, keeps, patience_s) for group in plan.groups]
 
 
 class GroupWorker:

@@ -6,8 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import cloudpickle
-
 from gristmill.backends.delegated.envelope import Envelope
 from gristmill.backends.delegated.group_worker import GroupWork
 from gristmill.backends.delegated.registrar_actor import RemoteRegistrar
@@ -45,16 +43,8 @@ class RayDataEngine:
         step = -(-len(sources) // MOST_BLOCKS)
         blocks = [to_rows(sources[start : start + step]) for start in range(0, len(sources), step)]
         dataset: Any = ray.data.from_arrow(blocks)
-        stages = cloudpickle.dumps(self.plan.groups)
-        for group, shape in zip(self.plan.groups, self.shapes, strict=True):
-            work = GroupWork(
-                stages,
-                group.index,
-                group.name,
-                self.settings,
-                not self.plan.ends_in_writer,
-                self.config.watchdog_s,
-            )
+        works = GroupWork.of_all(self.plan, self.settings, self.config.watchdog_s)
+        for group, work, shape in zip(self.plan.groups, works, self.shapes, strict=True):
             at_once = group.batch_size * group.lanes
             common: dict[str, Any] = {"batch_size": at_once, "batch_format": "pyarrow", **shape.arguments()}
             if self.avoid:

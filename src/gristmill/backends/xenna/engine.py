@@ -11,8 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import cloudpickle
-
 from gristmill.backends.delegated.envelope import Envelope
 from gristmill.backends.delegated.group_worker import GroupWork, GroupWorker
 from gristmill.backends.delegated.ray_cluster import RayCluster
@@ -100,17 +98,9 @@ class XennaEngine:
         if not sources:
             return
         xenna = import_xenna()
-        stages = cloudpickle.dumps(self.plan.groups)
+        works = GroupWork.of_all(self.plan, self.settings, self.config.watchdog_s)
         specs = []
-        for group, asked in zip(self.plan.groups, self.stage_specs, strict=True):
-            work = GroupWork(
-                stages,
-                group.index,
-                group.name,
-                self.settings,
-                not self.plan.ends_in_writer,
-                self.config.watchdog_s,
-            )
+        for group, work, asked in zip(self.plan.groups, works, self.stage_specs, strict=True):
             made = make_stage(xenna, group, work, registrar)
             workers = group.num_workers
             # How many tasks there will be is known before anything runs only where there is one group.
