@@ -124,6 +124,21 @@ def sides_of(rows, **options):
     return stage.process(batch).to_pyarrow()["side"].to_pylist()
 
 
+def test_figures_and_rows_are_of_documents_used_for_nothing_else(trained, card):
+    rows = documents(4000)
+    places = np.array(sides_of([{"text": text} for text, _ in rows]), float) / 2**64
+    judged = (places >= 0.1) & (places < 0.2)  # the first tenth is calibrated on
+    texts = [text for (text, _), own in zip(rows, judged, strict=True) if own]
+    positive = np.array([flag for _, flag in rows])[judged]
+    scores = np.array(ApplyClassifier(str(trained)).score_documents(texts))
+    kept = [json.loads(line)["text"] for line in (trained / "rows.jsonl").read_text().splitlines()]
+
+    assert len(texts) == sum(card["parts"]["report"].values())
+    assert auc(scores, positive) == pytest.approx(card["auc"]["value"], abs=1e-6)
+    assert expected_error(scores, positive) == pytest.approx(card["calibration_error"]["after"], abs=1e-6)
+    assert set(kept) <= set(texts)
+
+
 def test_copies_are_on_the_same_side_of_the_split():
     rows = [{"text": f"{word} and some more"} for word in "abcdefgh" for _ in range(3)]
     sides = sides_of(rows)
