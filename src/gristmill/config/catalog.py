@@ -99,8 +99,9 @@ def find_class(name: str, *, who: str, allow_modules: Sequence[str] = ()) -> typ
         if not isinstance(found, type):
             raise ConfigError(f"{who}: expected {name!r} to be a class; got {found!r:.200}")
         return found
-    from gristmill.stages.registry import stage_classes
+    from gristmill.stages.registry import check_is_one, stage_classes
 
+    check_is_one(name)
     known = {**_users(stage_classes()), **_shipped()}
     if name not in known:
         raise ConfigError(

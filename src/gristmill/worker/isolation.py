@@ -411,8 +411,26 @@ def _cut(text: str, most: int, *, left_out: int = 0) -> str:
 
 def record_of(error: Exception, task: AnyTask, row: int | None) -> Quarantined:
     """The quarantine record of a task, or of the one document in it, that made a stage raise."""
+    _forget_what_callers_handle(error)
     trace = _cut("".join(traceback.format_exception(error)), MAX_TRACE_CHARS)
     return _shown(task, row, describe(error), type(error).__name__, trace)
+
+
+def _forget_what_callers_handle(error: BaseException) -> None:
+    """Cut off what the program was handling when it began the run: in its own process Python adds that to every error.
+
+    A record must be the same bytes in every process, and whoever started the run is not what went wrong in it.
+    """
+    callers = set()
+    caller = error.__traceback__.tb_frame.f_back if error.__traceback__ is not None else None
+    while caller is not None:
+        callers.add(caller)
+        caller = caller.f_back
+    while (context := error.__context__) is not None:
+        if context.__traceback__ is not None and context.__traceback__.tb_frame in callers:
+            error.__context__ = None
+            return
+        error = context
 
 
 def _condemned(stage: AnyStage, task: AnyTask, row: int, cause: str) -> Quarantined:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from gristmill.config.catalog import find_class
 from gristmill.errors import ConfigError
 from gristmill.stages.base import ProcessingStage, get_stage_class
 from gristmill.stages.registry import stage_classes
@@ -42,3 +43,28 @@ def test_a_private_class_is_not_registered():
 def test_an_unknown_name_is_an_error_with_the_nearest_one():
     with pytest.raises(ConfigError, match=r"^stage 'RegisteredOne': .*did you mean 'RegisteredOnce'\?$"):
         get_stage_class("RegisteredOne")
+
+
+@pytest.fixture
+def namesake():
+    """A user's class that is called like one of ours, for the time of a test."""
+    from gristmill.stages import registry
+    from gristmill.stages.text.modules import AddId
+
+    yield type("AddId", (ProcessingStage,), {"__module__": "a_users_script"}), AddId
+    del registry._NAMESAKES["AddId"]
+
+
+def test_a_user_may_call_a_stage_like_one_of_ours(namesake):
+    _, ours = namesake
+
+    assert stage_classes()["AddId"] is ours
+
+
+def test_a_recipe_has_to_say_which_of_two_it_means(namesake):
+    theirs, _ = namesake
+
+    for find in (get_stage_class, lambda name: find_class(name, who="recipe")):
+        with pytest.raises(ConfigError, match=r"say gristmill\.stages\.text\S*\.AddId or a_users_script\.AddId$"):
+            find("AddId")
+    assert find_class("a_users_script.AddId", who="recipe") is theirs

@@ -1,5 +1,9 @@
 """What a stage raises is told in few words, however many it used."""
 
+from gristmill.backends.local import LocalExecutor
+from gristmill.pipeline import Pipeline
+from gristmill.stages.base import ProcessingStage
+from gristmill.stages.text.io import JsonlReader, JsonlWriter
 from gristmill.worker.isolation import MAX_ERROR_CHARS, describe
 
 
@@ -25,3 +29,35 @@ def test_half_a_secret_is_not_left_where_the_middle_is_cut_out():
     many = " ".join(["https://me:secret-word@host/a"] * 40_000)
 
     assert "secret" not in describe(ValueError(many))
+
+
+class RaisesInAHandler(ProcessingStage):
+    """Fails while it handles an error of its own: both belong into the record."""
+
+    def process(self, task):
+        if "b" not in task.column("text").to_pylist():
+            return task
+        try:
+            raise KeyError("its own")
+        except KeyError:
+            raise ValueError("will not do")  # noqa: B904  # what was handled is to be seen
+
+
+def test_what_the_caller_was_handling_when_it_began_a_run_is_not_in_a_record(tmp_path):
+    (tmp_path / "in.jsonl").write_text('{"text": "a"}\n{"text": "b"}\n')
+
+    def records(name):
+        reader, writer = JsonlReader(str(tmp_path / "in.jsonl")), JsonlWriter(str(tmp_path / name))
+        pipeline = Pipeline("handled", stages=[reader, RaisesInAHandler(), writer])
+        pipeline.run(LocalExecutor(num_workers=0), quiet=True)
+        return [path.read_bytes() for path in (tmp_path / name).rglob("*-s01.jsonl")]
+
+    plain = records("plain")
+    try:
+        raise RuntimeError("of the caller")
+    except RuntimeError:
+        handling = records("handling")
+
+    assert plain == handling
+    assert plain
+    assert b"its own" in plain[0]
