@@ -17,9 +17,9 @@ from gristmill.backends.local import LocalExecutor
 
 pytestmark = [pytest.mark.fault, pytest.mark.slow]
 
-FILES = 40
 KILLS = 12
 HELD = 32  # ledger lines with which a run waits to be killed, so that it cannot end before
+FILES = 240  # lines are forced to disk together: what is done before the first are there must not be everything
 SEED = 5
 LIMIT_MB, FILE_MB, LARGE_FILES = 420, 12, 50
 ROUNDS = 600_000  # of labour for each batch, so that reading is faster by far
