@@ -133,12 +133,12 @@ class Classifier(CompositeStage[DocumentBatch, DocumentBatch]):
         if not existing:
             stages.append(self._tokenizer(given))
         stages.append(self._model(self._options(given, existing=existing)))
-        if wanted:
+        if wanted is not None:
             stages.append(KeepLabels(self._label_field(), tuple(wanted), owner=self.name))
         return stages
 
     def _check(self, wanted: Sequence[Label] | None) -> None:
-        if wanted:
+        if wanted is not None:
             check_labels(wanted, self._known_labels(), who=type(self).__name__)
         if self.mark_truncated and getattr(self, "use_existing_tokens", False):
             raise ConfigError(
@@ -322,10 +322,15 @@ class KeepLabels(TokenReader):
         return task.filter([not (gone or unwanted) for gone, unwanted in zip(missing, other, strict=True)])
 
 
-def check_labels(wanted: Sequence[Label], known: Sequence[Label], *, who: str) -> None:
-    """Raise ConfigError for a label the model does not have: misspelt, it would drop every document."""
-    if isinstance(wanted, str):
+def check_labels(wanted: object, known: Sequence[Label], *, who: str) -> None:
+    """Raise ConfigError for a label the model does not have, which would drop every document, and for no label."""
+    if not isinstance(wanted, list | tuple | set | frozenset):
         raise ConfigError(f"{who}: expected filter_by to be a list of labels; got {wanted!r}. Write [{wanted!r}]")
+    if not wanted:
+        raise ConfigError(
+            f"{who}: expected filter_by to name at least one label; got {wanted!r}, which would keep no document. "
+            "To keep all of them, leave filter_by out"
+        )
     for label in wanted if known else ():
         if label not in known:
             close = nearest(str(label), map(str, known))

@@ -33,7 +33,7 @@ class PromptTaskComplexityClassifier(Classifier):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.filter_by:
+        if self.filter_by is not None:
             raise ConfigError(
                 f"PromptTaskComplexityClassifier: expected no filter_by; got {self.filter_by!r}. It has 11 columns: "
                 "filter by one of them with Filter(function, filter_field=...)"

@@ -197,6 +197,7 @@ def test_a_guard_can_be_filtered_by_what_it_says(models):
         ("FineWebEduClassifier", ["LABEL_0"], "high_quality"),
         ("DistributedDataClassifier", ["lable 3"], "did you mean 'label 3'"),
         ("InstructionDataGuardClassifier", ["True"], r"\[False, True\]"),
+        ("InstructionDataGuardClassifier", False, r"to be a list of labels; got False. Write \[False\]"),
     ],
 )
 def test_an_unknown_label_is_said_before_anything_runs(name, wanted, message, models):
@@ -206,9 +207,19 @@ def test_an_unknown_label_is_said_before_anything_runs(name, wanted, message, mo
         Pipeline("p", stages=[made(name, models, filter_by=wanted)]).plan(HERE, initial_tasks=[batch])
 
 
-def test_eleven_columns_cannot_be_filtered_by(models):
+@pytest.mark.parametrize("name", [name for name in CLASSES if name.startswith(("Q", "FineWebE", "I", "Dist"))])
+def test_a_filter_without_a_label_is_refused_and_not_taken_for_none(name, models):
+    batch = DocumentBatch("d", pa.table({"text": ["a"]}))
+    message = rf"^{name}: expected filter_by to name at least one label; got \[\], .* leave filter_by out$"
+
+    with pytest.raises(ConfigError, match=message):
+        Pipeline("p", stages=[made(name, models, filter_by=[])]).plan(HERE, initial_tasks=[batch])
+
+
+@pytest.mark.parametrize("wanted", [["Open QA"], []], ids=["a label", "no label"])
+def test_eleven_columns_cannot_be_filtered_by(wanted, models):
     with pytest.raises(ConfigError, match="expected no filter_by"):
-        made("PromptTaskComplexityClassifier", models, filter_by=["Open QA"])
+        made("PromptTaskComplexityClassifier", models, filter_by=wanted)
 
 
 def test_kept_tokens_are_taken_by_the_next_and_give_the_same(models):
