@@ -302,6 +302,30 @@ class TinyModels:
         (directory / "config.json").write_text(json.dumps({"input_dim": 64, "dropout": 0.7}))
         return Saved(directory, layers)
 
+    @cached_property
+    def whole_guard(self) -> Saved:
+        """Language model, adapter and guard as one module, with the language model's files beside it: for an export."""
+        import torch
+
+        language_model, layers = self.adapter.reference.model, self.guard.reference
+
+        class TinyWholeGuard(torch.nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.backbone, self.layers = language_model, layers
+
+            def forward(self, ids: Any, mask: Any) -> Any:
+                hidden = self.backbone(input_ids=ids, attention_mask=mask, use_cache=False).last_hidden_state
+                places = torch.arange(ids.shape[1])
+                last = (mask * places).argmax(dim=1)  # the last token that is not padding, on whichever side that is
+                state = torch.nn.functional.normalize(hidden[torch.arange(ids.shape[0]), last], dim=-1)
+                *inner, end = self.layers.values()
+                for layer in inner:
+                    state = torch.relu(layer(state))
+                return torch.sigmoid(end(state))
+
+        return Saved(self.llama.directory, TinyWholeGuard().eval())
+
     def as_onnx(self, saved: Saved, outputs: list[str], name: str) -> Path:
         """Export a module beside a copy of the files that are not weights."""
         import shutil

@@ -19,6 +19,7 @@ from gristmill.models.memory_limits import is_out_of_memory
 from gristmill.models.runtime import Head, ModelSource
 
 HIDDEN = ("last_hidden_state", "token_embeddings")  # names exporters give to the encoder's output
+PROBABILITY = "probability"  # the name a guard's output has if it is not the only one
 NUM_HEADS = 8
 
 
@@ -63,6 +64,12 @@ class OnnxRuntime:
         self._shrink: Any = ort.RunOptions()
         self._shrink.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
         self._failed = False
+        self._probability_of = ""
+        if head == "poison_guard":
+            # Any number passes for a score, so a graph is tried before it is asked about documents.
+            self._probability_of = f"{source.who}: {file}"
+            ids = np.arange(16).reshape(4, 4)
+            self.run(ids, np.ones_like(ids))
 
     def run(self, input_ids: NDArray[np.int64], attention_mask: NDArray[np.int64]) -> tuple[NDArray[np.float32], ...]:
         """Return what the model answers for a padded batch."""
@@ -82,7 +89,10 @@ class OnnxRuntime:
             self._failed = True
             rows, longest = input_ids.shape
             raise OutOfMemory(f"ONNX Runtime on {self.device}: {rows} rows of {longest} tokens do not fit") from None
-        return tuple(np.asarray(output, dtype=np.float32) for output in outputs)
+        answers = tuple(np.asarray(output, dtype=np.float32) for output in outputs)
+        if self._probability_of:
+            _check_probabilities(answers[0], len(input_ids), self._probability_of)
+        return answers
 
     def close(self) -> None:
         """Drop the session."""
@@ -113,8 +123,8 @@ def _outputs(session: Any, head: Head, file: Path, *, who: str) -> list[str]:
     """Return the names of the outputs that a head consists of."""
     outputs = session.get_outputs()
     names = [output.name for output in outputs]
+    ranks = {output.name: len(output.shape or ()) for output in outputs}
     if head == "encoder":
-        ranks = {output.name: len(output.shape or ()) for output in outputs}
         found = [name for name in HIDDEN if name in ranks] or [name for name in names if ranks[name] == 3]
         if not found:
             raise ConfigError(f"{who}: expected an output [rows, tokens, width] in {file}; got {', '.join(names)}")
@@ -123,7 +133,34 @@ def _outputs(session: Any, head: Head, file: Path, *, who: str) -> list[str]:
         if len(names) != NUM_HEADS:
             raise ConfigError(f"{who}: expected {NUM_HEADS} outputs in {file}; got {', '.join(names)}")
         return names
-    return ["logits"] if "logits" in names else names[:1]
+    shown = ", ".join(f"{output.name} [{', '.join(map(str, output.shape or ()))}]" for output in outputs[:8])
+    if head == "poison_guard":
+        if PROBABILITY not in names and (len(names) > 1 or names == ["logits"]):
+            raise ConfigError(
+                f"{who}: expected the output {PROBABILITY!r} [rows, 1] in {file}: what the guard answers behind its "
+                f"sigmoid, with the language model in the same graph; got {shown}"
+            )
+        return [PROBABILITY] if PROBABILITY in names else names
+    if head == "generate":
+        raise ConfigError(
+            f"{who}: expected .safetensors, with runtime='torch' where there is both; got {file}. A graph answers "
+            "once, and this model has to go on writing"
+        )
+    chosen = "logits" if "logits" in names else names[0]
+    if ranks[chosen] > 2:
+        raise ConfigError(f"{who}: expected an output [rows, labels] in {file}; got {shown}")
+    return [chosen]
+
+
+def _check_probabilities(answer: NDArray[np.float32], rows: int, where: str) -> None:
+    """Raise ConfigError unless there is one number from 0 to 1 for each row. NaN is for the stage to find."""
+    if answer.shape != (rows, 1):
+        raise ConfigError(f"{where}: expected one probability for each of {rows} rows; got the shape {answer.shape}")
+    if ((answer < 0) | (answer > 1)).any():
+        raise ConfigError(
+            f"{where}: expected probabilities from 0 to 1; got {answer.min():.3g} to {answer.max():.3g}. Export the "
+            "guard with its sigmoid"
+        )
 
 
 # Dynamic quantisation takes the scale of its activations over the whole batch, so that a document's score depends on

@@ -38,6 +38,7 @@ Precision = Literal["auto", "float32", "bfloat16", "float16"]
 GENERATED_TOKENS = 100  # ids that a language model adds to a prompt at most; as float32, which holds them exactly
 NOTHING = -1  # where it had ended before
 
+ONNX_FILES = ("*.onnx", "onnx/*.onnx")  # in a model's directory, the first that there are
 PICKLED = (".bin", ".pth", ".pt")
 
 
@@ -149,7 +150,7 @@ def _locate_part(source: ModelSource, identifier: str | None) -> Path:
 
 def choose_runtime(source: ModelSource, directory: Path) -> tuple[RuntimeName, Path]:
     """Return the library to use and the file with the weights. Raises if there is none or it must not be opened."""
-    onnx = sorted(directory.glob("*.onnx")) or sorted(directory.glob("onnx/*.onnx"))
+    onnx = next((found for pattern in ONNX_FILES if (found := sorted(directory.glob(pattern)))), [])
     tensors = sorted(directory.glob("*.safetensors"))
     pickled = sorted(file for ending in PICKLED for file in directory.glob(f"*{ending}"))
     if source.runtime != "torch" and onnx:

@@ -135,6 +135,57 @@ def test_eight_outputs_are_expected_of_eight_heads(classifier):
         open_runtime(classifier, threads=1, head="multi_head")
 
 
+def write_guard(directory, outputs, last=("Sigmoid",), axes=(1,)):
+    """A graph that answers with the sum of a row's ids, under the names given."""
+    nodes = [("Cast", ["input_ids"], ["numbers"], {"to": 1})]
+    nodes += [("ReduceSum", ["numbers", "axes"], ["sum"], {"keepdims": 1})]
+    nodes += [(operator, ["sum"], [name], {}) for name in outputs for operator in last]
+    shapes = dict.fromkeys(outputs, ("rows", "width"))
+    directory.mkdir(exist_ok=True)
+    write_onnx(directory / "model.onnx", nodes, {"axes": np.array(axes)}, outputs=shapes)
+    return ModelSource(str(directory), who="Guard")
+
+
+@pytest.mark.parametrize("outputs", [["score"], ["logits", "probability"]], ids=["the only one", "by its name"])
+def test_a_guard_answers_with_its_probability(outputs, tmp_path):
+    source = write_guard(tmp_path, outputs)
+    ids = np.array([[0, 0], [1, 1]])
+    (found,) = open_runtime(source, threads=1, head="poison_guard").run(ids, ids)
+
+    np.testing.assert_allclose(found, [[0.5], [1 / (1 + np.exp(-2))]], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("outputs", "options", "message"),
+    [
+        (["logits"], {}, r"expected the output 'probability' \[rows, 1\] in .*; got logits \[rows, 1\]$"),
+        (["a", "b"], {}, r"expected the output 'probability' .*; got a \[rows, 1\], b \[rows, 1\]$"),
+        (["score"], {"axes": (0,)}, r"expected one probability for each of 4 rows; got the shape \(1, 4\)$"),
+        (["probability"], {"last": ("Identity",)}, r"probabilities from 0 to 1; got 6 to 54\. Export .* its sigmoid$"),
+    ],
+    ids=["logits", "two outputs", "another shape", "no sigmoid"],
+)
+def test_a_graph_that_is_not_a_guard_is_refused_before_it_is_asked(outputs, options, message, tmp_path):
+    with pytest.raises(ConfigError, match=rf"^Guard: .*{message}"):
+        open_runtime(write_guard(tmp_path, outputs, **options), threads=1, head="poison_guard")
+
+
+def test_a_graph_is_not_asked_to_go_on_writing(classifier):
+    with pytest.raises(
+        ConfigError, match=r"^Tiny: expected \.safetensors, with runtime='torch' where there is both; got "
+    ):
+        open_runtime(classifier, threads=1, head="generate")
+
+
+def test_an_encoder_is_not_taken_for_a_classifier(tmp_path):
+    source = ModelSource(str(write_tiny_encoder(tmp_path, width=8)), who="Tiny")
+
+    with pytest.raises(
+        ConfigError, match=r"^Tiny: expected an output \[rows, labels\] in .*; got last_hidden_state \["
+    ):
+        open_runtime(source, threads=1, head="sequence")
+
+
 def test_other_errors_of_the_library_are_left_as_they_are(classifier):
     runtime = open_runtime(classifier, threads=1, head="cls_softmax")
     ids = np.full((1, 3), 10**6)

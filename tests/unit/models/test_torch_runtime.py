@@ -139,11 +139,14 @@ def guard_source(models):
     )
 
 
+@pytest.mark.parametrize("library", ["torch", "onnx"])
 @pytest.mark.parametrize("side", ["left", "right"])
-def test_the_guard_looks_at_the_last_token_of_a_prompt(tiny_models, side):
+def test_the_guard_looks_at_the_last_token_of_a_prompt(tiny_models, side, library):
     import torch
 
     source = guard_source(tiny_models)
+    if library == "onnx":
+        source = ModelSource(str(tiny_models.as_onnx(tiny_models.whole_guard, ["probability"], "whole_guard")))
     (found,) = open_runtime(source, threads=1, head="poison_guard").run(*batch(source, side=side))
     layers, expected = tiny_models.guard.reference, []
     with torch.inference_mode():
@@ -157,6 +160,15 @@ def test_the_guard_looks_at_the_last_token_of_a_prompt(tiny_models, side):
 
     np.testing.assert_allclose(found[:, 0], expected, atol=1e-5)
     assert np.ptp(found) > 1e-3
+
+
+def test_a_language_model_in_onnx_is_not_taken_for_a_guard(tiny_models):
+    source = ModelSource(str(tiny_models.as_onnx(tiny_models.llama, ["logits"], "llama")), who="Guard")
+
+    with pytest.raises(
+        ConfigError, match=r"^Guard: expected the output 'probability' \[rows, 1\] .*; got logits \[rows, "
+    ):
+        open_runtime(source, threads=1, head="poison_guard")
 
 
 def test_what_a_language_model_adds_is_told_by_its_place(tiny_models):

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from gristmill.errors import ConfigError, nearest
 from gristmill.models.heads import CATEGORIES, SAFE, UNKNOWN, aegis_label
-from gristmill.models.runtime import NOTHING, Head
+from gristmill.models.runtime import NOTHING, ONNX_FILES, Head
 from gristmill.stages.text.classifiers.base import Classifier, Label, ModelOptions
 from gristmill.stages.text.classifiers.models import GuardModelStage, most_tokens
 from gristmill.stages.text.models.model import ModelStage, Values
@@ -154,7 +154,8 @@ class InstructionDataGuardClassifier(Classifier):
     """Say of English instructions with their responses whether they look poisoned, and how likely that is.
 
     A text is "Instruction: …. Input: …. Response: …." The model stands on Llama Guard with the adapter of Aegis.
-    Without the network `model_path`, `base_model_path` and `adapter_path` are the three directories.
+    Without the network `model_path`, `base_model_path` and `adapter_path` are the three directories; or `model_path` is
+    one with an .onnx file of all three, whose output `probability` is [rows, 1], and with the tokenizer.
     `filter_by=[False]` keeps what does not look poisoned.
     """
 
@@ -186,7 +187,9 @@ class InstructionDataGuardClassifier(Classifier):
 
     def _is_whole(self) -> bool:
         """Whether the directory has all of it in one graph."""
-        return self.model_path is not None and any(Path(self.model_path).glob("*.onnx"))
+        if self.model_path is None or self.runtime == "torch":
+            return False
+        return any(any(Path(self.model_path).glob(pattern)) for pattern in ONNX_FILES)
 
     def _tokens(self) -> int | None:
         return most_tokens(self._source(), MOST_TOKENS)

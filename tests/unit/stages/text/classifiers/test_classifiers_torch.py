@@ -1,6 +1,7 @@
 """The eleven classes on models as torch saves them, with the file layouts of the real ones."""
 
 import json
+import shutil
 
 import pytest
 from tests.tiny_torch_models import LABELS, documents
@@ -105,3 +106,34 @@ def test_a_guard_answers_the_same_however_rows_are_padded(tiny_models, tmp_path)
 
     assert scores[0] == pytest.approx(scores[1], abs=2e-6)
     assert len(set(scores[0])) > 1
+
+
+@pytest.mark.parametrize("place", [".", "onnx"])
+def test_a_guard_in_one_onnx_file_scores_as_its_three_directories_do(place, tiny_models, tmp_path):
+    texts = documents(12)
+    exported = tiny_models.as_onnx(tiny_models.whole_guard, ["probability"], "whole_guard")
+    shutil.copytree(exported, tmp_path / "model")
+    (tmp_path / "model" / place).mkdir(exist_ok=True)
+    (tmp_path / "model" / "model.onnx").rename(tmp_path / "model" / place / "model.onnx")
+    whole = classifiers.InstructionDataGuardClassifier(model_path=str(tmp_path / "model"), runtime="onnx")
+    scores, flags = [], []
+    for number, stage in enumerate((whole, made("InstructionDataGuardClassifier", tiny_models))):
+        (tmp_path / str(number)).mkdir()
+        lines = run(tmp_path / str(number), stage, "".join(json.dumps({"text": t}) + "\n" for t in texts).encode())[1]
+        scores.append([json.loads(line)["instruction_data_guard_poisoning_score"] for line in lines])
+        flags.append([json.loads(line)["is_poisoned"] for line in lines])
+
+    assert scores[0] == pytest.approx(scores[1], abs=1e-5)
+    assert flags[0] == flags[1]
+    assert len(set(scores[0])) > 1
+
+
+def test_a_guard_for_torch_needs_its_language_model_though_there_is_an_onnx_file(tiny_models, tmp_path):
+    shutil.copytree(tiny_models.guard.directory, tmp_path / "model")
+    (tmp_path / "model" / "model.onnx").write_bytes(b"not to be opened")
+    (tmp_path / "torch").mkdir()
+    stage = made("InstructionDataGuardClassifier", tiny_models)
+    stage.model_path, stage.runtime = str(tmp_path / "model"), "torch"
+    _, (line,) = run(tmp_path / "torch", stage, b'{"text":"river stone"}\n')
+
+    assert 0 < json.loads(line)["instruction_data_guard_poisoning_score"] < 1
