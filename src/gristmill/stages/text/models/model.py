@@ -6,6 +6,7 @@ again; what was learnt so is told to workers that start later. A document for wh
 quarantined. Every other document comes out, in its place, with null where there was nothing to ask about.
 """
 
+import logging
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, ClassVar, Self, cast
@@ -54,6 +55,7 @@ ON_GPU, ON_CPU = Resources(cpus=1.0, gpus=1.0), Resources(cpus=1.0)
 MAY_DIFFER = "documents whose scores may differ in the 6th decimal"
 
 Values = NDArray[np.generic]
+log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -183,7 +185,11 @@ class ModelStage(TokenReader):
 
     def resources_where(self, *, has_gpu: bool) -> Resources:
         chosen = self.__dict__.get("resources")
-        return chosen or (ON_GPU if has_gpu and self.device != "cpu" else ON_CPU)
+        found = chosen or (ON_GPU if has_gpu and self.device != "cpu" else ON_CPU)
+        if self.autocast and not found.requires_gpu and self.device in ("auto", "cpu"):
+            # Here, while planning: nobody reads what workers log. Not in the plan: autocast is on by default.
+            log.debug("%s: autocast has no effect on a CPU", self.name)
+        return found
 
     def make_paths_absolute(self) -> None:
         make_absolute(self)

@@ -166,6 +166,21 @@ def test_an_answer_that_is_not_a_number_is_an_error_of_its_document_alone(model)
     assert result[0].column("text").to_pylist() == ["t0", "t2", "t3"]
 
 
+@pytest.mark.parametrize(
+    ("options", "gpus", "lines"),
+    [({}, 0, 1), ({}, 1, 0), ({"device": "cpu"}, 1, 1), ({"autocast": False}, 0, 0)],
+    ids=["no gpu", "a gpu", "a gpu left alone", "without autocast"],
+)
+def test_one_line_for_debugging_says_where_autocast_has_no_effect(options, gpus, lines, model, caplog):
+    executor = LocalExecutor(num_workers=1, gpus=gpus, gpu_memory_gb=24 if gpus else None)
+    stage = MeanOfIdsStage(model, **options)
+    with caplog.at_level("DEBUG", logger="gristmill"):
+        Pipeline("p", stages=[stage]).plan(executor, initial_tasks=[batch([4, 5])])
+
+    said = [(each.levelname, each.getMessage()) for each in caplog.records]
+    assert said == [("DEBUG", "mean_of_ids_stage: autocast has no effect on a CPU")] * lines
+
+
 def test_existing_tokens_are_taken_padded_or_not_and_stay(model):
     ids = [[5, 6, 0, 0], [0, 0, 7, 8], [9], [0, 0], None]
     mask = [[1, 1, 0, 0], [0, 0, 1, 1], [1], [0, 0], None]
