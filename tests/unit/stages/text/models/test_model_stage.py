@@ -166,6 +166,26 @@ def test_an_answer_that_is_not_a_number_is_an_error_of_its_document_alone(model)
     assert result[0].column("text").to_pylist() == ["t0", "t2", "t3"]
 
 
+def test_documents_left_by_one_that_fails_are_batched_as_if_it_had_not_been_there(model):
+    """So none of them is counted as one whose score may differ: that is for memory only."""
+    lists = random_lists(60)
+    stage = NotANumberStage(model, model_inference_batch_size=7)
+    asked = []
+    for given in (lists, [*lists[:30], [7, 66], *lists[30:]]):
+        runtime = stage.open_model()
+        opened = stage.with_()
+        opened.open_model = lambda runtime=runtime: runtime
+        result = Pipeline("p", stages=[opened]).run(
+            HERE, initial_tasks=[batch(*given)], max_quarantined=None, quiet=True
+        )
+        asked.append((runtime.shapes[-9:], result[0].column("mean").to_pylist()))
+        assert MAY_DIFFER not in result.counts["not_a_number_stage"].counted
+
+    assert result.quarantined == 1
+    assert [rows for rows, _ in asked[0][0]] == [7] * 8 + [4]
+    assert asked[0] == asked[1]
+
+
 @pytest.mark.parametrize(
     ("options", "gpus", "lines"),
     [({}, 0, 1), ({}, 1, 0), ({"device": "cpu"}, 1, 1), ({"autocast": False}, 0, 0)],
