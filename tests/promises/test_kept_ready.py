@@ -13,7 +13,7 @@ from gristmill.errors import TooManyQuarantined
 from gristmill.pipeline import Pipeline
 from gristmill.stages.base import ProcessingStage
 from gristmill.tasks import EmptyTask
-from gristmill.worker.memory import resident_bytes
+from gristmill.worker.memory import own_bytes
 
 pytestmark = pytest.mark.slow
 
@@ -82,7 +82,7 @@ def test_without_processes_only_this_one_is_counted():
     """What an earlier run of this program has left in Arrow's hands is given back before."""
     left = pa.allocate_buffer(200 << 20)
     memoryview(left).cast("B")[:: 1 << 12] = bytes(200 << 8)
-    now = resident_bytes([os.getpid()])
+    now = own_bytes()
     del left
     executor = LocalExecutor(num_workers=0, memory_limit=now - (100 << 20))
 

@@ -219,7 +219,10 @@ def prepare(pipeline: str, stages: Sequence[AnyStage], has_gpu: Callable[[], boo
         check_is_stage(pipeline, stage)
         instead = stage.done_by(ready)
         ready = [*ready, stage] if instead is None else list(instead)
-    ready = [stage.with_() for stage in ready]  # what they note now is about this plan
+    # Those that look for something note what they find, which is about this plan: only they are copied. A reader knows
+    # the very stage that lists its files, and would list them again for another.
+    looking = [type(stage).check_ready is not ProcessingStage.check_ready for stage in ready]
+    ready = [stage.with_() if looks else stage for stage, looks in zip(ready, looking, strict=True)]
     for stage in ready:
         stage.check_ready()
     choosing = [type(stage).resources_where is not ProcessingStage.resources_where for stage in ready]

@@ -279,7 +279,12 @@ def test_files_that_changed_later_are_found(hub, tmp_path):
     [
         ("tokenizer.json", {"files": "tokenizer"}, r"expected a tokenizer\.json in .* on the hub; it has none$"),
         ("model.onnx", {}, r"expected \.safetensors or model\.onnx in .*; got pytorch_model\.bin, a pickle; allow_pic"),
-        ("model.onnx", {"runtime": "torch"}, r"expected \.safetensors in .*; got pytorch_model\.bin, a pickle; allow_"),
+        pytest.param(
+            "model.onnx",
+            {"runtime": "torch"},
+            r"expected \.safetensors in .*; got pytorch_model\.bin, a pickle; allow_",
+            marks=pytest.mark.heavy,
+        ),
         ("model.onnx", {"runtime": "onnx"}, r"expected model\.onnx in .* on the hub; got pytorch_model\.bin"),
     ],
     ids=["tokenizer", "weights", "torch", "onnx"],
