@@ -117,3 +117,13 @@ def test_importing_a_pipeline_costs_less_than_thrice_pyarrow():
     ours, theirs = (statistics.median(side) for side in zip(*pairs, strict=True))
 
     assert ours < 3 * theirs
+
+
+@pytest.mark.slow
+def test_a_recipe_without_models_loads_none_of_their_stages():
+    code = "import sys; from gristmill.config.catalog import find_class; find_class('JsonlReader', who=''); "
+    code += "find_class('ScoreFilter', who=''); find_class('WordCountFilter', who=''); print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
+
+    assert "gristmill.stages.text.filters.heuristic.string" in loaded
+    assert not [name for name in loaded if name.startswith(("gristmill.models", "gristmill.stages.synthetic"))]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from gristmill.backends.base import BaseExecutor
-from gristmill.config.catalog import filters, find_class, find_executor, find_object, modifiers, rule_sets
+from gristmill.config.catalog import find_class, find_executor, find_object, is_part
 from gristmill.config.type_hints import (
     accepts,
     describe_hint,
@@ -160,7 +160,7 @@ def _prepared(value: object, hint: object, allow_modules: Sequence[str], *, who:
     """Return a value that fits the hint, or the call that will make one."""
     if isinstance(value, Mapping) and TARGET in value:
         return _prepared_object(value, hint, allow_modules, who)
-    if isinstance(value, Mapping) and len(value) == 1 and next(iter(value)) in filters() | modifiers() | rule_sets():
+    if isinstance(value, Mapping) and len(value) == 1 and is_part(next(iter(value))):
         return _prepared_object(value, hint, allow_modules, who)
     if isinstance(value, list):
         inner = element_hint(hint)
