@@ -68,17 +68,21 @@ class Made(Sequence[T], Generic[T]):
 
 
 class Packed(Made[bytes]):
-    """Short strings of bytes: each costs its length and eight more."""
+    """Short strings of bytes: each costs its length and four more, or eight beyond 4 GB of them."""
 
     __slots__ = ("_bytes", "_ends")
 
     def __init__(self) -> None:
         self._bytes = bytearray()
-        self._ends = array("Q", [0])
+        self._ends = array("I", [0])
 
     def append(self, content: bytes) -> None:
         self._bytes += content
-        self._ends.append(len(self._bytes))
+        try:
+            self._ends.append(len(self._bytes))
+        except OverflowError:
+            self._ends = array("Q", self._ends)
+            self._ends.append(len(self._bytes))
 
     def __len__(self) -> int:
         return len(self._ends) - 1

@@ -10,7 +10,7 @@ import pytest
 
 from gristmill.errors import ConfigError, NoInputError
 from gristmill.storage.file_system import absolute
-from gristmill.storage.paths import list_files
+from gristmill.storage.paths import Packed, list_files
 
 JSONL = [".jsonl", ".json"]
 
@@ -248,3 +248,25 @@ def test_a_name_that_is_not_utf8_is_refused_in_words(tree, name):
 def test_a_path_with_a_zero_byte_is_refused_in_words():
     with pytest.raises(ConfigError, match="expected files at"):
         list_files("in\0.jsonl")
+
+
+def test_strings_beyond_four_gigabytes_are_found_again():
+    packed = Packed()
+    packed.append(b"first")
+    packed._bytes = SayLonger(packed._bytes)
+    packed.append(b"second")
+    packed.append(b"third")
+
+    assert list(packed._ends) == [0, 5, (1 << 32) + 11, (1 << 32) + 16]
+    assert packed[0] == b"first"
+
+
+class SayLonger(bytearray):
+    """Says that there are 4 GB more in it than there are."""
+
+    def __iadd__(self, other):
+        self.extend(other)
+        return self
+
+    def __len__(self):
+        return super().__len__() + (1 << 32)
