@@ -92,6 +92,13 @@ def test_a_staged_file_appears_when_it_is_published_and_publishing_again_is_no_e
     assert not fs.exists(final)
 
 
+def test_a_file_is_published_where_its_directory_is_gone(tmp_path):
+    stage_file(f"{tmp_path}/staged", [b"content"])
+    publish(f"{tmp_path}/staged", f"{tmp_path}/removed/by/somebody/a")
+
+    assert (tmp_path / "removed" / "by" / "somebody" / "a").read_bytes() == b"content"
+
+
 def test_a_worker_that_outlives_its_run_leaves_no_file_behind(tmp_path):
     with pytest.raises(MachineError, match=r"tmp/gone/a\.0: No such file or directory"):
         stage_file(f"{tmp_path}/.gristmill/tmp/gone/a.0", [b"x"])
