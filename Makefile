@@ -33,8 +33,9 @@ $(DEV): pyproject.toml constraints.txt | $(PY)
 	$(PIP) -e '.[dev]'
 	@touch $(CORE) $@
 
-$(HEAVY): $(DEV)
+$(HEAVY): $(DEV) tools/system_programs.sh
 	$(PIP) -e '.[dev,heavy]'
+	sh tools/system_programs.sh $(VENV)/node
 	@touch $(CORE) $(DEV) $@
 
 setup: $(DEV) ## create .venv with everything needed to work on gristmill
@@ -45,7 +46,7 @@ demo: $(CORE) ## curate a small corpus and say where to look next (installs the 
 test: $(DEV) ## run the tests, those that kill processes and start Ray included
 	$(PYTEST) -n $(JOBS) -m "not bench and not heavy" tests
 
-test-heavy: $(HEAVY) ## run the tests that need real servers (S3) beside the run; installs those first
+test-heavy: $(HEAVY) ## run the tests that need real servers (S3, Prometheus), a browser or torch; installs those first
 	$(PYTEST) -n $(JOBS) -m heavy tests
 
 test-cluster: $(DEV) ## run only the tests that start a Ray cluster on this machine
