@@ -20,7 +20,7 @@ Slots = dict[int, int]  # slot -> values in it
 PER_OCTAVE = 32
 LARGEST = 40  # powers of two
 NOT_A_NUMBER = 1_000_000  # a slot that no number has
-_LAST = (2 * LARGEST + 1) * PER_OCTAVE
+BEYOND = (2 * LARGEST + 1) * PER_OCTAVE  # the last slot, which also has whatever is larger
 
 
 def slot_of(value: SupportsFloat) -> int:
@@ -35,7 +35,7 @@ def slot_of(value: SupportsFloat) -> int:
         return 0
     fraction, exponent = math.frexp(abs(number)) if math.isfinite(number) else (0.5, LARGEST + 2)
     slot = (exponent + LARGEST) * PER_OCTAVE + int((fraction - 0.5) * 2 * PER_OCTAVE) + 1
-    return int(math.copysign(min(max(slot, 1), _LAST), number))
+    return int(math.copysign(min(max(slot, 1), BEYOND), number))
 
 
 def edge_of(slot: int) -> float:
@@ -62,7 +62,7 @@ def tallied(values: "SupportsFloat | Iterable[SupportsFloat]") -> Slots:
     fraction, exponent = np.frexp(np.abs(finite))
     parts = ((fraction - 0.5) * 2 * PER_OCTAVE).astype(np.int64)
     slots = (exponent.astype(np.int64) + LARGEST) * PER_OCTAVE + parts + 1
-    slots = np.copysign(np.clip(slots, 1, _LAST), finite).astype(np.int64)
+    slots = np.copysign(np.clip(slots, 1, BEYOND), finite).astype(np.int64)
     slots[finite == 0.0] = 0
     slots[np.isnan(numbers)] = NOT_A_NUMBER
     found, counts = np.unique(slots, return_counts=True)

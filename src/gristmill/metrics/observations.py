@@ -1,0 +1,341 @@
+"""What a run has recorded about its documents: how measures are distributed, examples, and slices.
+
+Every source partition leaves files in `measures` of the run directory, published with its line of the ledger; so they
+are there for what is committed and for nothing else. Whoever wants to know reads them and adds them up:
+
+    from gristmill.metrics.observation_files import load_observations
+
+    seen = load_observations("out/.gristmill")  # of a run that is over, or goes on; on a store: see there
+    for tally in seen.tallies:  # in the order of the pipeline
+        print(tally.stage, tally.name, tally.condition, tally.kept.num_values, tally.refused.num_values)
+        print(tally.distribution.quantile(0.5), tally.kept.mean, tally.refused.greatest)
+        print(tally.num_within(low=10.0))  # documents a threshold of 10 would keep, within a slot
+        for window in tally.nearest:  # the examples next to each threshold, the nearest first
+            print(window.bound, window.threshold, window.kept[0].text, window.refused[0].id)
+    for sample in seen.samples:  # up to 16 documents for each reason
+        print(sample.stage, sample.reason, [example.text for example in sample.examples])
+    for value, outcomes in seen.slices["language"].by_size():
+        print(value, outcomes.written, outcomes.dropped)  # amounts: documents and bytes
+
+All of it adds up in any order (`Observations.add`): counts in fixed slots (`tally.py`), sums in fixed point, the least
+examples by a key of their own, slices with the least hashes. So a report has the same bytes however many workers there
+were and whatever was killed on the way. Nothing here knows a file.
+"""
+
+import math
+from collections.abc import Iterable, Iterator
+from typing import Literal
+
+import msgspec
+import xxhash
+
+from gristmill.metrics.tally import BEYOND, NOT_A_NUMBER, Distribution, Slots, edge_of
+
+NEAREST = 8  # examples next to a threshold, on each of its sides
+SAMPLED = 16  # examples of each reason
+EXCERPT_CHARS = 400  # of a document's text in an example
+MAX_SLICES = 1_000  # values of a column; what has others is "other"
+FRACTION_BITS = 32  # of sums: they are whole numbers of 2 to the power of -32
+OTHER = "other"  # what the slices that are not kept are called where names are shown
+
+BoundName = Literal["low", "high"]
+
+
+class Example(msgspec.Struct, frozen=True, array_like=True):
+    """One document. `place` is the task it was in; `key` is made of its text, and decides between equals."""
+
+    value: float | None
+    key: int
+    id: str = ""
+    source: str = ""
+    place: str = ""
+    text: str = ""  # at most `EXCERPT_CHARS` characters
+
+    @property
+    def order(self) -> tuple[int, str, str, str, str, float]:
+        """The key by which one of two examples comes first, whoever reported it when."""
+        value = -math.inf if self.value is None else self.value
+        return self.key, self.id, self.source, self.place, self.text, value
+
+
+class Side(msgspec.Struct, array_like=True):
+    """The values of the documents a measure kept, or of those it refused."""
+
+    slots: Slots = msgspec.field(default_factory=dict)
+    fixed_sum: int = 0  # in units of 2 to the power of -32; what is in the slots beyond range is left out
+    least: float | None = None
+    greatest: float | None = None
+
+    @property
+    def distribution(self) -> Distribution:
+        return Distribution(self.slots)
+
+    @property
+    def num_documents(self) -> int:
+        return sum(self.slots.values())
+
+    @property
+    def num_values(self) -> int:
+        """Documents whose measure is a number."""
+        return self.distribution.num_values
+
+    @property
+    def sum(self) -> float:
+        return float(self.fixed_sum / (1 << FRACTION_BITS))
+
+    @property
+    def mean(self) -> float:
+        """The mean of the values in range; not a number if there are none."""
+        outside = self.slots.get(BEYOND, 0) + self.slots.get(-BEYOND, 0)
+        number = self.num_values - outside
+        return self.sum / number if number else math.nan
+
+    def add(self, other: "Side") -> None:
+        """Add the values of another side."""
+        for slot, count in other.slots.items():
+            self.slots[slot] = self.slots.get(slot, 0) + count
+        self.fixed_sum += other.fixed_sum
+        if other.least is not None:
+            self.least = other.least if self.least is None else min(self.least, other.least)
+        if other.greatest is not None:
+            self.greatest = other.greatest if self.greatest is None else max(self.greatest, other.greatest)
+
+
+class Nearest(msgspec.Struct, array_like=True):
+    """The documents next to one threshold, the nearest first."""
+
+    bound: BoundName
+    threshold: float
+    kept: list[Example] = msgspec.field(default_factory=list)
+    refused: list[Example] = msgspec.field(default_factory=list)
+
+    def add(self, other: "Nearest") -> None:
+        """Take over what is nearer."""
+        self.kept = self._nearest(self.kept, other.kept)
+        self.refused = self._nearest(self.refused, other.refused)
+
+    def _nearest(self, one: list[Example], other: list[Example]) -> list[Example]:
+        def order(example: Example) -> tuple[float, int, str, str, str, str, float]:
+            return (abs((example.value or 0.0) - self.threshold), *example.order)
+
+        return _distinct(sorted([*one, *other], key=order), NEAREST)
+
+
+def _distinct(examples: Iterable[Example], most: int) -> list[Example]:
+    """The first examples, each text once: a page that was crawled a thousand times is one example."""
+    found: dict[int, Example] = {}
+    for example in examples:
+        if example.key not in found:
+            found[example.key] = example
+            if len(found) == most:
+                break
+    return list(found.values())
+
+
+class MeasureTally(msgspec.Struct):
+    """One measure of one stage, the bounds that decided, and what became of the documents that were measured."""
+
+    stage: str
+    stage_number: int  # in the run, from 0
+    position: int  # among the measures of the stage, in the order they are taken
+    name: str  # of the filter or rule, which is the reason of what it drops; of the score where nothing is dropped
+    measure: str  # what the value is: "words"
+    low: float | None = None
+    high: float | None = None
+    condition: str | None = None  # that a kept document meets, in words; None if nobody can say
+    decides: bool = True  # whether documents are dropped by it
+    amount: str | None = None  # "tokens" if sums of the measure are an amount of the run
+    kept: Side = msgspec.field(default_factory=Side)
+    refused: Side = msgspec.field(default_factory=Side)
+    nearest: list[Nearest] = msgspec.field(default_factory=list)
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What two parts of one tally have in common; sorts tallies in the order of the pipeline."""
+        bounds = [(bound is not None, bound or 0.0) for bound in (self.low, self.high)]
+        return (
+            *(self.stage_number, self.position, self.stage, self.name, self.measure, *bounds),
+            *(self.condition or "", self.decides, self.amount or ""),
+        )
+
+    @property
+    def slots(self) -> Slots:
+        """Those of all documents that were measured."""
+        both = dict(self.kept.slots)
+        for slot, count in self.refused.slots.items():
+            both[slot] = both.get(slot, 0) + count
+        return both
+
+    @property
+    def distribution(self) -> Distribution:
+        """The values of all documents that were measured."""
+        return Distribution(self.slots)
+
+    def num_within(self, low: float | None = None, high: float | None = None) -> int:
+        """How many of the measured documents have a value within these bounds, both included, within a slot."""
+        least, most = (-math.inf if low is None else low), (math.inf if high is None else high)
+        numbers = ((edge_of(slot), count) for slot, count in self.slots.items() if slot != NOT_A_NUMBER)
+        return sum(count for edge, count in numbers if least <= edge <= most)
+
+    def add(self, other: "MeasureTally") -> None:
+        """Add another part of the same tally."""
+        self.kept.add(other.kept)
+        self.refused.add(other.refused)
+        windows = {window.bound: window for window in self.nearest}
+        for window in other.nearest:
+            windows.setdefault(window.bound, Nearest(window.bound, window.threshold)).add(window)
+        self.nearest = [windows[bound] for bound in ("low", "high") if bound in windows]
+
+
+class Sample(msgspec.Struct):
+    """Up to `SAMPLED` documents that a stage dropped for one reason, taken evenly from all of them."""
+
+    stage: str
+    stage_number: int
+    reason: str
+    examples: list[Example] = msgspec.field(default_factory=list)
+
+    @property
+    def key(self) -> tuple[int, str, str]:
+        return self.stage_number, self.stage, self.reason
+
+    def add(self, other: "Sample") -> None:
+        """Take over the examples with lesser keys."""
+        everything = sorted([*self.examples, *other.examples], key=lambda example: example.order)
+        self.examples = _distinct(everything, SAMPLED)
+
+
+class Amount(msgspec.Struct, array_like=True):
+    """Documents, and about how many bytes they take."""
+
+    documents: int = 0
+    num_bytes: int = 0
+
+    def add(self, other: "Amount") -> None:
+        self.documents += other.documents
+        self.num_bytes += other.num_bytes
+
+
+class Outcomes(msgspec.Struct, array_like=True):
+    """What became of the documents with one value in a column."""
+
+    written: Amount = msgspec.field(default_factory=Amount)
+    dropped: dict[str, dict[str, Amount]] = msgspec.field(default_factory=dict)  # by stage, then by reason
+
+    @property
+    def total(self) -> Amount:
+        total = Amount(self.written.documents, self.written.num_bytes)
+        for amount in (amount for reasons in self.dropped.values() for amount in reasons.values()):
+            total.add(amount)
+        return total
+
+    def drop(self, stage: str, reason: str, amount: Amount) -> None:
+        """Count documents that were dropped."""
+        self.dropped.setdefault(stage, {}).setdefault(reason, Amount()).add(amount)
+
+    def add(self, other: "Outcomes") -> None:
+        self.written.add(other.written)
+        for stage, reasons in other.dropped.items():
+            for reason, amount in reasons.items():
+                self.drop(stage, reason, amount)
+
+
+class Slices(msgspec.Struct, array_like=True):
+    """Outcomes by the values of one column. None is the value of documents that have none.
+
+    At most `MAX_SLICES` values are kept, those with the least hashes; `others` has the rest. Which are the largest is
+    known only when everything has been seen, but a value of the least hashes is among them from the beginning, so its
+    numbers are whole.
+    """
+
+    values: dict[str, Outcomes] = msgspec.field(default_factory=dict)
+    missing: Outcomes = msgspec.field(default_factory=Outcomes)
+    others: Outcomes = msgspec.field(default_factory=Outcomes)
+
+    def of(self, value: str | None) -> Outcomes:
+        """The outcomes of a value, to be added to; call `bound` when all values are in."""
+        return self.missing if value is None else self.values.setdefault(value, Outcomes())
+
+    def bound(self) -> None:
+        """Keep no more values than there may be."""
+        if len(self.values) <= MAX_SLICES:
+            return
+        for value in sorted(self.values, key=_value_order)[MAX_SLICES:]:
+            self.others.add(self.values.pop(value))
+
+    def add(self, other: "Slices") -> None:
+        for value, outcomes in other.values.items():
+            self.of(value).add(outcomes)
+        self.missing.add(other.missing)
+        self.others.add(other.others)
+        self.bound()
+
+    def by_size(self) -> Iterator[tuple[str | None, Outcomes]]:
+        """All values, those of most documents first, then the others and those without a value, if there are any."""
+        yield from sorted(self.values.items(), key=lambda item: (-item[1].total.documents, item[0]))
+        for name, outcomes in ((OTHER, self.others), (None, self.missing)):
+            if outcomes.total.documents:
+                yield name, outcomes
+
+
+def _value_order(value: str) -> tuple[int, str]:
+    return xxhash.xxh3_64_intdigest(value.encode("utf-8", "surrogatepass")), value
+
+
+class Observations(msgspec.Struct):
+    """Everything that was recorded, of one task or of a whole run."""
+
+    tallies: list[MeasureTally] = msgspec.field(default_factory=list)
+    samples: list[Sample] = msgspec.field(default_factory=list)
+    slices: dict[str, Slices] = msgspec.field(default_factory=dict)  # by column
+
+    def add(self, other: "Observations") -> None:
+        """Add what another has recorded; in any order, the result is the same."""
+        tallies = {tally.key: tally for tally in self.tallies}
+        for tally in other.tallies:
+            if tally.key not in tallies:
+                tallies[tally.key] = msgspec.structs.replace(tally, kept=Side(), refused=Side(), nearest=[])
+            tallies[tally.key].add(tally)
+        samples = {sample.key: sample for sample in self.samples}
+        for sample in other.samples:
+            if sample.key not in samples:
+                samples[sample.key] = msgspec.structs.replace(sample, examples=[])
+            samples[sample.key].add(sample)
+        for column, slices in other.slices.items():
+            self.slices.setdefault(column, Slices()).add(slices)
+        self.tallies = [tallies[key] for key in sorted(tallies)]
+        self.samples = [samples[key] for key in sorted(samples)]
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.tallies or self.samples or self.slices)
+
+    def tally(self, stage: str, name: str) -> MeasureTally:
+        """The tally of a rule of a stage; KeyError if there is none."""
+        found = [tally for tally in self.tallies if (tally.stage, tally.name) == (stage, name)]
+        if not found:
+            raise KeyError(f"{stage}: expected a measure of it; got {name!r}")
+        return found[0]
+
+    def sample(self, stage: str, reason: str) -> list[Example]:
+        """Examples of what a stage dropped for a reason; none if nothing was kept of them."""
+        return next((s.examples for s in self.samples if (s.stage, s.reason) == (stage, reason)), [])
+
+    def in_order(self) -> "Observations":
+        """The same with every dict in the order of its keys: what is equal has the same bytes then."""
+        fresh = Observations()
+        fresh.add(self)
+        for side in (side for tally in fresh.tallies for side in (tally.kept, tally.refused)):
+            side.slots = dict(sorted(side.slots.items()))
+        fresh.slices = {column: _in_order(fresh.slices[column]) for column in sorted(fresh.slices)}
+        return fresh
+
+
+def _in_order(slices: Slices) -> Slices:
+    values = {value: _stages_in_order(slices.values[value]) for value in sorted(slices.values)}
+    return Slices(values, _stages_in_order(slices.missing), _stages_in_order(slices.others))
+
+
+def _stages_in_order(outcomes: Outcomes) -> Outcomes:
+    dropped = {stage: dict(sorted(reasons.items())) for stage, reasons in sorted(outcomes.dropped.items())}
+    return Outcomes(outcomes.written, dropped)
