@@ -6,6 +6,7 @@ module that the user, not the recipe, has named. That is decided by the name, be
 Our own modules are imported when a name is first looked up, not before: `gristmill --help` needs none of them.
 """
 
+import contextlib
 import importlib
 import sys
 from collections.abc import Iterator, Sequence
@@ -48,6 +49,7 @@ FILTER_MODULES = (
 MODIFIER_MODULES = ("gristmill.stages.text.modifiers",)
 RULE_SET_MODULES = ("gristmill.stages.text.rules",)
 CLIENT_MODULES = ("gristmill.models.client",)
+WORKFLOW_MODULES = ("gristmill.stages", "gristmill.workflows", "gristmill.deduplication")
 # Where a dotted path of a recipe may lead.
 OWN_MODULES = ("gristmill.stages", *CLIENT_MODULES, *(path.rpartition(".")[0] for path in EXECUTORS.values()))
 
@@ -155,6 +157,19 @@ def find_executor(name: str, *, who: str, allow_modules: Sequence[str] = ()) -> 
         known = [*EXECUTORS, *by_class]
         raise ConfigError(f"{who}: expected an executor ({', '.join(EXECUTORS)}); got {name!r}{nearest(name, known)}")
     return find_class(path, who=who, allow_modules=allow_modules)
+
+
+def find_workflow(path: str, *, who: str) -> type:
+    """Return the workflow of gristmill's that a dotted path names."""
+    from gristmill.pipeline.workflow import WorkflowBase
+
+    module_name, _, name = path.rpartition(".")
+    if _is_below(module_name, WORKFLOW_MODULES):
+        with contextlib.suppress(ModuleNotFoundError):
+            found = getattr(importlib.import_module(module_name), name, None)
+            if isinstance(found, type) and issubclass(found, WorkflowBase) and found is not WorkflowBase:
+                return found
+    raise ConfigError(f"{who}: expected a workflow of gristmill's, below {' or '.join(WORKFLOW_MODULES)}; got {path!r}")
 
 
 def find_object(path: str, *, who: str, allow_modules: Sequence[str] = ()) -> object:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gristmill.config.hydra_form import is_hydra_form, to_recipe_form
 from gristmill.config.load_yaml import load_yaml
 from gristmill.config.variables import Substitution, names_in
 from gristmill.errors import ConfigError, nearest
@@ -36,6 +37,7 @@ class Recipe:
         who = f"recipe {source}"
         if not isinstance(document, Mapping):
             raise ConfigError(f"{who}: expected the keys {', '.join(KEYS)}; got {redacted(document)!r:.200}")
+        document = to_recipe_form(document, who=who) if is_hydra_form(document) else dict(document)
         for key in document:
             if key not in KEYS:
                 raise ConfigError(
@@ -59,7 +61,8 @@ class Recipe:
 
     def variable_names(self) -> set[str]:
         """All variables the recipe uses or gives a default."""
-        return names_in(list(self.stages)) | names_in(self.executor) | set(self.variables or {})
+        defaults = dict(self.variables or {})
+        return names_in(list(self.stages)) | names_in(self.executor) | names_in(defaults) | set(defaults)
 
     def build(self, values: Mapping[str, object] | None = None, *, allow_modules: Sequence[str] = ()) -> "Pipeline":
         """Make the pipeline. A value for a variable the recipe does not have is an error, as is a missing one.
@@ -70,13 +73,17 @@ class Recipe:
         from gristmill.config.build import prepare_stage
         from gristmill.pipeline import Pipeline
 
-        stages = self._substituted(list(self.stages), values, kind="stage")
+        stages = self.substituted(values)
         prepared = [
             prepare_stage(item, who=f"recipe {self.name!r}, stage {number}", allow_modules=allow_modules)
             for number, item in enumerate(stages, start=1)
         ]
         built = [stage.make() for stage in prepared]
         return Pipeline(name=self.name, description=self.description or None, stages=built)
+
+    def substituted(self, values: Mapping[str, object] | None = None) -> list[object]:
+        """The stages with every variable replaced by its value."""
+        return self._substituted(list(self.stages), values, kind="stage")
 
     def build_executor(
         self, values: Mapping[str, object] | None = None, *, allow_modules: Sequence[str] = ()
@@ -97,15 +104,15 @@ class Recipe:
                 raise ConfigError(
                     f"recipe {self.name!r}: expected one of its variables ({uses}); got {name!r}{nearest(name, known)}"
                 )
-        given = {**(self.variables or {}), **(values or {})}
-        made = Substitution(given)
+        made = Substitution(values or {})
+        made.add_defaults(self.variables or {}, who=f"recipe {self.name!r}")
         return [
             made.substitute(item, who=f"recipe {self.name!r}, {kind} {number}")
             for number, item in enumerate(items, start=1)
         ]
 
 
-def _text(document: Mapping[object, object], key: str, who: str) -> str:
+def _text(document: Mapping[str, object], key: str, who: str) -> str:
     value = document.get(key)
     if value is not None and not isinstance(value, str):
         raise ConfigError(f"{who}: expected {key!r} to be text; got {redacted(value)!r:.200}")

@@ -38,9 +38,25 @@ class Substitution:
     """
 
     def __init__(self, values: Mapping[str, object]) -> None:
-        self._values = values
+        self._values = dict(values)
         self._sizes = {name: _size(value) for name, value in values.items()}
         self._left = SPARE_CHARACTERS + 10 * sum(self._sizes.values())
+
+    def add_defaults(self, defaults: Mapping[str, object], *, who: str) -> None:
+        """Add a default for every variable without a value.
+
+        A default may use other variables, as in `cache: ${output}/cache`; what a user gives is taken as it is. A
+        default that uses a variable nobody has set is left out: it is missed where the recipe uses it, and only there.
+        """
+        waiting = {name: default for name, default in defaults.items() if name not in self._values}
+        while ready := [name for name, default in waiting.items() if names_in(default) <= self._values.keys()]:
+            for name in ready:
+                value = self.substitute(waiting.pop(name), who=f"{who}, variable {name!r}")
+                self._values[name], self._sizes[name] = value, _size(value)
+        known = self._values.keys() | waiting.keys()
+        circle = [name for name, default in waiting.items() if names_in(default) <= known]
+        if circle:
+            raise ConfigError(f"{who}: expected defaults that do not need each other; got {', '.join(sorted(circle))}")
 
     def substitute(self, tree: object, *, who: str) -> object:
         """Return the tree with every variable replaced."""

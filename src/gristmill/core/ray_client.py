@@ -8,6 +8,7 @@ Only what this program started is stopped by it. Ray's own command starts the no
 
 import atexit
 import contextlib
+import itertools
 import math
 import os
 import signal
@@ -26,6 +27,7 @@ from gristmill.errors import ConfigError, RunFailed, require
 RAY_PORT, DASHBOARD_PORT, CLIENT_PORT, METRICS_PORT = 6379, 8265, 10001, 8080
 TEMP_DIR = "/tmp/ray"  # not `tempfile.gettempdir()`: sockets go below it, and the path of a socket is short
 TRIES = 200  # ports looked at beyond a default one
+WORKER_PORTS = range(10002, 20000)  # Ray gives these to its workers, and does not start if another part is to have one
 START_S = 120.0
 SETTLE_S = 30.0  # after its first answer, if it does not say that it has started
 STOP_S = 15.0
@@ -180,7 +182,13 @@ class RayClient:
 
 def free_port(wanted: int, *, name: str, others: bool, taken: "set[int] | frozenset[int]" = frozenset()) -> int:
     """Return a port nobody listens on: the wanted one, or if `others` will do, one of the next."""
-    for port in range(wanted, wanted + TRIES if others else wanted + 1):
+    if wanted in WORKER_PORTS and not others:
+        raise ConfigError(
+            f"RayClient: expected {name} outside of {WORKER_PORTS[0]} to {WORKER_PORTS[-1]}, which Ray keeps for its "
+            f"workers; got {wanted}"
+        )
+    outside = (port for port in range(wanted, 1 << 16) if port not in WORKER_PORTS)
+    for port in itertools.islice(outside, TRIES if others else 1):
         if port not in taken and _is_free(port):
             return port
     if others:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gristmill.config.variables import names_in, substitute
+from gristmill.config.variables import Substitution, names_in, substitute
 from gristmill.errors import ConfigError
 
 
@@ -36,3 +36,9 @@ def test_an_unset_variable_says_how_to_set_it_and_what_is_near():
 def test_a_missing_input_names_the_option():
     with pytest.raises(ConfigError, match=r"it is not set \(--input\)"):
         substitute("${input}", {}, who="test")
+
+
+def test_defaults_that_use_each_other_cannot_fill_the_memory():
+    defaults = {"v0": "x" * 1_000_000} | {f"v{n}": f"${{v{n - 1}}}" * 10 for n in range(1, 10)}
+    with pytest.raises(ConfigError, match=r"expected variables to be used less often"):
+        Substitution({}).add_defaults(defaults, who="test")

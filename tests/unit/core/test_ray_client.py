@@ -44,6 +44,16 @@ def test_two_services_do_not_get_the_same_port(listener):
     assert free_port(listener, name="ray_metrics_port", others=True, taken={first}) > first
 
 
+def test_ports_that_ray_keeps_for_its_workers_are_passed_over():
+    assert free_port(10001, name="ray_client_server_port", others=True, taken={10001}) >= 20000
+
+
+def test_a_port_of_rays_workers_is_refused():
+    message = r"^RayClient: expected ray_client_server_port outside of 10002 to 19999, which Ray keeps for its workers"
+    with pytest.raises(ConfigError, match=message):
+        RayClient(ray_client_server_port=10500).start()
+
+
 def test_a_port_somebody_chose_has_to_be_free(listener):
     message = rf"^RayClient: expected ray_port to be free; got {listener}, which another program listens on"
     with pytest.raises(ConfigError, match=message):

@@ -73,6 +73,7 @@ class ReadingStage(ProcessingStage[FileGroupTask, B]):
         """The fields asked for, or the columns of the first file; None where that cannot be told."""
         self._check_format()
         if self.fields is not None:
+            self._check_fields(self.fields)
             return list(self.fields)
         if self._partitioning is None:
             return None
@@ -100,6 +101,23 @@ class ReadingStage(ProcessingStage[FileGroupTask, B]):
                 looks, remedy = wrong
                 expected = f"expected {self.format_name} in {path!r}"
                 raise ConfigError(f"{self.stage_name()}: {expected}; got {looks}: {remedy}")
+
+    def _check_fields(self, fields: list[str]) -> None:
+        """Refuse a field that none of some files has: a misspelt one would be null in every document."""
+        if self._partitioning is None:
+            return
+        options, known = storage_options(self.read_kwargs), dict[str, None]()
+        try:
+            for path in self._partitioning.some_files():
+                known |= dict.fromkeys(self.columns_of(path, options))
+        except GristmillError:
+            return  # a file that cannot be read may have any
+        for name in fields:
+            if known and name not in known:
+                raise ConfigError(
+                    f"{self.stage_name()}: expected fields that documents have, such as {list(known)[:12]}; "
+                    f"got {name!r}{nearest(name, known)}"
+                )
 
     format_name: ClassVar[str] = "documents"
 

@@ -183,7 +183,11 @@ class Filter(_JudgingStage):
         return _listed(self.filter_fn)
 
     def _fields(self) -> list[str]:
-        return as_list(self.filter_field, len(self._judges()), who="Filter: filter_field")
+        fields, number = _listed(self.filter_field), len(self._judges())
+        if len(fields) != number or not all(isinstance(field, str) for field in fields):
+            of_each = "a filter_field" if number == 1 else f"a list of {number} names, one for each filter"
+            raise ConfigError(f"Filter: expected {of_each}; got {self.filter_field!r}")
+        return fields
 
     def _inverts(self) -> list[bool]:
         return as_list(self.invert, len(self._judges()), who="Filter: invert")

@@ -167,7 +167,7 @@ def test_a_file_that_may_not_be_split_is_streamed_if_it_is_large(tmp_path):
 
 
 def test_fields_are_the_only_columns_and_null_where_missing(tmp_path):
-    (tmp_path / "a.jsonl").write_bytes(b'{"a":1,"b":2}\n{"b":3}\n')
+    (tmp_path / "a.jsonl").write_bytes(b'{"a":1,"b":2}\n{"b":3,"zzz":null}\n')
     partitioning, stage = JsonlReader(str(tmp_path), fields=["b", "zzz", "a"]).decompose()
     table = stage.process(partitioning.partitions()[0]).to_pyarrow()
     assert stage.columns() == table.column_names == ["b", "zzz", "a"]

@@ -46,8 +46,8 @@ def test_types_and_metadata_survive_writing_and_reading(tmp_path, writer, reader
 @pytest.mark.parametrize(("writer", "reader"), [(ParquetWriter, ParquetReader), (ArrowWriter, ArrowReader)])
 def test_fields_are_read_in_their_order_and_null_where_missing(tmp_path, writer, reader):
     writer(str(tmp_path)).process(DocumentBatch("d", TABLE))
-    (batch,), stage = read(reader(str(tmp_path), fields=["nested", "absent", "text"]))
-    assert batch.to_pyarrow().column_names == stage.columns() == ["nested", "absent", "text"]
+    (batch,), _ = read(reader(str(tmp_path), fields=["nested", "absent", "text"]))
+    assert batch.to_pyarrow().column_names == ["nested", "absent", "text"]
     assert batch.column("absent").to_pylist() == [None] * 3
 
 

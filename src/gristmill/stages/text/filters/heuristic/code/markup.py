@@ -13,6 +13,7 @@ _UNSEEN = re.compile(
     r"<!--.*?(?:-->|\Z)|<(script|style)\b[^>]*(?:>|\Z).*?(?:</\1\s*>|\Z)|<[a-z/!?][^>]*(?:>|\Z)",
     re.DOTALL | re.IGNORECASE,
 )
+_BLANKS = re.compile(r"\s+")  # a browser shows any number of them as one: indentation is not text
 _ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 
 
@@ -43,7 +44,7 @@ class HTMLBoilerplateFilter(DocumentFilter[float]):
     min_lang_content_num_chars: int = 100
 
     def score_document(self, text: str) -> float:
-        visible = len(_ENTITY.sub("?", _UNSEEN.sub("", text)))
+        visible = len(_BLANKS.sub(" ", _ENTITY.sub("?", _UNSEEN.sub("", text))).strip())
         return visible / len(text) if text and visible >= self.min_lang_content_num_chars else 0.0
 
     def bounds(self) -> Bounds:
