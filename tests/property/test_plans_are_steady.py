@@ -13,7 +13,7 @@ from gristmill.backends.simulated.simulation import Simulation
 from gristmill.backends.simulated.spec import SimulationSpec
 from gristmill.engine import commands as c
 from gristmill.engine.fleet import Demand, pays, throughput
-from gristmill.engine.scheduler import SchedulerConfig
+from gristmill.engine.scheduler_config import SchedulerConfig
 from gristmill.stages.resources import Resources
 from gristmill.testing.virtual_run import Deed, VirtualRun, group
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from tests.property.scripts import Fanning
 
 from gristmill.engine.commands import StartWorker
-from gristmill.engine.scheduler import SchedulerConfig
+from gristmill.engine.scheduler_config import SchedulerConfig
 from gristmill.stages.resources import Resources
 from gristmill.testing.virtual_run import Deed, VirtualRun, group
 

@@ -9,7 +9,8 @@ import pytest
 from tests.property.scripts import Fanning
 
 from gristmill.engine import events as e
-from gristmill.engine.scheduler import Scheduler, SchedulerConfig
+from gristmill.engine.scheduler import Scheduler
+from gristmill.engine.scheduler_config import SchedulerConfig
 from gristmill.stages.resources import Resources
 from gristmill.testing.virtual_run import VirtualRun, group
 

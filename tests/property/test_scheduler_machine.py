@@ -14,7 +14,7 @@ from tests.property.scripts import Fanning
 
 from gristmill.engine import commands as c
 from gristmill.engine import events as e
-from gristmill.engine.scheduler import SchedulerConfig
+from gristmill.engine.scheduler_config import SchedulerConfig
 from gristmill.stages.resources import Resources
 from gristmill.testing.virtual_run import VirtualRun, group
 

@@ -1,4 +1,4 @@
-"""Where the resource-seconds of a run went, kept as time passes. Nothing here decides anything.
+"""The books of a run: what its tasks did, and where its resource-seconds went. Nothing here decides anything.
 
 | share      | seconds of a resource                                                                  |
 |------------|----------------------------------------------------------------------------------------|
@@ -15,13 +15,17 @@ changes what they do, so an interval is entered when it ends, from counts the cr
 how many workers there are. CPUs may be oversubscribed; then there is as much of them as workers hold.
 """
 
+import operator
 from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from gristmill.engine.commands import Commit
+from gristmill.engine.events import TaskFinished
 from gristmill.engine.policies.packing import Room, cpu_units, gpu_amount
 from gristmill.engine.policies.rates import GroupBook
-from gristmill.engine.state import GroupRecord, NodeRecord
+from gristmill.engine.state import GroupRecord, NodeRecord, RootRecord, TaskRecord
+from gristmill.metrics.snapshot import StageCounts
 from gristmill.stages.resources import Resources
 
 # What no schedule can beat: the least time a finite job takes.
@@ -115,8 +119,9 @@ class Efficiency(msgspec.Struct, frozen=True):
 
 
 class Account(msgspec.Struct):
-    """Seconds of both resources that no worker held."""
+    """What all stages did, and the seconds of both resources that no worker held."""
 
+    totals: list[StageCounts]  # by stage, of all tasks that were finished
     started: float | None = None
     longest_path_s: float = 0.0
     free_starved: list[float] = msgspec.field(default_factory=lambda: [0.0, 0.0])  # unit-seconds
@@ -165,6 +170,38 @@ class Account(msgspec.Struct):
             side = self.free_fragmented if wanted[d] else self.free_starved
             side[d] += seconds * free
 
+    def enter_times(
+        self, task: TaskRecord, root: RootRecord, group: GroupRecord, event: TaskFinished, made: int
+    ) -> None:
+        """Add what a task took to the book of its group. One that streamed may have waited for the next group.
+
+        What runs beside others has a share of its worker's time, but is itself on its way for all of it.
+        """
+        worked_s, lanes = event.useful_s, group.plan.lanes
+        if task.received and event.counts:
+            worked_s = min(worked_s, sum(counts.process_s for counts in event.counts))
+        share_s, held_s = worked_s / lanes, (event.useful_s - worked_s) / lanes
+        group.book.finished(share_s, held_s, task.received + len(event.outputs), made)
+        root.useful_s[task.group] = root.useful_s.get(task.group, 0.0) + share_s
+        task.path_s += worked_s
+        self.longest_path_s = max(self.longest_path_s, task.path_s)
+
+    def enter_counts(self, root: RootRecord, group: GroupRecord, event: TaskFinished) -> None:
+        """Add what a task did to the books of its root and of the run."""
+        first = group.plan.first_stage
+        if not event.counts:
+            # A task that steers but holds no documents is not worth an entry of its own.
+            self.totals[first].process_s += event.useful_s
+            return
+        if not root.counts:
+            root.counts = tuple([StageCounts() for _ in self.totals])
+        for offset, counts in enumerate(event.counts):
+            root.counts[first + offset].add(counts)
+            self.totals[first + offset].add(counts)
+        root.files.extend(event.files)
+        root.side_files.extend(event.side_files)
+        root.facts.extend(event.facts)
+
     def efficiency(self, groups: Sequence[GroupRecord], now: float) -> Efficiency:
         """What there is to say at this moment; tasks that are running count as useful so far."""
         books = [group.book for group in groups]
@@ -191,3 +228,20 @@ class Account(msgspec.Struct):
         seconds["fragmented"] += self.free_fragmented[d]
         total = sum(seconds.values())
         return {name: value / total if total else 0.0 for name, value in seconds.items()}
+
+
+_item_id, _final_name = operator.attrgetter("item_id"), operator.attrgetter("final")
+
+
+def commit_of(root: RootRecord) -> Commit:
+    """Close the books of a partition. Sorted, so that they say the same whichever of its tasks was done first."""
+    if len(root.outputs) > 1:
+        root.outputs.sort(key=_item_id)
+    if root.files:
+        root.files.sort(key=_final_name)
+    if root.side_files:
+        root.side_files.sort(key=_final_name)
+    if root.facts:
+        root.facts.sort()
+    outputs, files, side_files = tuple(root.outputs), tuple(root.files), tuple(root.side_files)
+    return Commit(root.id, root.name, outputs, root.counts, side_files, tuple(root.facts), files)

@@ -1,4 +1,4 @@
-"""Stops a run in which a stage lets nothing pass, or too much fails. Part of the scheduler.
+"""Stops a run in which a stage lets nothing pass, or too much fails, and ends every run. Part of the scheduler.
 
 One bad document is quarantined and the run goes on. A stage that fails on everything is not a thousand bad documents:
 it is one broken program, a missing package, the wrong kind of file. It is recognised by what has passed: none, after
@@ -7,7 +7,7 @@ partitions with failures there are held and not committed. So a run that is stop
 repaired program would have to do again.
 """
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
@@ -124,19 +124,19 @@ class Breaker:
         if event.fault is Fault.INPUT:
             return None
         if event.fault is Fault.BUG:
-            s.abort("failed", f"{event.stage}: {event.error}")
+            s.ending.at_once("failed", f"{event.stage}: {event.error}")
             return None
         stage = self._stage_number(group, event.stage)
         if event.fault is Fault.PROGRAM and not self._passed[stage]:
-            s.abort("broken", f"{event.stage}: {event.error}", self._evidence())
+            s.ending.at_once("broken", f"{event.stage}: {event.error}", self._evidence())
             return None
         if event.fault in (Fault.LIMIT, Fault.SPENDING):
             if not s.stop_reason:
-                s.stop_soon("quarantine_limit" if event.fault is Fault.LIMIT else "spending", event.error)
+                s.ending.soon("quarantine_limit" if event.fault is Fault.LIMIT else "spending", event.error)
             return None
         trial = retry.after_exception(task.trial, event.error, event.fault, some_passed=self._passed[stage])
         if trial is None:
-            s.abort("machine", f"{event.stage}: {event.error}")
+            s.ending.at_once("machine", f"{event.stage}: {event.error}")
         elif trial.pause_s and trial.transients > self._told.get(task.group, 0):
             self._told[task.group] = trial.transients
             what = event.error.partition(". ")[0].partition("\n")[0]
@@ -161,7 +161,7 @@ class Breaker:
             lines = [f"{number} × {cause}" for cause, number in self._causes.most_common(3)]
             since = "since a task was last done" if group.has_finished_some else "and no document has passed it"
             text = f"{name}: its workers died {group.deaths} times {since}; the last at {task.item_id}{row}\n  "
-            s.abort("broken", text + "\n  ".join(lines), self._evidence())
+            s.ending.at_once("broken", text + "\n  ".join(lines), self._evidence())
 
     # What passes
 
@@ -229,13 +229,13 @@ class Breaker:
             return  # a broken stage is better named than counted
         failed_now = Failed.of(s.totals, s.config.input_bytes).with_earlier(s.config.failed_before)
         if s.config.limit.is_exceeded(failed_now):
-            s.stop_soon("quarantine_limit", f"more than {s.config.limit} failed")
+            s.ending.soon("quarantine_limit", f"more than {s.config.limit} failed")
 
     def _stop(self, name: str, failed: StageCounts) -> None:
         documents = f"{failed.quarantined:,} document{'s' * (failed.quarantined != 1)}" if failed.quarantined else ""
         parts = f"{failed.lost_parts:,} part{'s' * (failed.lost_parts != 1)} of files" if failed.lost_parts else ""
         what = " and ".join(filter(None, (documents, parts)))
-        self.scheduler.abort("broken", f"{name}: no document has passed it; {what} failed", self._evidence())
+        self.scheduler.ending.at_once("broken", f"{name}: no document has passed it; {what} failed", self._evidence())
 
     def _evidence(self) -> tuple[StagedFile, ...]:
         roots = (*self.held.values(), *self.scheduler.roots.values())
@@ -244,6 +244,63 @@ class Breaker:
     def _stage_number(self, group: "GroupRecord", name: str) -> int:
         names = group.plan.names
         return group.plan.first_stage + (names.index(name) if name in names else 0)
+
+
+class Ending:
+    """How a run ends: soon, at once, or when nothing is left to do."""
+
+    def __init__(self, scheduler: "Scheduler") -> None:
+        self.scheduler = scheduler
+
+    def soon(self, outcome: str, error: str) -> None:
+        """Start nothing new; let what is under way be committed."""
+        s = self.scheduler
+        s.stop_reason = (outcome, error)
+        s.source_exhausted = True
+        first = s.groups[0]
+        # What has begun to stream has descendants further on, and goes on.
+        begun = [task for task in first.queue if task.received]
+        for task in first.queue:
+            if not task.received:
+                first.live -= 1
+                s.out.append(c.Release(task.payload))
+                del s.tasks[task.id], s.roots[task.root]
+        first.queue = deque(begun)
+        s.fleet.rescale_now = True
+
+    def at_once(self, outcome: str, error: str, evidence: tuple[StagedFile, ...] = ()) -> None:
+        """Stop now: kill the workers; what is not committed is as if it had never run."""
+        s = self.scheduler
+        for group in s.groups:
+            s.out.extend(c.KillWorker(worker, error) for worker in group.workers)
+        s.finished = True
+        s.out.append(c.Finish(outcome, error, evidence))
+
+    def release_late(self, event: e.Event) -> None:
+        """After the end nothing counts any more, but what arrives with a message is still to be let go."""
+        out = self.scheduler.out
+        if isinstance(event, e.TaskEmitted):
+            out.append(c.Release(event.output.payload))
+        elif isinstance(event, e.TaskFinished):
+            out.extend(c.Release(output.payload) for output in event.outputs)
+        elif isinstance(event, e.SourceListed):
+            out.extend(c.Release(item.payload) for item in event.items)
+        elif isinstance(event, e.ListedAgain):
+            out.append(c.Release(event.item.payload))
+
+    def finish_if_done(self) -> None:
+        """End the run once nothing is left to do, to commit or to wait for."""
+        s = self.scheduler
+        idle = s.source_exhausted and not s.roots
+        if idle and s.breaker.held:
+            s.breaker.judge_at_the_end()
+        if s.finished or not idle or s.committing or any(group.workers for group in s.groups):
+            return
+        s.finished = True
+        outcome, error = s.stop_reason or ("finished", "")
+        if outcome == "finished" and s.restarts.given_up:
+            outcome, error = "inputs_changed", "\n".join(s.restarts.given_up.values())
+        s.out.append(c.Finish(outcome, error))
 
 
 def _has_passed_some(trial: Trial, crumb: e.Crumb | None) -> bool:

@@ -21,7 +21,8 @@ import xxhash
 from gristmill.engine.commands import Command
 from gristmill.engine.events import Event
 from gristmill.engine.plan import Group
-from gristmill.engine.scheduler import Scheduler, SchedulerConfig
+from gristmill.engine.scheduler import Scheduler
+from gristmill.engine.scheduler_config import SchedulerConfig
 from gristmill.errors import ConfigError, ReadError
 from gristmill.stages.resources import Resources
 

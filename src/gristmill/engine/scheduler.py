@@ -8,55 +8,26 @@ An event about something that is over (a late result of a worker given up on, a 
 """
 
 import heapq
-import operator
-from collections import deque
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gristmill.engine import commands as c
 from gristmill.engine import events as e
-from gristmill.engine.account import Account
-from gristmill.engine.breaker import NO_LIMIT, NOTHING_FAILED, Breaker, Failed, QuarantineLimit
+from gristmill.engine.account import Account, commit_of
+from gristmill.engine.breaker import Breaker, Ending
 from gristmill.engine.caretaker import Caretaker, Copies, Recalls, Restarts
 from gristmill.engine.dispatch import Dispatcher, MemoryBook
 from gristmill.engine.faults import Fault
 from gristmill.engine.fleet import Fleet
 from gristmill.engine.plan import Group
 from gristmill.engine.policies import retry
-from gristmill.engine.policies.rates import Prior
+from gristmill.engine.scheduler_config import SchedulerConfig
 from gristmill.engine.state import Change, GroupRecord, RootRecord, TaskRecord, WorkerRecord, WorkerState
 from gristmill.metrics.snapshot import StageCounts
-from gristmill.tasks import StagedFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_item_id, _final_name = operator.attrgetter("item_id"), operator.attrgetter("final")
-
 MAX_SETUP_FAILURES = 2
-WATCHDOG_S = 60.0
-
-
-@dataclass(frozen=True)
-class SchedulerConfig:
-    """What a run may do."""
-
-    num_sources: int
-    barrier: bool = False  # stage after stage, for comparison
-    limit: QuarantineLimit = NO_LIMIT
-    input_bytes: int = 0  # of all partitions, those of earlier sessions included
-    passed_before: tuple[bool, ...] = ()  # by stage: whether documents have passed it in an earlier session
-    failed_before: Failed = NOTHING_FAILED  # in earlier sessions
-    rescale_interval_s: float = 1.0
-    worker_max_lifetime_s: float | None = None
-    worker_restart_interval_s: float = 0.0
-    watchdog_s: float = WATCHDOG_S
-    max_queued: int = 1 << 30  # tasks waiting for one group; an executor that holds a descriptor for each has a limit
-    working_copies: float = 3.0  # of its input while a task runs: parsed, filtered, one not given back by the allocator
-    copies: bool = True  # whether stragglers may be copied, where their stages allow it
-    priors: tuple[Prior | None, ...] = ()  # of every group: what an earlier run or the user says
-    worker_memory_bytes: int | None = None  # a worker that has grown beyond this is replaced
-    worker_max_tasks: int | None = None  # and so is one that has done so many tasks
 
 
 class Scheduler:
@@ -78,9 +49,10 @@ class Scheduler:
         self.copies = Copies(self)
         self.restarts = Restarts(self)
         self.breaker = Breaker(self)
+        self.ending = Ending(self)
         self.dispatcher = Dispatcher(self)
-        self.account = Account()
         self.totals = [StageCounts() for _ in range(self.num_stages)]
+        self.account = Account(self.totals)
         self.partitions_done = 0
         self.sources_listed = 0
         self.last_listed = -1
@@ -116,7 +88,7 @@ class Scheduler:
         """Take in what happened and return what to do, in order."""
         for event in events:
             if self.finished:
-                self._release_late(event)
+                self.ending.release_late(event)
             else:
                 self._apply[type(event)](event)
         self._file_workers()
@@ -125,7 +97,7 @@ class Scheduler:
             self.fleet.rescale_if_due()
             self._pull()
             self.dispatcher.dispatch()
-            self._finish_if_done()
+            self.ending.finish_if_done()
         out, self.out = self.out, []
         return out
 
@@ -204,7 +176,9 @@ class Scheduler:
         group = self.groups[worker.group]
         group.setup_failures += 1
         if group.setup_failures >= MAX_SETUP_FAILURES and not group.crew.num_ready:
-            self.abort("failed", f"{group.plan.name}: set-up failed {group.setup_failures} times: {event.error}")
+            self.ending.at_once(
+                "failed", f"{group.plan.name}: set-up failed {group.setup_failures} times: {event.error}"
+            )
 
     def _worker_lost(self, event: e.WorkerLost) -> None:
         worker = self.fleet.find(event.worker)
@@ -221,7 +195,7 @@ class Scheduler:
             group = self.groups[worker.group]
             group.setup_failures += 1
             if group.setup_failures > MAX_SETUP_FAILURES and not group.crew.num_ready:
-                self.abort("failed", f"{group.plan.name}: its workers end during set-up: {event.cause}")
+                self.ending.at_once("failed", f"{group.plan.name}: its workers end during set-up: {event.cause}")
 
     def _worker_exited(self, event: e.WorkerExited) -> None:
         worker = self.fleet.find(event.worker)
@@ -387,10 +361,10 @@ class Scheduler:
     ) -> None:
         """Accept what a finished task has made, and learn from how it went."""
         made = sum([output.num_bytes for output in event.outputs])
-        self._enter_times(task, root, group, event, made)
+        self.account.enter_times(task, root, group, event, made)
         for output in event.outputs:
             self._take_over(worker, task, root, output)
-        self._enter(root, group, event)
+        self.account.enter_counts(root, group, event)
         for name, value in event.learnt:
             group.learnt[name] = min(value, group.learnt.get(name, value))
         group.measured(event.useful_s / group.plan.lanes, task.received)
@@ -411,39 +385,6 @@ class Scheduler:
             self.restarts.list_again(root)
         elif root.live == 0 and not self.finished:
             self._commit(root)
-
-    def _enter_times(
-        self, task: TaskRecord, root: RootRecord, group: GroupRecord, event: e.TaskFinished, made: int
-    ) -> None:
-        """Add what a task took to the book of its group. One that streamed may have waited for the next group.
-
-        What runs beside others has a share of its worker's time, but is itself on its way for all of it.
-        """
-        worked_s, lanes = event.useful_s, group.plan.lanes
-        if task.received and event.counts:
-            worked_s = min(worked_s, sum(counts.process_s for counts in event.counts))
-        share_s, held_s = worked_s / lanes, (event.useful_s - worked_s) / lanes
-        group.book.finished(share_s, held_s, task.received + len(event.outputs), made)
-        root.useful_s[task.group] = root.useful_s.get(task.group, 0.0) + share_s
-        task.path_s += worked_s
-        if task.path_s > self.account.longest_path_s:
-            self.account.longest_path_s = task.path_s
-
-    def _enter(self, root: RootRecord, group: GroupRecord, event: e.TaskFinished) -> None:
-        """Add what a task did to the books of its root and of the run."""
-        first = group.plan.first_stage
-        if not event.counts:
-            # A task that steers but holds no documents is not worth an entry of its own.
-            self.totals[first].process_s += event.useful_s
-            return
-        if not root.counts:
-            root.counts = tuple([StageCounts() for _ in range(self.num_stages)])
-        for offset, counts in enumerate(event.counts):
-            root.counts[first + offset].add(counts)
-            self.totals[first + offset].add(counts)
-        root.files.extend(event.files)
-        root.side_files.extend(event.side_files)
-        root.facts.extend(event.facts)
 
     def _task_raised(self, event: e.TaskRaised) -> None:
         found = self._assigned(event.worker, event.task)
@@ -511,16 +452,7 @@ class Scheduler:
     def commit_now(self, root: RootRecord) -> None:
         """Have a partition written down of which nothing is left to do."""
         self.committing[root.id] = root
-        if len(root.outputs) > 1:
-            root.outputs.sort(key=_item_id)
-        if root.files:
-            root.files.sort(key=_final_name)
-        if root.side_files:
-            root.side_files.sort(key=_final_name)
-        if root.facts:
-            root.facts.sort()
-        outputs, files, side_files = tuple(root.outputs), tuple(root.files), tuple(root.side_files)
-        self.out.append(c.Commit(root.id, root.name, outputs, root.counts, side_files, tuple(root.facts), files))
+        self.out.append(commit_of(root))
         self.roots.pop(root.id, None)  # one that was held has left it before
 
     def _committed(self, event: e.Committed) -> None:
@@ -528,55 +460,10 @@ class Scheduler:
             self.partitions_done += 1
             self.out.append(c.Publish(event.root))
 
-    # Stopping
-
-    def stop_soon(self, outcome: str, error: str) -> None:
-        """Start nothing new; let what is under way be committed."""
-        self.stop_reason = (outcome, error)
-        self.source_exhausted = True
-        first = self.groups[0]
-        # What has begun to stream has descendants further on, and goes on.
-        begun = [task for task in first.queue if task.received]
-        for task in first.queue:
-            if not task.received:
-                first.live -= 1
-                self.out.append(c.Release(task.payload))
-                del self.tasks[task.id], self.roots[task.root]
-        first.queue = deque(begun)
-        self.fleet.rescale_now = True
-
-    def abort(self, outcome: str, error: str, evidence: tuple[StagedFile, ...] = ()) -> None:
-        """Stop now: kill the workers; what is not committed is as if it had never run."""
-        for group in self.groups:
-            self.out.extend(c.KillWorker(worker, error) for worker in group.workers)
-        self.finished = True
-        self.out.append(c.Finish(outcome, error, evidence))
-
-    def _release_late(self, event: e.Event) -> None:
-        """After the end nothing counts any more, but what arrives with a message is still to be let go."""
-        if isinstance(event, e.TaskEmitted):
-            self.out.append(c.Release(event.output.payload))
-        elif isinstance(event, e.TaskFinished):
-            self.out.extend(c.Release(output.payload) for output in event.outputs)
-        elif isinstance(event, e.SourceListed):
-            self.out.extend(c.Release(item.payload) for item in event.items)
-        elif isinstance(event, e.ListedAgain):
-            self.out.append(c.Release(event.item.payload))
+    # The end
 
     def _cancelled(self, event: e.Cancelled) -> None:
-        self.abort("stopped", event.reason)
-
-    def _finish_if_done(self) -> None:
-        idle = self.source_exhausted and not self.roots
-        if idle and self.breaker.held:
-            self.breaker.judge_at_the_end()
-        if self.finished or not idle or self.committing or any(group.workers for group in self.groups):
-            return
-        self.finished = True
-        outcome, error = self.stop_reason or ("finished", "")
-        if outcome == "finished" and self.restarts.given_up:
-            outcome, error = "inputs_changed", "\n".join(self.restarts.given_up.values())
-        self.out.append(c.Finish(outcome, error))
+        self.ending.at_once("stopped", event.reason)
 
     def group_finished(self, index: int) -> bool:
         """Whether nothing is here and nothing more will come."""
@@ -601,8 +488,3 @@ class Scheduler:
         times = [self.dispatcher.next_wakeup(), self.fleet.next_rescale() if self.fleet.rescale_now else None]
         # What is due already waits for something else, which will be an event: a wakeup would only spin.
         return min((time for time in times if time is not None and time > self.now), default=None)
-
-    def story(self, item_id: str) -> str:
-        """What is known of one task, for messages about our own mistakes."""
-        found = [task for task in self.tasks.values() if task.item_id == item_id]
-        return "; ".join(f"task {t.id} group {t.group} {t.state.name} {t.trial}" for t in found) or "unknown"

@@ -20,7 +20,6 @@ after a restart looks at every committed file and does again what is not as it w
 
 import contextlib
 import dataclasses
-import errno
 import json
 import os
 import shutil
@@ -42,10 +41,10 @@ from gristmill.runs.ledger import (
     HOW_TO_GO_ON,
     CommitRecord,
     Header,
+    LedgerFile,
     LedgerRecords,
     as_texts,
     differs_in_code_only,
-    encode,
     has_text,
     header_of,
     in_full,
@@ -53,7 +52,6 @@ from gristmill.runs.ledger import (
     published_files,
     read_ledger,
     refusal,
-    whole_lines_end,
     with_long_list,
 )
 from gristmill.runs.publication import (
@@ -130,7 +128,7 @@ class RunDirectory:
         self._replaceable: set[str] = set()  # files of this run that are not as they were written
         self._owners = Owners(path / "ledger.jsonl")
         self._superseded: dict[int, set[str]] = {}  # by partition: what it gave before, if it is done anew
-        self._ledger_fd = -1
+        self._ledger: LedgerFile | None = None
 
     @property
     def quarantine_path(self) -> str:
@@ -213,20 +211,12 @@ class RunDirectory:
             what = "1 line is damaged; its partition is" if damaged == 1 else None
             what = what or f"{damaged} lines are damaged; their partitions are"
             self.messages.append(f"{self.shown}/ledger.jsonl: {what} done again")
-        self._ledger_fd = os.open(
-            self.path / "ledger.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND, self.disks.file_mode
-        )
-        self._cut_torn_line()
+        self._ledger = LedgerFile(self.path / "ledger.jsonl", self.disks.file_mode)
         return records
 
     def _header_before(self) -> Header | None:
         # It is forced to disk with the first line of the ledger; before that a machine that stops may leave it empty.
         return parse(self.shown, self._read("header.json"))
-
-    def _cut_torn_line(self) -> None:
-        end = whole_lines_end(self.path / "ledger.jsonl")
-        if end != os.fstat(self._ledger_fd).st_size:
-            os.ftruncate(self._ledger_fd, end)
 
     # Files
 
@@ -410,22 +400,14 @@ class RunDirectory:
 
     def append(self, records: Sequence[CommitRecord]) -> None:
         """Write ledger lines and force them to disk, all at once. If that fails, none of them has been written."""
-        view = memoryview("".join(encode(record) for record in records).encode())
-        with explained(self.path / "ledger.jsonl"):
-            # A ledger that was removed, or moved away, takes lines as ever; nobody would find them again.
-            if not os.path.samestat((self.path / "ledger.jsonl").stat(), os.fstat(self._ledger_fd)):
-                raise FileNotFoundError(errno.ENOENT, "it was replaced while the run was using it")
+        ledger = self._ledger
+        if ledger is None:
+            raise RuntimeError("expected a run directory that is open")
+        with explained(ledger.path):
+            ledger.check_is_in_place()
             if not self._has_begun:
                 self._wait_for_beginning()
-            size = os.fstat(self._ledger_fd).st_size
-            try:
-                while view:
-                    view = view[os.write(self._ledger_fd, view) :]
-                os.fsync(self._ledger_fd)
-            except OSError:
-                with contextlib.suppress(OSError):
-                    os.ftruncate(self._ledger_fd, size)
-                raise
+            ledger.append(records)
         self._owners.add(records)
         self._replaceable.difference_update(file.final for record in records for file in all_files(record))
 
@@ -494,9 +476,9 @@ class RunDirectory:
         self._lock = None
 
     def _close_ledger(self) -> None:
-        if self._ledger_fd >= 0:
-            os.close(self._ledger_fd)
-        self._ledger_fd = -1
+        if self._ledger is not None:
+            self._ledger.close()
+        self._ledger = None
 
 
 def _only(records: Mapping[int, CommitRecord], roots: Iterable[int]) -> Mapping[int, CommitRecord]:

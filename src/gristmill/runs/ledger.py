@@ -1,6 +1,7 @@
 """What a run has committed, line by line, and the header that says of which plan."""
 
 import contextlib
+import errno
 import json
 import os
 from array import array
@@ -250,6 +251,39 @@ def whole_lines_end(path: Path) -> int:
                 return start + found + 1
             end = start
     return 0
+
+
+class LedgerFile:
+    """The ledger of a run that is under way, open for more lines."""
+
+    def __init__(self, path: Path, mode: int) -> None:
+        self.path = path
+        self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, mode)
+        end = whole_lines_end(path)
+        if end != os.fstat(self._fd).st_size:  # the last line was torn by a crash
+            os.ftruncate(self._fd, end)
+
+    def check_is_in_place(self) -> None:
+        """Raise if the file was removed or moved away: it takes lines as ever, but nobody would find them again."""
+        if not os.path.samestat(self.path.stat(), os.fstat(self._fd)):
+            raise FileNotFoundError(errno.ENOENT, "it was replaced while the run was using it")
+
+    def append(self, records: Iterable[CommitRecord]) -> None:
+        """Write lines and force them to disk, all at once. If that fails, none of them has been written."""
+        view = memoryview("".join(encode(record) for record in records).encode())
+        size = os.fstat(self._fd).st_size
+        try:
+            while view:
+                view = view[os.write(self._fd, view) :]
+            os.fsync(self._fd)
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._fd, size)
+            raise
+
+    def close(self) -> None:
+        """Let the file go."""
+        os.close(self._fd)
 
 
 FORMAT = 3  # of header and ledger: 2 gave lines checksums; 3 has facts of stages in place of counts of lines

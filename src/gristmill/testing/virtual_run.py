@@ -17,7 +17,7 @@ from gristmill.engine import events as e
 from gristmill.engine import invariants
 from gristmill.engine.faults import Fault
 from gristmill.engine.plan import Group
-from gristmill.engine.scheduler import SchedulerConfig
+from gristmill.engine.scheduler_config import SchedulerConfig
 from gristmill.errors import EngineBug
 from gristmill.metrics.snapshot import StageCounts, balance
 from gristmill.stages.resources import Resources

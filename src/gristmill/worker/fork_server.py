@@ -122,7 +122,7 @@ class _ForkServer:
         self.scratch, self.loaded = plan.scratch, None
         sys.path[:] = plan.path
         os.chdir(plan.directory)
-        from gristmill.worker.group_runner import load_stages
+        from gristmill.worker.stage_pickle import load_stages
 
         own = os.getpid()
         groups, error = load_stages(plan.groups, self.note)

@@ -15,35 +15,22 @@ from contextvars import Token
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from gristmill.engine.commands import Care
 from gristmill.engine.plan import AnyStage, AnyTask, Group, join_neighbours
-from gristmill.errors import MachineError, StageError
-from gristmill.metrics.snapshot import StageCounts, error_kind
+from gristmill.errors import StageError
+from gristmill.metrics.snapshot import StageCounts
 from gristmill.secrets import remember_those_of, without_secrets
 from gristmill.stages.base import JoinedStages, ProcessingStage
 from gristmill.stages.context import CURRENT, StageContext
 from gristmill.stages.worker_info import WorkerMetadata
-from gristmill.tasks import FileGroupTask, StagePerfStats, Task
-from gristmill.worker.isolation import Isolation, LeaveCrumb, Result, SideFiles, StageRaised, record_of
-from gristmill.worker.job import Job, JobFailure, JobResult, RunSettings
-from gristmill.worker.stage_pickle import say_nothing, unpickled
+from gristmill.tasks import Task
+from gristmill.worker.call_books import CallBooks, Item, check_is_task, item_of
+from gristmill.worker.failing import StageRaised
+from gristmill.worker.isolation import Isolation, LeaveCrumb, record_of
+from gristmill.worker.job import Job, JobFailure, JobResult, Result, RunSettings
 
 if TYPE_CHECKING:  # loads asyncio
     from gristmill.worker.event_loop import EventLoop
-
-
-class Item(msgspec.Struct, eq=False):
-    """A task on its way through the group, and the job it belongs to."""
-
-    job: int
-    item_id: str
-    task: AnyTask
-    documents: int  # before the stage sees the task: it may change it in place
-    num_bytes: int
-    seen: int = 0  # documents of it that came out, were dropped or quarantined
-    wrote: bool = False
 
 
 def _no_crumb(stage: int, first_row: int, end_row: int) -> None:
@@ -94,9 +81,7 @@ class GroupRunner:
         self.enter_method = enter_method
         self._generation = _Generation.of_this_process()
         given = self.settings
-        self._side = SideFiles(
-            group, given.rejects_path, given.quarantine_path, given.side_options, given.stages_before
-        )
+        self._books = CallBooks(group, given)
         # A stage with its own process_batch may do better with several; the others need not pay for a list.
         self._own_batch = [type(s).process_batch is not ProcessingStage.process_batch for s in self.stages]
         self._one_at_a_time = [False] * len(self.stages)
@@ -110,12 +95,15 @@ class GroupRunner:
         self._is_async = [stage.is_async for stage in self.stages]
         self._event_loop: EventLoop | None = None
         self._joined = join_neighbours(self.stages)
-        self._careful = self._isolation()
+        self._careful: Isolation | None = None
 
     def _isolation(self) -> Isolation:
-        return Isolation(
-            self.stages, self.settings.session, self._process, self.leave_crumb, most_bad=self.settings.most_bad
-        )
+        """What takes tasks apart, made when the first has failed."""
+        if self._careful is None:
+            self._careful = Isolation(
+                self.stages, self.settings.session, self._process, self.leave_crumb, most_bad=self.settings.most_bad
+            )
+        return self._careful
 
     def setup(self, metadata: WorkerMetadata) -> str:
         """Run `setup` of all stages, in order; return the traceback of the one that raised, or nothing."""
@@ -234,7 +222,7 @@ class GroupRunner:
         task.task_id = job.item_id
         if self.group.index == 0 and task.counts_documents:
             result.counts[0].read += task.num_items  # given as initial tasks: this is where they are met
-        return _item(number, job.item_id, task)
+        return item_of(number, job.item_id, task)
 
     def _wave(
         self, first: int, items: list[Item], jobs: Sequence[Job], results: list[JobResult]
@@ -278,7 +266,7 @@ class GroupRunner:
             task = task.descended_from(before, new_items=self.stages[index].makes_new_documents)
         item_id = parent.item_id if number is None else f"{parent.item_id}.{number:04d}"
         task.task_id = item_id
-        return _item(parent.job, item_id, task)
+        return item_of(parent.job, item_id, task)
 
     # One stage
 
@@ -302,27 +290,9 @@ class GroupRunner:
             self.leave_crumb(index, 0, item.task.num_items)
             made = self._process(index, item.task, context)
         else:
-            made = self._careful.process(index, item.task, job, context)
-        self._enter_call(index, item, job, made, context, result, time.perf_counter() - started)
+            made = self._isolation().process(index, item.task, job, context)
+        self._books.enter_call(index, item, job, made, context, result, time.perf_counter() - started)
         return made
-
-    def _enter_call(
-        self,
-        index: int,
-        item: Item,
-        job: Job,
-        made: Result,
-        context: StageContext,
-        result: JobResult,
-        seconds: float,
-    ) -> None:
-        if made is None and job.care is Care.NORMAL and context.is_clean and item.task.counts_documents:
-            result.counts[index].returned_none += item.documents
-        if isinstance(made, Task) or not isinstance(made, Iterator):
-            outputs = made if isinstance(made, list) else [] if made is None else [made]
-            self._account(index, item, outputs, context, result, seconds)
-        else:
-            self._account(index, item, [], context, result, seconds, more_to_come=True)
 
     def _call_joined(
         self,
@@ -352,7 +322,7 @@ class GroupRunner:
         for number, context in enumerate(contexts):
             (started, documents), (ended, left) = entered[number : number + 2]
             part = Item(item.job, item.item_id, item.task, documents, item.num_bytes)
-            self._account(index + number, part, [made], context, result, ended - started, num_made=left)
+            self._books.enter(index + number, part, [made], context, result, ended - started, num_made=left)
         return self._child(index, item, made, None)
 
     def _call_apart(self, index: int, length: int, item: Item, job: Job, result: JobResult) -> Item:
@@ -392,7 +362,7 @@ class GroupRunner:
         ):
             if output is None and own.is_clean and item.task.counts_documents:
                 results[item.job].counts[index].returned_none += item.documents
-            self._account(index, item, outputs, own, results[item.job], seconds)
+            self._books.enter(index, item, outputs, own, results[item.job], seconds)
             yield item, output
 
     def _divided(
@@ -402,7 +372,7 @@ class GroupRunner:
         tasks = []
         for item, outputs in zip(items, listed, strict=True):
             for output in outputs:
-                _check_is_task(self.stages[index], output)
+                check_is_task(self.stages[index], output)
             came_out = sum([task.num_items for task in outputs if task.counts_documents])
             lacks = item.documents - came_out if item.task.counts_documents else 0
             tasks.append((item.item_id, str(jobs[item.job].attempt), lacks))
@@ -457,7 +427,7 @@ class GroupRunner:
             return _drawn(stage, result)
         if result is not None:
             for output in result if isinstance(result, list) else [result]:
-                _check_is_task(stage, output)
+                check_is_task(stage, output)
         return result
 
     def _stream(
@@ -485,96 +455,10 @@ class GroupRunner:
                 self._end_if_forked("process", stage)
             seconds = time.perf_counter() - started
             outputs = [] if task is None else [task]
-            self._account(index, item, outputs, context, result, seconds, more_to_come=task is not None)
+            self._books.enter(index, item, outputs, context, result, seconds, more_to_come=task is not None)
             if task is None:
                 return
             yield task
-
-    # The books
-
-    def _note(self, index: int, item: Item, context: StageContext, result: JobResult) -> None:
-        """Take over what a call reported on the side."""
-        counts = result.counts[index]
-        for record in context.quarantined:
-            counts.quarantined += record.num_documents
-            counts.lost_parts += not (record.num_documents or item.task.counts_documents)
-            counts.lost_bytes += record.lost_bytes
-            counts.note_error(error_kind(record.kind, record.error), record.num_documents or 1)
-        stage = self.group.names[index]
-        result.facts += [(stage, said) for said in context.facts]
-        for name, value in context.learnt.items():
-            key = f"{self.group.names[index]}/{name}"
-            result.learnt[key] = min(value, result.learnt.get(key, value))
-        if context.rejects or context.quarantined:
-            # Counted for the stage, not for the group: a name is the same however stages are grouped.
-            number = result.notes.get((index, item.item_id), 0)
-            result.notes[index, item.item_id] = number + 1
-            name = f"{item.item_id}-{number:04d}"
-            try:
-                result.side_files += self._side.write(index, name, item.item_id, context)
-            except MachineError as error:
-                raise StageRaised(self.stages[index], error) from error
-
-    def _account(
-        self,
-        index: int,
-        item: Item,
-        outputs: Sequence[AnyTask],
-        context: StageContext,
-        result: JobResult,
-        seconds: float,
-        *,
-        more_to_come: bool = False,
-        num_made: int | None = None,  # documents that came out, where the outputs have been through further stages
-    ) -> None:
-        """Enter what a call gave into the books: every document in is out, dropped, quarantined or written."""
-        for task in outputs:
-            _check_is_task(self.stages[index], task)
-            if isinstance(task, FileGroupTask) and task.staged:
-                result.files += task.staged
-                task.staged = ()
-        counts = result.counts[index]
-        name = self.group.names[index]
-        clean = context.is_clean
-        lost = 0 if clean else sum(context.dropped.values()) + sum(r.num_documents for r in context.quarantined)
-        made = sum([task.num_items for task in outputs if task.counts_documents]) if num_made is None else num_made
-        item.seen += made + lost
-        item.wrote = item.wrote or any(not task.counts_documents for task in outputs)
-        counts.process_s += seconds
-        counts.documents_out += made
-        if not item.task.counts_documents:
-            counts.read += made + lost
-        if not more_to_come:
-            self._close_item(item, counts, context, name)
-        if not clean or context.dropped:
-            for reason, number in context.dropped.items():
-                counts.dropped[reason] = counts.dropped.get(reason, 0) + number
-            self._note(index, item, context, result)
-        if context.metrics is not None:
-            counts.add(context.own_counts)
-        self._add_history(item, outputs, StagePerfStats(name, seconds, 0.0, item.num_bytes / 1e6, item.documents))
-
-    @staticmethod
-    def _close_item(item: Item, counts: StageCounts, context: StageContext, name: str) -> None:
-        """A stage is done with a task: what it was given and nobody has seen since was written, left out or is new."""
-        counts.bytes_in += item.num_bytes
-        if not item.task.counts_documents:
-            return
-        counts.documents_in += item.documents
-        unseen = item.documents - item.seen
-        if item.wrote:
-            counts.written += max(unseen, 0)
-        elif unseen > 0:
-            context.dropped[name] = context.dropped.get(name, 0) + unseen
-        else:
-            counts.created -= unseen
-
-    @staticmethod
-    def _add_history(item: Item, outputs: Sequence[AnyTask], perf: StagePerfStats) -> None:
-        before = item.task._stage_perf
-        for task in outputs:
-            # A new list: a stage may hand its input's list to several outputs.
-            task._stage_perf = [*(task._stage_perf or before), perf]
 
 
 def _drawn(stage: AnyStage, made: Iterator[AnyTask]) -> Iterator[AnyTask]:
@@ -583,26 +467,3 @@ def _drawn(stage: AnyStage, made: Iterator[AnyTask]) -> Iterator[AnyTask]:
         yield from made
     except Exception as error:
         raise StageRaised(stage, error) from error
-
-
-def _check_is_task(stage: AnyStage, given: object) -> None:
-    if not isinstance(given, Task):
-        expected = "expected process to return a Task, a list of them, or None"
-        raise StageRaised(stage, StageError(f"{stage.stage_name()}: {expected}; got {given!r:.200}"))
-
-
-def _item(job: int, item_id: str, task: AnyTask) -> Item:
-    return Item(job, item_id, task, task.num_items, task.nbytes)
-
-
-def load_stages(pickled: bytes, note: Callable[[str], None] = say_nothing) -> tuple[tuple[Group, ...] | None, str]:
-    """Return the groups, ready to fork workers with, or the traceback of what a user's module threw on the way."""
-    try:
-        groups = unpickled(pickled, note)
-        for group in groups:
-            for name, stage in zip(group.names, group.stages, strict=True):
-                note(f"in before_fork of stage {name}")
-                stage.before_fork()
-        return groups, ""
-    except Exception:
-        return None, without_secrets(traceback.format_exc())

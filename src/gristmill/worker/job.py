@@ -1,5 +1,6 @@
 """What a worker is given to do, and what became of it."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -12,6 +13,8 @@ from gristmill.engine.plan import AnyTask
 from gristmill.metrics.snapshot import StageCounts
 from gristmill.storage.file_system import StorageOptions
 from gristmill.tasks import StagedFile
+
+Result = AnyTask | list[AnyTask] | Iterator[AnyTask] | None  # of one call of a stage with one task
 
 
 @dataclass(frozen=True)

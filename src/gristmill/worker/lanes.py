@@ -28,9 +28,11 @@ from gristmill.engine.plan import AnyTask
 from gristmill.errors import StageError
 from gristmill.metrics.snapshot import StageCounts
 from gristmill.stages.context import CURRENT, StageContext
-from gristmill.worker.group_runner import GroupRunner, Item
-from gristmill.worker.isolation import LeaveCrumb, Result, StageRaised
-from gristmill.worker.job import Job, JobFailure, JobResult
+from gristmill.worker.call_books import Item
+from gristmill.worker.failing import StageRaised
+from gristmill.worker.group_runner import GroupRunner
+from gristmill.worker.isolation import LeaveCrumb
+from gristmill.worker.job import Job, JobFailure, JobResult, Result
 
 if TYPE_CHECKING:
     import asyncio
@@ -61,7 +63,7 @@ class LaneRunner(GroupRunner):
         own = copy.copy(self)
         own.leave_crumb = leave_crumb
         own._spare = self._spare.another("none")
-        own._careful = own._isolation()
+        own._careful = None
         return own
 
     def begin(self, job: Job) -> Call:
@@ -106,7 +108,7 @@ class LaneRunner(GroupRunner):
         try:
             if call.raised is not None:
                 raise call.raised
-            self._enter_call(0, call.item, call.job, call.made, call.context, result, call.seconds)
+            self._books.enter_call(0, call.item, call.job, call.made, call.context, result, call.seconds)
         except StageRaised as raised:
             return self._failure(raised, call.job)
         for item in self._children(0, call.item, call.made):
@@ -119,7 +121,7 @@ class LaneRunner(GroupRunner):
         """Draw what a call streams, entering each task into the books as it comes."""
         started = time.perf_counter()
         try:
-            self._enter_call(0, call.item, call.job, made, call.context, call.result, call.seconds)
+            self._books.enter_call(0, call.item, call.job, made, call.context, call.result, call.seconds)
             for item, _ in self._follow(0, call.item, made, [call.job], [call.result]):
                 self._count_written(item, call.result)
                 emit(0, item.item_id, item.task)

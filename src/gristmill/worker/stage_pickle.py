@@ -3,11 +3,13 @@
 import io
 import pickle
 import sys
+import traceback
 from collections.abc import Callable
 from typing import Any
 
 from gristmill.engine.plan import Group
 from gristmill.errors import ConfigError
+from gristmill.secrets import without_secrets
 
 
 def pickled(groups: tuple[Group, ...]) -> bytes:
@@ -35,6 +37,19 @@ def unpickled(pickled: bytes, note: Callable[[str], None] = say_nothing) -> tupl
     """The way back. `note` is told what is about to be imported or made, for the time when that never ends."""
     groups: tuple[Group, ...] = _TellingUnpickler(pickled, note).load()
     return groups
+
+
+def load_stages(pickled: bytes, note: Callable[[str], None] = say_nothing) -> tuple[tuple[Group, ...] | None, str]:
+    """Return the groups, ready to fork workers with, or the traceback of what a user's module threw on the way."""
+    try:
+        groups = unpickled(pickled, note)
+        for group in groups:
+            for name, stage in zip(group.names, group.stages, strict=True):
+                note(f"in before_fork of stage {name}")
+                stage.before_fork()
+        return groups, ""
+    except Exception:
+        return None, without_secrets(traceback.format_exc())
 
 
 class _TellingUnpickler(pickle.Unpickler):

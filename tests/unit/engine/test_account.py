@@ -105,7 +105,7 @@ def test_a_worker_on_its_way_out_is_neither_starved_nor_blocked():
     crew_of.crew.add(worker)
     crew_of.crew.make_ready(worker)
     crew_of.crew.drain(worker)
-    account = Account()
+    account = Account([])
     account.pass_time(3.0, [crew_of])
 
     assert crew_of.book.split()["setup"] == 3.0
@@ -114,7 +114,7 @@ def test_a_worker_on_its_way_out_is_neither_starved_nor_blocked():
 
 def account_of(*groups, seconds=3.0):
     """What an interval on a machine of four CPUs and two GPUs comes to."""
-    account = Account()
+    account = Account([])
     account.nodes_changed([NodeRecord(0, 4.0, (80.0, 80.0), 0)], 0.0)
     account.pass_time(seconds, groups)
     return account
@@ -166,7 +166,7 @@ def test_what_runs_is_useful_so_far_and_time_counts_from_the_first_machine():
     worker.give([TaskRecord(0, 0, 0, "a", 1, None, 0.0)])
     worker.begin(1, 4.0)
     record.crew.refile(worker)
-    account = Account()
+    account = Account([])
     assert account.efficiency([record], 7.0).makespan_s == 0.0
 
     account.nodes_changed([NodeRecord(0, 1.0, (), 0)], 2.0)

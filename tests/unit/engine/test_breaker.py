@@ -9,7 +9,8 @@ from gristmill.engine.breaker import DEATHS, DEATHS_IN_A_ROW, Failed, Quarantine
 from gristmill.engine.commands import Care
 from gristmill.engine.faults import FAILED_DOCUMENTS, Fault
 from gristmill.engine.policies.retry import MAX_MACHINE
-from gristmill.engine.scheduler import Scheduler, SchedulerConfig
+from gristmill.engine.scheduler import Scheduler
+from gristmill.engine.scheduler_config import SchedulerConfig
 from gristmill.metrics.snapshot import StageCounts
 from gristmill.tasks import StagedFile
 from gristmill.testing.virtual_run import group

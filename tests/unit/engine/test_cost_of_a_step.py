@@ -7,7 +7,8 @@ import pytest
 from gristmill.engine import commands as c
 from gristmill.engine import events as e
 from gristmill.engine.breaker import QuarantineLimit
-from gristmill.engine.scheduler import Scheduler, SchedulerConfig
+from gristmill.engine.scheduler import Scheduler
+from gristmill.engine.scheduler_config import SchedulerConfig
 from gristmill.testing.virtual_run import group
 
 STEPS = 100

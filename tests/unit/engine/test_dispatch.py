@@ -3,7 +3,8 @@
 from gristmill.engine import commands as c
 from gristmill.engine import events as e
 from gristmill.engine import invariants
-from gristmill.engine.scheduler import Scheduler, SchedulerConfig
+from gristmill.engine.scheduler import Scheduler
+from gristmill.engine.scheduler_config import SchedulerConfig
 from gristmill.testing.virtual_run import Deed, VirtualRun, group
 
 

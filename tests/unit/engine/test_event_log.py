@@ -18,7 +18,7 @@ from gristmill.engine import events as e
 from gristmill.engine.breaker import QuarantineLimit
 from gristmill.engine.faults import Fault
 from gristmill.engine.plan import Group
-from gristmill.engine.scheduler import SchedulerConfig
+from gristmill.engine.scheduler_config import SchedulerConfig
 from gristmill.errors import ConfigError, ReadError
 from gristmill.metrics.snapshot import StageCounts
 from gristmill.stages.resources import Resources

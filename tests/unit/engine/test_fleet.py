@@ -11,7 +11,8 @@ from gristmill.engine import invariants
 from gristmill.engine.caretaker import own_limit
 from gristmill.engine.fleet import Fleet
 from gristmill.engine.policies.rates import Prior
-from gristmill.engine.scheduler import Scheduler, SchedulerConfig
+from gristmill.engine.scheduler import Scheduler
+from gristmill.engine.scheduler_config import SchedulerConfig
 from gristmill.engine.state import WorkerState
 from gristmill.errors import EngineBug
 from gristmill.stages.resources import Resources

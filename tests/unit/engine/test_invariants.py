@@ -3,7 +3,7 @@
 import pytest
 
 from gristmill.engine import invariants
-from gristmill.engine.scheduler import SchedulerConfig
+from gristmill.engine.scheduler_config import SchedulerConfig
 from gristmill.engine.state import NO_SHELF, State
 from gristmill.errors import EngineBug
 from gristmill.stages.resources import Resources

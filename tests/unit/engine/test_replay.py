@@ -16,7 +16,8 @@ from gristmill.engine.event_log import (
 )
 from gristmill.engine.policies import retry
 from gristmill.engine.replay import read_header, replay
-from gristmill.engine.scheduler import Scheduler, SchedulerConfig
+from gristmill.engine.scheduler import Scheduler
+from gristmill.engine.scheduler_config import SchedulerConfig
 from gristmill.engine.state import Crew
 from gristmill.errors import EngineBug, ReadError
 from gristmill.testing.virtual_run import group

@@ -5,7 +5,7 @@ import pytest
 from gristmill.engine import commands as c
 from gristmill.engine import events as e
 from gristmill.engine.breaker import QuarantineLimit
-from gristmill.engine.scheduler import SchedulerConfig
+from gristmill.engine.scheduler_config import SchedulerConfig
 from gristmill.stages.resources import Resources
 from gristmill.testing.virtual_run import Deed, VirtualRun, group
 

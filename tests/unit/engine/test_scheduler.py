@@ -8,7 +8,8 @@ from gristmill.engine import invariants
 from gristmill.engine.breaker import QuarantineLimit
 from gristmill.engine.faults import Fault
 from gristmill.engine.policies.retry import Trial
-from gristmill.engine.scheduler import Scheduler, SchedulerConfig
+from gristmill.engine.scheduler import Scheduler
+from gristmill.engine.scheduler_config import SchedulerConfig
 from gristmill.metrics.snapshot import StageCounts
 from gristmill.testing.virtual_run import group
 

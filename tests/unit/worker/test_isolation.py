@@ -4,7 +4,7 @@ from gristmill.backends.local import LocalExecutor
 from gristmill.pipeline import Pipeline
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.text.io import JsonlReader, JsonlWriter
-from gristmill.worker.isolation import MAX_ERROR_CHARS, describe
+from gristmill.worker.failing import MAX_ERROR_CHARS, describe
 
 
 def test_an_error_of_ten_megabytes_is_told_by_its_ends():

@@ -15,8 +15,8 @@ from gristmill.runs.books import read_errors
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.context import Quarantined, StageContext
 from gristmill.tasks import DocumentBatch, ItemRecord
+from gristmill.worker.call_books import SideFiles
 from gristmill.worker.group_runner import GroupRunner, Job, RunSettings
-from gristmill.worker.isolation import SideFiles
 
 
 class Unshowable(ByteBatch):

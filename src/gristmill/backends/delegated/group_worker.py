@@ -22,10 +22,11 @@ from gristmill.engine.plan import AnyTask, Group, Plan
 from gristmill.errors import RunFailed
 from gristmill.runs.user import watched
 from gristmill.stages.worker_info import NodeInfo, WorkerMetadata
-from gristmill.worker.group_runner import GroupRunner, load_stages
-from gristmill.worker.isolation import SideFiles
+from gristmill.worker.call_books import SideFiles
+from gristmill.worker.group_runner import GroupRunner
 from gristmill.worker.job import Job, JobFailure, JobResult, RunSettings
 from gristmill.worker.lanes import Broken, Ended, LaneRunner, Lanes, Streamed
+from gristmill.worker.stage_pickle import load_stages
 
 WAIT_S = 0.2  # between two looks whether another worker has set up the node
 

@@ -12,7 +12,7 @@ from gristmill.backends.scheduled.driver import Shell, drive, node_work, set_up_
 from gristmill.backends.scheduled.kept_records import open_store
 from gristmill.engine.events import NodeJoined
 from gristmill.engine.plan import Plan
-from gristmill.engine.scheduler import SchedulerConfig
+from gristmill.engine.scheduler_config import SchedulerConfig
 from gristmill.errors import ConfigError
 from gristmill.runs.books import RunResult
 from gristmill.runs.run import Ending, Run, Segment

@@ -30,9 +30,9 @@ from gristmill.engine.events import Learnt
 from gristmill.stages.worker_info import WorkerMetadata
 from gristmill.worker.channel import Message
 from gristmill.worker.crumbs import empty_block
-from gristmill.worker.group_runner import load_stages
 from gristmill.worker.job import RunSettings
 from gristmill.worker.loop import limit_threads, make_loop
+from gristmill.worker.stage_pickle import load_stages
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

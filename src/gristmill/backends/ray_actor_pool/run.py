@@ -8,7 +8,7 @@ from gristmill.backends.ray_actor_pool.machines import Machines
 from gristmill.backends.ray_actor_pool.pool import RayPool
 from gristmill.backends.scheduled.driver import Shell, drive, node_work
 from gristmill.engine.plan import Plan
-from gristmill.engine.scheduler import SchedulerConfig
+from gristmill.engine.scheduler_config import SchedulerConfig
 from gristmill.runs.books import RunResult
 from gristmill.runs.run import Ending, Run, Segment
 from gristmill.runs.user import RunOptions

@@ -27,7 +27,8 @@ from gristmill.engine import events as e
 from gristmill.engine.breaker import Failed
 from gristmill.engine.events import NodeJoined
 from gristmill.engine.plan import AnyStage, Group, Plan
-from gristmill.engine.scheduler import Scheduler, SchedulerConfig
+from gristmill.engine.scheduler import Scheduler
+from gristmill.engine.scheduler_config import SchedulerConfig
 from gristmill.errors import RunFailed
 from gristmill.metrics.snapshot import RunSnapshot
 from gristmill.runs.books import Books

@@ -26,7 +26,7 @@ from gristmill.engine.event_log import (
 from gristmill.engine.events import Event
 from gristmill.engine.plan import Group, Plan
 from gristmill.engine.policies.rates import MEASURED, Prior
-from gristmill.engine.scheduler import SchedulerConfig
+from gristmill.engine.scheduler_config import SchedulerConfig
 from gristmill.runs.progress import MeasuredRun
 from gristmill.storage.atomic_write import write_file
 from gristmill.storage.cache_directory import cache_directory

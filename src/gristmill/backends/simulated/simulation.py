@@ -17,7 +17,7 @@ from gristmill.backends.simulated.spec import SimulationSpec, as_bytes
 from gristmill.backends.simulated.world import World, parcel_of
 from gristmill.engine import commands as c
 from gristmill.engine import events as e
-from gristmill.engine.scheduler import SchedulerConfig
+from gristmill.engine.scheduler_config import SchedulerConfig
 from gristmill.errors import RunFailed
 
 STANDSTILL_S = 3600.0  # of virtual time in which nothing happens, and nothing is going to: a deadlock

@@ -23,7 +23,8 @@ from gristmill.engine import commands as c
 from gristmill.engine import events as e
 from gristmill.engine.faults import Fault
 from gristmill.engine.plan import Group
-from gristmill.engine.scheduler import Scheduler, SchedulerConfig
+from gristmill.engine.scheduler import Scheduler
+from gristmill.engine.scheduler_config import SchedulerConfig
 from gristmill.errors import EngineBug
 
 ALARM, SOURCE, LEDGER, KILLED = "alarm", "source", "ledger", "killed"

@@ -5,7 +5,8 @@ import pytest
 from gristmill.backends.local.inline_pool import InlinePool
 from gristmill.backends.scheduled.driver import Driver
 from gristmill.engine.events import NodeJoined
-from gristmill.engine.scheduler import Scheduler, SchedulerConfig
+from gristmill.engine.scheduler import Scheduler
+from gristmill.engine.scheduler_config import SchedulerConfig
 from gristmill.pipeline import Pipeline
 from gristmill.runs.books import Books
 from gristmill.stages.base import ProcessingStage

@@ -9,7 +9,7 @@ from gristmill.backends.scheduled.kept_records import EventRecorder, read_frames
 from gristmill.engine import commands as c
 from gristmill.engine import events as e
 from gristmill.engine.event_log import FRAME, NO_COMMANDS, decode_events, decode_header, hash_commands
-from gristmill.engine.scheduler import SchedulerConfig
+from gristmill.engine.scheduler_config import SchedulerConfig
 from gristmill.testing.virtual_run import group
 
 CONFIG = SchedulerConfig(num_sources=2)
