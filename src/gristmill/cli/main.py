@@ -27,6 +27,7 @@ from gristmill.cli import (
     plan,
     recipes,
     replay,
+    report,
     rethreshold,
     run,
     score,
@@ -62,6 +63,7 @@ app.command("status")(status.status)
 app.add_typer(dedup.app, name="dedup")
 app.command("decontaminate")(decontaminate.decontaminate)
 app.command("mix")(mix.mix)
+app.command("report")(report.report)
 app.command("replay")(replay.replay)
 app.command("stages")(stages.stages)
 app.add_typer(recipes.app, name="recipes")

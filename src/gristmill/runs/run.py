@@ -13,7 +13,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -312,23 +312,7 @@ class Run:
         If not `is_whole`, the last segment was stopped: rows it has not read again are written, in the exchange.
         """
         last = results[-1]
-        counts: dict[str, StageCounts] = {}
-        passed = 0
-        for number, result in enumerate(results):
-            for name, own in result.counts.items():
-                counts[name] = StageCounts()
-                counts[name].add(own)
-            names = list(result.counts)
-            if number:
-                passed -= counts[names[0]].read
-                counts[names[0]].read = 0
-            if result is not last:
-                passed += counts[names[-1]].written
-                counts[names[-1]].documents_out, counts[names[-1]].written = counts[names[-1]].written, 0
-        if passed > 0 and not is_whole:
-            counts[list(results[-2].counts)[-1]].written = passed
-        elif passed:
-            raise EngineBug(f"exchange: {passed} more rows were written than read again")
+        counts = joined_counts([result.counts for result in results], is_whole=is_whole)
         kept = self._scratch is None
         return replace(
             last,
@@ -343,3 +327,25 @@ class Run:
             errors=[error for result in results for error in result.errors],
             peak_memory_bytes=max(result.peak_memory_bytes for result in results),
         )
+
+
+def joined_counts(segments: Sequence[Mapping[str, StageCounts]], *, is_whole: bool) -> dict[str, StageCounts]:
+    """Return what the stages of all segments did in the books of the whole run."""
+    counts: dict[str, StageCounts] = {}
+    passed = 0
+    for number, segment in enumerate(segments):
+        for name, own in segment.items():
+            counts[name] = StageCounts()
+            counts[name].add(own)
+        names = list(segment)
+        if number:
+            passed -= counts[names[0]].read
+            counts[names[0]].read = 0
+        if number < len(segments) - 1:
+            passed += counts[names[-1]].written
+            counts[names[-1]].documents_out, counts[names[-1]].written = counts[names[-1]].written, 0
+    if passed > 0 and not is_whole:
+        counts[list(segments[-2])[-1]].written = passed
+    elif passed:
+        raise EngineBug(f"exchange: {passed} more rows were written than read again")
+    return counts

@@ -74,33 +74,15 @@ class StoreDirectory(RunDirectory):
             else:
                 (self.path / name).write_bytes(content)
         numbers = self._numbers()
-        with ThreadPoolExecutor(READERS) as threads:
-            objects = list(threads.map(self._read_lines, numbers))
         self._next = numbers[-1] + 1 if numbers else 1
-        fresh = [place for place, (is_fresh, _) in enumerate(objects) if is_fresh]
         with (self.path / "ledger.jsonl").open("wb") as file:
-            for _, lines in objects[fresh[-1] if fresh else 0 :]:
-                file.write(lines)
+            file.writelines(ledger_lines(self._store, self._url, numbers))
 
     def _numbers(self) -> list[int]:
-        names = patiently(lambda: self._store.list_names(f"{self._url}/{LEDGER}"))
-        return sorted(int(name.partition(".")[0]) for name in names if name.partition(".")[0].isdecimal())
-
-    def _read_lines(self, number: int) -> tuple[bool, bytes]:
-        """Whether the run starts anew with this object, and its lines of the ledger."""
-        content = patiently(lambda: self._store.read(self._ledger_name(number)))
-        if content is None:
-            raise MachineError(
-                f"{self._ledger_name(number)}: it was there a moment ago and is gone; is another run here?"
-            )
-        opening, _, lines = content.partition(b"\n")
-        with contextlib.suppress(ValueError):
-            found = json.loads(opening)
-            return isinstance(found, dict) and found.get("fresh") is True, lines
-        return False, lines
+        return ledger_numbers(self._store, self._url)
 
     def _ledger_name(self, number: int) -> str:
-        return f"{self._url}/{LEDGER}/{number:08d}.jsonl"
+        return _ledger_name(self._url, number)
 
     def _add_to_ledger(self, lines: str, *, fresh: bool = False) -> bool:
         """Create the ledger's next object; False if another driver has. The session makes the content this one's."""
@@ -188,3 +170,33 @@ def _scratch_directory() -> tuple[Path, LockFile]:
 
 def _locked(made: Path) -> tuple[Path, LockFile]:
     return made, LockFile(made / "lock")
+
+
+def ledger_numbers(store: RemoteFileSystem, url: str) -> list[int]:
+    """Return the numbers of the objects a ledger consists of."""
+    names = patiently(lambda: store.list_names(f"{url}/{LEDGER}"))
+    return sorted(int(name.partition(".")[0]) for name in names if name.partition(".")[0].isdecimal())
+
+
+def ledger_lines(store: RemoteFileSystem, url: str, numbers: Sequence[int]) -> list[bytes]:
+    """Return the lines of these objects, from the last one on with which the run was started anew."""
+    with ThreadPoolExecutor(READERS) as threads:
+        objects = list(threads.map(lambda number: _read_lines(store, _ledger_name(url, number)), numbers))
+    fresh = [place for place, (is_fresh, _) in enumerate(objects) if is_fresh]
+    return [lines for _, lines in objects[fresh[-1] if fresh else 0 :]]
+
+
+def _ledger_name(url: str, number: int) -> str:
+    return f"{url}/{LEDGER}/{number:08d}.jsonl"
+
+
+def _read_lines(store: RemoteFileSystem, name: str) -> tuple[bool, bytes]:
+    """Whether the run starts anew with this object, and its lines of the ledger."""
+    content = patiently(lambda: store.read(name))
+    if content is None:
+        raise MachineError(f"{name}: it was there a moment ago and is gone; is another run here?")
+    opening, _, lines = content.partition(b"\n")
+    with contextlib.suppress(ValueError):
+        found = json.loads(opening)
+        return isinstance(found, dict) and found.get("fresh") is True, lines
+    return False, lines

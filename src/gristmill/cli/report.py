@@ -1,0 +1,69 @@
+"""`gristmill report`: what a run did, as one file to send to a colleague. Reads the run directory only."""
+
+import contextlib
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gristmill.cli.answer import answer
+from gristmill.cli.options import Debug
+from gristmill.cli.run_files import find_runs
+from gristmill.errors import ConfigError
+from gristmill.storage.file_system import is_url
+
+FILE_NAME = "report.html"
+
+
+def report(
+    run_dir: Annotated[str, typer.Argument(metavar="RUN_DIR", help="The run directory, or the output directory.")],
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Where to write. Default: report.html in the run directory."
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the same as one line of JSON.")] = False,
+    no_examples: Annotated[bool, typer.Option("--no-examples", help="Leave out texts of documents.")] = False,
+    debug: Debug = False,
+) -> None:
+    """Write what a run did as one HTML file: verdict, funnel, rules, quarantine, time, configuration.
+
+    The file holds no script and fetches nothing. Examples: `gristmill report out`, `gristmill report out -o runs.html
+    --no-examples`, `gristmill report out --json | jq .runs[0].verdict`.
+    """
+    from gristmill.dashboard.report import Report
+    from gristmill.dashboard.run_data import read_run
+
+    runs = find_runs(run_dir, who="report")
+    made = Report.of([read_run(run) for run in runs])
+    if as_json:
+        answer(made.to_json())
+        if output is None:
+            return
+    path = _place(output, runs[-1].place)
+    _write(path, made.to_html())
+    if not as_json:
+        for part in made.runs:
+            typer.echo("\n".join((*part.verdict.documents, *part.verdict.time, *part.verdict.warnings)))
+        typer.echo(f"report       {path}")
+
+
+def _place(output: str | None, run_dir: str) -> Path:
+    if output is not None:
+        return Path(output)
+    # Of a run on a store the file goes where the command was given.
+    return Path(FILE_NAME) if is_url(run_dir) else Path(run_dir) / FILE_NAME
+
+
+def _write(path: Path, page: str) -> None:
+    from gristmill.storage.atomic_write import whole_file
+
+    try:
+        with whole_file(path) as temporary:
+            temporary.touch(mode=0o600)  # it may hold texts of documents, as the run directory does
+            temporary.write_text(page, encoding="utf-8")
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            error.filename = str(path)
+        raise ConfigError(f"report: expected a file that can be written at {path}; {error}") from error

@@ -1,0 +1,126 @@
+"""The sections of a report about documents: the same bytes for any number of workers, crash and executor."""
+
+from collections.abc import Iterator
+
+from gristmill.dashboard.drawing import waterfall
+from gristmill.dashboard.markup import Child, Html, joined, table, tag, text
+from gristmill.dashboard.run_data import ErrorGroup, RunData, StageFlow
+from gristmill.metrics.amounts import share, size
+from gristmill.metrics.tally import in_words, shown
+
+NAME_CHARS = 200  # of the name of a stage, a rule, a source
+
+Section = tuple[str, Html]
+
+
+def documents_sections(run: RunData) -> list[Section]:
+    """Return what there is to say: the funnel always, the others where there is something."""
+    sections = [("funnel", _funnel(run))]
+    if run.documents.quarantine:
+        sections.append(("quarantine", _quarantine(run)))
+    return sections
+
+
+def name_of(content: str) -> Html:
+    """A name as somebody else gave it."""
+    return tag("bdi", text(content, NAME_CHARS))
+
+
+def _funnel(run: RunData) -> Html:
+    books = run.documents.books
+    total = books.read + books.created
+    head: list[Child] = ["stage, and why documents left", "", "documents", "of all", "left"]
+    rows = [_row(row, "bar") for row in _funnel_rows(run, total)]
+    header = tag("tr", *(tag("th", cell, class_="n" if at > 1 else None) for at, cell in enumerate(head)))
+    key = joined(
+        tag("span", class_="key k"),
+        "left ",
+        tag("span", class_="key g"),
+        "dropped ",
+        tag("span", class_="key a"),
+        "quarantined",
+    )
+    sums = (
+        f"{books.read:,} read + {books.created:,} created = {books.written:,} kept + {books.dropped:,} dropped + "
+        f"{books.quarantined:,} quarantined"
+    )
+    notes = [note for stage in run.documents.funnel for note in _own_numbers(stage)]
+    return joined(
+        tag("p", key, class_="soft"),
+        tag("div", tag("table", tag("thead", header), tag("tbody", *rows)), class_="wide"),
+        tag("p", sums, class_="soft"),
+        joined(tag("h3", "What stages count"), table(["stage", "", ""], notes, numbers=9)) if notes else None,
+    )
+
+
+def _row(cells: tuple[str, list[Child]], bar: str) -> Html:
+    kind, row = cells
+    return tag(
+        "tr", *(tag("td", cell, class_=(None, bar)[at] if at < 2 else "n") for at, cell in enumerate(row)), class_=kind
+    )
+
+
+def _funnel_rows(run: RunData, total: int) -> Iterator[tuple[str, list[Child]]]:
+    left = 0
+    for stage in run.documents.funnel:
+        left += stage.read + stage.created
+        if stage.read:
+            said = f"{stage.read:,}"
+            yield (
+                "stage",
+                [_stage(stage, "read"), waterfall(left, 0, 0, total), said, share(stage.read, total), f"{left:,}"],
+            )
+        if stage.created:
+            said = f"+{stage.created:,}"
+            bar = waterfall(left, 0, 0, total)
+            yield "stage", [_stage(stage, "created"), bar, said, share(stage.created, total), f"{left:,}"]
+        gone = [(reason.reason, reason.documents, "gone") for reason in stage.reasons]
+        gone += [("quarantined", stage.quarantined, "aside")] if stage.quarantined else []
+        if gone and not stage.read:
+            bar = waterfall(left, 0, 0, total)
+            yield "stage", [_stage(stage, ""), bar, f"−{stage.dropped + stage.quarantined:,}", "", f"{left:,}"]
+        for reason, number, kind in gone:
+            left -= number
+            bar = waterfall(left, number, 0, total, kind)
+            yield "reason", [name_of(reason), bar, f"−{number:,}", share(number, total), f"{left:,}"]
+        if stage.written:
+            bar = waterfall(left, 0, 0, total)
+            yield "stage", [_stage(stage, "kept"), bar, f"{stage.written:,}", share(stage.written, total), f"{left:,}"]
+
+
+def _stage(stage: StageFlow, what: str) -> Html:
+    return joined(name_of(stage.stage), tag("span", f" {what}", class_="soft") if what else None)
+
+
+def _own_numbers(stage: StageFlow) -> Iterator[list[Child]]:
+    """What the author of a stage counts and observes."""
+    for name, number in stage.counted.items():
+        yield [name_of(stage.stage), name_of(name), shown(number)]
+    for name, figures in stage.observed.items():
+        yield [name_of(stage.stage), name_of(name), in_words(figures)]
+
+
+def _quarantine(run: RunData) -> Html:
+    groups = run.documents.quarantine
+    return joined(
+        tag(
+            "p", "Documents that a stage failed on, by what went wrong. They are kept with their source and traceback."
+        ),
+        *(_error(group) for group in groups),
+    )
+
+
+def _error(group: ErrorGroup) -> Html:
+    many = f"{group.documents:,} document{'s' * (group.documents != 1)}"
+    if group.lost_parts:
+        parts = f"{group.lost_parts:,} part{'s' * (group.lost_parts != 1)} of files ({size(group.lost_bytes)})"
+        many = parts if not group.documents else f"{many} and {parts}"
+    where = joined("For example ", tag("span", text(group.place, 500), class_="place")) if group.place else None
+    return tag(
+        "div",
+        tag("h3", many, " in ", name_of(group.stage), ": ", tag("bdi", text(group.kind, 120))),
+        tag("p", tag("bdi", text(group.message, 500))) if group.message else None,
+        tag("p", where) if where else None,
+        tag("details", tag("summary", "Traceback"), tag("pre", text(group.traceback))) if group.traceback else None,
+        class_="rule",
+    )

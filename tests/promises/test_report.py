@@ -1,0 +1,238 @@
+"""A report says what the ledger says, of any run, and the same whoever did the work."""
+
+import json
+import re
+
+import jsonschema
+import pyarrow as pa
+import pytest
+from tests.jsonl_files import write_documents
+
+from gristmill.backends.local import LocalExecutor
+from gristmill.cli.report import report as report_command
+from gristmill.cli.run_files import find_runs
+from gristmill.dashboard.report import SCHEMA, Report, schema
+from gristmill.dashboard.report_documents import documents_sections
+from gristmill.dashboard.run_data import read_run
+from gristmill.errors import ConfigError
+from gristmill.metrics.snapshot import StageCounts
+from gristmill.pipeline import Pipeline
+from gristmill.stages.base import ProcessingStage
+from gristmill.stages.exchange import Exchange
+from gristmill.stages.text.filters import DocumentFilter, ScoreFilter
+from gristmill.stages.text.filters.heuristic import WordCountFilter
+from gristmill.stages.text.io import JsonlReader, JsonlWriter
+from gristmill.tasks import DocumentBatch
+
+HERE = LocalExecutor(num_workers=0)
+HOSTILE = "</style><script>alert(1)</script>\u202e\x1b"
+
+
+class FailsOnSevens(ProcessingStage[DocumentBatch, DocumentBatch]):
+    name = "fails_on_sevens"
+
+    def process(self, task):
+        for n in task.column("n").to_pylist():
+            if n % 37 == 7:
+                raise ValueError(f"{HOSTILE} {n}")
+        return task
+
+
+class SplitsEveryTenth(ProcessingStage[DocumentBatch, DocumentBatch]):
+    name = "splits_every_tenth"
+
+    def process(self, task):
+        return [task, task.filter(pa.array([n % 10 == 0 for n in task.column("n").to_pylist()]))]
+
+
+class OddLettersFilter(DocumentFilter[int]):
+    """A user's own, in five lines."""
+
+    def score_document(self, text: str) -> int:
+        return text.count("o")
+
+    def bounds(self):
+        return None, 4
+
+
+def write_corpus(place, parts=3, size=40):
+    for part in range(parts):
+        numbers = range(size * part, size * part + size)
+        documents = [
+            {"n": n, "id": f"doc-{n}", "text": "word " * (n % 7) + HOSTILE * (n % 5 == 0), "source": f"s{part}"}
+            for n in numbers
+        ]
+        write_documents(place / f"part-{part}.jsonl", documents)
+        with (place / f"part-{part}.jsonl").open("a") as file:
+            file.write("{broken\n")
+
+
+def pipeline(place, out):
+    filters = ScoreFilter([WordCountFilter(min_words=2), OddLettersFilter()])
+    stages = [FailsOnSevens(), SplitsEveryTenth(), filters, JsonlWriter(str(out))]
+    return Pipeline("<b>curate", stages=[JsonlReader(str(place)), *stages])
+
+
+def reported(path):
+    return Report.of([read_run(run) for run in find_runs(str(path), who="report")])
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """One run of everything that can happen to a document."""
+    work = tmp_path_factory.mktemp("report")
+    write_corpus(work / "in")
+    result = pipeline(work / "in", work / "out").run(HERE, checkpoint_path=work / "run")
+    return work, result
+
+
+def ledger_counts(path):
+    """The lines of a ledger added up the plain way, without the code under test."""
+    counts: dict[str, dict[str, int]] = {}
+    for line in path.read_text().splitlines():
+        for stage, own in json.loads(line)["counts"].items():
+            there = counts.setdefault(stage, {})
+            flat = {key: value for key, value in own.items() if isinstance(value, int)}
+            flat |= {f"dropped {reason}": number for reason, number in own.get("dropped", {}).items()}
+            for key, number in flat.items():
+                there[key] = there.get(key, 0) + number
+    return counts
+
+
+def test_every_number_of_documents_is_the_ledgers(finished):
+    work, result = finished
+    documents = reported(work / "run").runs[0].run.documents
+    counts = ledger_counts(work / "run" / "ledger.jsonl")
+
+    for stage in documents.funnel:
+        own = counts[stage.stage]
+        named = {key: getattr(stage, key) for key in ("read", "created", "written", "quarantined", "bytes_in")}
+        assert named == {key: own.get(key, 0) for key in named}
+        dropped = {f"dropped {reason.reason}": reason.documents for reason in stage.reasons}
+        assert dropped == {key: value for key, value in own.items() if key.startswith("dropped ")}
+    assert {stage.stage for stage in documents.funnel} == set(counts)
+    books = documents.books
+    assert (books.read, books.created, books.written) == (result.read, result.created, result.written)
+    assert (books.dropped, books.quarantined) == (result.dropped_total, result.quarantined)
+    assert books.created
+    assert books.dropped
+    assert books.quarantined
+    assert books.balanced
+    assert sum(group.documents for group in documents.quarantine) == result.quarantined
+
+
+def test_the_page_shows_these_numbers_and_only_as_text(finished):
+    work, result = finished
+    made = reported(work / "run")
+    page = made.to_html()
+
+    for number in (result.read, result.written, *(n for own in result.dropped.values() for n in own.values())):
+        assert re.search(rf">[−+]?{number:,}[ <]", page)
+    body = page.partition("<body>")[2]
+    assert page.count("</style>") == 1
+    assert "<script" not in page
+    assert "<img" not in page
+    assert "<b>curate" not in body
+    assert "&lt;script&gt;" in body
+    assert "\u202e" not in page
+    assert "\x1b" not in page
+    assert "default-src &#x27;none&#x27;" in page
+
+
+def test_the_json_has_the_form_that_is_shipped(finished):
+    work, _ = finished
+    shipped = json.loads(SCHEMA.read_text(encoding="utf-8"))
+
+    assert shipped == json.loads(json.dumps(schema())), "rewrite it: python -m tests.promises.test_report"
+    said = json.loads(json.dumps(reported(work / "run").to_json()))
+    jsonschema.validate(said, shipped)
+    del said["runs"][0]["run"]["documents"]["books"]["read"]
+    said["runs"][0]["run"]["documents"]["books"]["written"] = "many"
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(said, shipped)
+
+
+@pytest.mark.slow
+def test_what_is_about_documents_is_the_same_for_any_number_of_workers(finished, tmp_path):
+    work, _ = finished
+    pipeline(work / "in", tmp_path / "out").run(LocalExecutor(num_workers=4), checkpoint_path=tmp_path / "run")
+    one, four = (reported(path / "run").runs[0] for path in (work, tmp_path))
+
+    assert one.run.documents == four.run.documents
+    assert documents_sections(one.run) == documents_sections(four.run)
+    assert (one.verdict.documents, one.verdict.warnings) == (four.verdict.documents, four.verdict.warnings)
+
+
+def test_a_run_with_an_exchange_is_one_run(tmp_path):
+    write_corpus(tmp_path / "in")
+    stages = [JsonlReader(str(tmp_path / "in")), FailsOnSevens(), Exchange("id", 2), ScoreFilter(OddLettersFilter())]
+    result = Pipeline("meets", stages=[*stages, JsonlWriter(str(tmp_path / "out"))]).run(
+        HERE, checkpoint_path=tmp_path / "run"
+    )
+    [part] = reported(tmp_path / "run").runs
+
+    assert (part.run.documents.books.read, part.run.documents.books.written) == (result.read, result.written)
+    assert part.run.documents.books.balanced
+    assert [stage.stage for stage in part.run.documents.funnel] == list(result.counts)
+
+
+def test_a_run_that_was_killed_says_so(finished, tmp_path):
+    work, _ = finished
+    run = tmp_path / "run"
+    run.mkdir()
+    for name in ("header.json", "ledger.jsonl", "status.json", "lock"):
+        (run / name).write_bytes((work / "run" / name).read_bytes())
+    status = json.loads((run / "status.json").read_text()) | {"state": "running"}
+    (run / "status.json").write_text(json.dumps(status))
+    lines = (run / "ledger.jsonl").read_text().splitlines(keepends=True)
+    (run / "ledger.jsonl").write_text("".join(lines[:2]) + lines[2][:50])  # torn
+    [part] = reported(run).runs
+
+    assert part.run.state == "killed"
+    assert part.run.documents.books.balanced
+    assert "was killed" in part.verdict.time[0]
+    assert "2 of 3 source partitions" in part.verdict.time[0]
+
+
+@pytest.mark.parametrize("name", ["header.json", "status.json", "report.json", "ledger.jsonl"])
+@pytest.mark.parametrize("content", [b"", b"\0\0\0", b'{"stages": 5, "inputs": [[1]]}', b"[1]", None])
+def test_a_damaged_file_costs_what_it_held(finished, tmp_path, name, content):
+    work, _ = finished
+    run = tmp_path / "run"
+    run.mkdir()
+    for own in ("header.json", "ledger.jsonl", "status.json", "report.json", "lock"):
+        (run / own).write_bytes((work / "run" / own).read_bytes())
+    (run / name).unlink()
+    if content is not None:
+        (run / name).write_bytes(content)
+
+    assert reported(run).to_html().endswith("</html>\n")
+
+
+def test_the_command_writes_a_file_that_only_its_owner_reads(finished, capsys, tmp_path):
+    work, result = finished
+    report_command(str(work / "run"), output=str(tmp_path / "r.html"))
+
+    assert (tmp_path / "r.html").stat().st_mode & 0o777 == 0o600
+    assert f"{result.written:,} were kept" in capsys.readouterr().out
+
+
+def test_a_place_that_cannot_be_written_and_one_that_is_not_a_run_are_named(finished, tmp_path):
+    work, _ = finished
+    with pytest.raises(ConfigError, match=r"expected a file that can be written at .*/missing/r\.html"):
+        report_command(str(work / "run"), output=str(tmp_path / "missing" / "r.html"))
+    with pytest.raises(ConfigError, match="report: expected the directory of a run"):
+        report_command(str(tmp_path))
+
+
+def test_a_run_in_which_nothing_was_read_has_a_report(tmp_path):
+    write_documents(tmp_path / "in" / "empty.jsonl", [])
+    pipeline(tmp_path / "in", tmp_path / "out").run(HERE, checkpoint_path=tmp_path / "run")
+    [part] = reported(tmp_path / "run").runs
+
+    assert part.run.documents.books.read == 0 == StageCounts().read
+    assert "0 documents were read" in part.verdict.documents[0]
+
+
+if __name__ == "__main__":
+    SCHEMA.write_text(json.dumps(schema(), indent=1) + "\n", encoding="utf-8")
