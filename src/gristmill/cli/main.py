@@ -19,6 +19,7 @@ import typer
 
 from gristmill.backends.local.standard_descriptors import hold_standard_descriptors
 from gristmill.cli import (
+    dashboard,
     decontaminate,
     dedup,
     doctor,
@@ -36,7 +37,6 @@ from gristmill.cli import (
     slurm,
     stages,
     status,
-    trace,
     train_classifier,
 )
 from gristmill.cli.answer import alone_on_stdout
@@ -61,12 +61,12 @@ app = typer.Typer(
 app.command("run")(run.run)
 app.command("plan")(plan.plan)
 app.command("status")(status.status)
+app.command("dashboard")(dashboard.dashboard)
 app.add_typer(dedup.app, name="dedup")
 app.command("decontaminate")(decontaminate.decontaminate)
 app.command("mix")(mix.mix)
 app.command("report")(report.report)
 app.command("replay")(replay.replay)
-app.command("trace")(trace.trace)
 app.command("stages")(stages.stages)
 app.add_typer(recipes.app, name="recipes")
 app.add_typer(models.app, name="models")
@@ -109,7 +109,8 @@ def exit_code(error: BaseException) -> int:
 def main() -> None:
     """Run the command line and exit."""
     hold_standard_descriptors()
-    arguments = sys.argv[1:]
+    # An option has a value or none, not either: the one that may be left out is filled in.
+    arguments = ["--dashboard=0" if argument == "--dashboard" else argument for argument in sys.argv[1:]]
     try:
         with alone_on_stdout() if "--json" in arguments else contextlib.nullcontext():
             app(args=arguments, prog_name="gristmill")

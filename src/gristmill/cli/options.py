@@ -45,6 +45,11 @@ RunDir = Annotated[
 MaxQuarantined = Annotated[
     str | None, typer.Option(metavar="X", help="Documents (100) or share (0.01, 1%) that may fail.")
 ]
+Dashboard = Annotated[
+    int | None,
+    # Without a value it takes a free port: `main` writes that down as 0, since an option here always has a value.
+    typer.Option("--dashboard", metavar="[=PORT]", min=0, max=65535, help="Show the run in a browser while it lasts."),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary.")]
 Shared = Annotated[
     bool, typer.Option("--shared", help="Let others read the run directory, which holds quarantined documents.")

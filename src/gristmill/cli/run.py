@@ -5,9 +5,11 @@ from typing import TYPE_CHECKING, cast
 import typer
 
 from gristmill.cli.answer import answer
+from gristmill.cli.dashboard import dashboard_beside
 from gristmill.cli.options import (
     AllowModules,
     AsJson,
+    Dashboard,
     Debug,
     ExecutorName,
     Fresh,
@@ -52,6 +54,7 @@ def run(
     retry_quarantined: RetryQuarantined = False,
     max_quarantined: MaxQuarantined = None,
     shared: Shared = False,
+    dashboard: Dashboard = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -67,20 +70,19 @@ def run(
     part = None if shard is None else _parse_shard(shard, output, sample, run_dir)
     output = output if part is None else part.output(str(output))
     values = recipe_values(inputs or [], output, settings or [])
-    limit = parse_limit(max_quarantined)
     allowed = allow_module or []
     chosen = choose_executor(
         found, values, name=executor, workers=workers, memory_limit=memory_limit, allow_modules=allowed
     )
     directory = run_dir or default_run_dir(output)
     pipeline = _part_of(found.build(values, allow_modules=allowed), directory, sample=sample, shard=part, fresh=fresh)
-    with Progress(quiet=quiet) as progress:
+    with dashboard_beside(directory, dashboard), Progress(quiet=quiet) as progress:
         try:
             result = pipeline.run(
                 executor=chosen,
                 checkpoint_path=directory,
                 rejects_path=rejects,
-                max_quarantined=limit,
+                max_quarantined=parse_limit(max_quarantined),
                 # A sample is a trial: yesterday's must not be continued with today's thresholds.
                 fresh=fresh or sample is not None,
                 retry_quarantined=retry_quarantined,

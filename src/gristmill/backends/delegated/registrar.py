@@ -6,13 +6,11 @@ that is begun again after it was finished has lost its results with a machine: t
 It runs as an actor on the cluster and answers small questions; no data is here.
 """
 
-import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from gristmill.backends.delegated.envelope import Receipt, Ticket
-from gristmill.backends.delegated.task_times import TaskTime
 from gristmill.engine.breaker import DEATHS, DEATHS_IN_A_ROW
 from gristmill.engine.events import Crumb, Learnt
 from gristmill.engine.faults import Fault
@@ -33,7 +31,6 @@ class News(NamedTuple):
     failure: str
     outcome: str = "failed"  # what kind of failure it is
     messages: tuple[str, ...] = ()
-    times: tuple[TaskTime, ...] = ()
 
 
 # How a run ends at the first failure of a kind; PROGRAM only where no document has passed the stage.
@@ -48,10 +45,8 @@ _STOPPED_BY = {
 class Registrar:
     """The state of one run on the workers' side."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._running: dict[Key, tuple[str, float]] = {}  # by which call of which worker, since when
-        self._times: list[TaskTime] = []
+    def __init__(self) -> None:
+        self._running: dict[Key, str] = {}  # by which attempt of which worker
         self._trials: dict[Key, Trial] = {}
         self._crumbs: dict[Key, Crumb] = {}
         self._done: dict[int, set[Key]] = {}  # of roots that are not committed yet
@@ -88,7 +83,7 @@ class Registrar:
             trial = self._trials[key] = after_death(trial, LOST, self._crumbs.pop(key, None))
             if self._is_broken(key[0]):
                 return None
-        self._running[key] = (worker, self._clock())
+        self._running[key] = worker
         return _ticket(trial)
 
     def leave_crumb(self, group: int, item_id: str, crumb: tuple[int, int, int]) -> None:
@@ -134,15 +129,12 @@ class Registrar:
 
     def _finish(self, receipt: Receipt) -> bool:
         key = (receipt.group, receipt.item_id)
-        begun = self._running.pop(key, None)
-        self._trials.pop(key, None)
-        self._crumbs.pop(key, None)
+        for book in (self._running, self._trials, self._crumbs):
+            book.pop(key, None)
         if receipt.root in self._closed or key in self._done.get(receipt.root, ()):
             return False
         self._done.setdefault(receipt.root, set()).add(key)
         self._receipts.append(receipt)
-        if begun is not None:
-            self._times.append(_task_time(receipt, *begun, self._clock()))
         known = self._learnt.setdefault(receipt.group, {}) if receipt.learnt else {}
         for name, value in receipt.learnt:
             known[name] = min(value, known.get(name, value))
@@ -184,10 +176,8 @@ class Registrar:
         """What is new since the last time."""
         busy = Counter(group for group, _ in self._running)
         messages = tuple(self._messages)
-        times = tuple(self._times)
-        workers, failure = dict(self._workers), self._failure
-        news = News(self._receipts, self._lost, workers, dict(busy), failure, self._outcome, messages, times)
-        self._receipts, self._lost, self._messages, self._times = [], [], [], []
+        news = News(self._receipts, self._lost, dict(self._workers), dict(busy), self._failure, self._outcome, messages)
+        self._receipts, self._lost, self._messages = [], [], []
         return news
 
     def running(self) -> dict[int, list[str]]:
@@ -210,22 +200,6 @@ class Registrar:
     def stop(self) -> None:
         """Let what is under way finish, and begin nothing."""
         self._stopped = True
-
-
-def _task_time(receipt: Receipt, call: str, begun: float, ended: float) -> TaskTime:
-    counts = receipt.counts
-    return TaskTime(
-        receipt.group,
-        call.rpartition("-")[0],  # the worker, without the number of its call
-        receipt.item_id,
-        begun,
-        ended,
-        receipt.useful_s,
-        counts[0].documents_in if counts else 0,
-        counts[-1].documents_out if counts else 0,
-        counts[0].bytes_in if counts else 0,
-        tuple(stage.process_s for stage in counts),
-    )
 
 
 def _ticket(trial: Trial) -> Ticket:
