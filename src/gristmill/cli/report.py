@@ -36,7 +36,7 @@ def report(
     from gristmill.dashboard.run_data import read_run
 
     runs = find_runs(run_dir, who="report")
-    made = Report.of([read_run(run) for run in runs])
+    made = Report.of([read_run(run, examples=not no_examples) for run in runs])
     if as_json:
         answer(made.to_json())
         if output is None:

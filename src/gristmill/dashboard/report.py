@@ -98,7 +98,7 @@ def schema() -> dict[str, object]:
 
 def _run_page(part: RunReport, prefix: str) -> Html:
     run = part.run
-    sections = [*documents_sections(run), time_section(run), setting_section(run)]
+    sections = [*documents_sections(run, prefix), time_section(run), setting_section(run)]
     present = [(name, title) for name, title in _CONTENTS if any(key == name for key, _ in sections)]
     links = (tag("a", title, href=f"#{prefix}{name}") for name, title in present)
     titles = dict(_CONTENTS)

@@ -4,26 +4,24 @@ from collections.abc import Iterator
 
 from gristmill.dashboard.drawing import waterfall
 from gristmill.dashboard.markup import Child, Html, joined, table, tag, text
+from gristmill.dashboard.report_rules import name_of, rules_section, slices_section
 from gristmill.dashboard.run_data import ErrorGroup, RunData, StageFlow
 from gristmill.metrics.amounts import share, size
 from gristmill.metrics.tally import in_words, shown
 
-NAME_CHARS = 200  # of the name of a stage, a rule, a source
-
 Section = tuple[str, Html]
 
 
-def documents_sections(run: RunData) -> list[Section]:
+def documents_sections(run: RunData, prefix: str = "") -> list[Section]:
     """Return what there is to say: the funnel always, the others where there is something."""
     sections = [("funnel", _funnel(run))]
+    if run.documents.rules or run.documents.samples:
+        sections.append(("rules", rules_section(run, prefix)))
+    if run.documents.slices:
+        sections.append(("slices", slices_section(run)))
     if run.documents.quarantine:
         sections.append(("quarantine", _quarantine(run)))
     return sections
-
-
-def name_of(content: str) -> Html:
-    """A name as somebody else gave it."""
-    return tag("bdi", text(content, NAME_CHARS))
 
 
 def _funnel(run: RunData) -> Html:
@@ -68,23 +66,23 @@ def _funnel_rows(run: RunData, total: int) -> Iterator[tuple[str, list[Child]]]:
             said = f"{stage.read:,}"
             yield (
                 "stage",
-                [_stage(stage, "read"), waterfall(left, 0, 0, total), said, share(stage.read, total), f"{left:,}"],
+                [_stage(stage, "read"), waterfall(left, 0, total), said, share(stage.read, total), f"{left:,}"],
             )
         if stage.created:
             said = f"+{stage.created:,}"
-            bar = waterfall(left, 0, 0, total)
+            bar = waterfall(left, 0, total)
             yield "stage", [_stage(stage, "created"), bar, said, share(stage.created, total), f"{left:,}"]
         gone = [(reason.reason, reason.documents, "gone") for reason in stage.reasons]
         gone += [("quarantined", stage.quarantined, "aside")] if stage.quarantined else []
         if gone and not stage.read:
-            bar = waterfall(left, 0, 0, total)
+            bar = waterfall(left, 0, total)
             yield "stage", [_stage(stage, ""), bar, f"−{stage.dropped + stage.quarantined:,}", "", f"{left:,}"]
         for reason, number, kind in gone:
             left -= number
-            bar = waterfall(left, number, 0, total, kind)
+            bar = waterfall(left, number, total, kind)
             yield "reason", [name_of(reason), bar, f"−{number:,}", share(number, total), f"{left:,}"]
         if stage.written:
-            bar = waterfall(left, 0, 0, total)
+            bar = waterfall(left, 0, total)
             yield "stage", [_stage(stage, "kept"), bar, f"{stage.written:,}", share(stage.written, total), f"{left:,}"]
 
 

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 
 from gristmill.dashboard.drawing import shares_bar
 from gristmill.dashboard.markup import Child, Html, joined, table, tag, text
-from gristmill.dashboard.report_documents import Section, name_of
+from gristmill.dashboard.report_documents import Section
+from gristmill.dashboard.report_rules import name_of
 from gristmill.dashboard.run_data import RunData
 from gristmill.metrics.amounts import duration, share, size
 

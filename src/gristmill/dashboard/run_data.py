@@ -14,9 +14,12 @@ from typing import Protocol
 
 import msgspec
 
+from gristmill.dashboard.run_rules import RuleData, SampleShown, SliceTable, rules_of, samples_of, slices_of
 from gristmill.dashboard.run_time import Efficiency, RunTime, read_time
+from gristmill.metrics.observation_files import ObservationReader
 from gristmill.metrics.snapshot import ErrorCount, RunSnapshot, StageCounts, balance
 from gristmill.metrics.tally import Distribution
+from gristmill.storage.file_system import file_system, is_url
 
 FORMAT = 1  # of the JSON; a field that is new does not change it, one that means something else does
 ENDED = ("finished", "stopped", "failed")
@@ -127,7 +130,10 @@ class Documents(msgspec.Struct, frozen=True, kw_only=True):
 
     books: Books
     funnel: tuple[StageFlow, ...]
-    quarantine: tuple[ErrorGroup, ...]
+    rules: tuple[RuleData, ...] = ()  # none where nothing was recorded, as with `--observe off`
+    samples: tuple[SampleShown, ...] = ()
+    slices: tuple[SliceTable, ...] = ()
+    quarantine: tuple[ErrorGroup, ...] = ()
 
 
 # What was run
@@ -177,8 +183,11 @@ class RunData(msgspec.Struct, frozen=True, kw_only=True):
     messages: tuple[str, ...] = ()
 
 
-def read_run(source: RunSource) -> RunData:
-    """Read a run directory. What is missing or damaged in it is left out: a report of the rest is better than none."""
+def read_run(source: RunSource, *, examples: bool = True) -> RunData:
+    """Read a run directory. What is missing or damaged in it is left out: a report of the rest is better than none.
+
+    Without `examples` no text of a document is in what is returned.
+    """
     segments = source.segments()
     report = _object(source.read("report.json"))
     snapshot = _snapshot(source.read("status.json"))
@@ -191,14 +200,27 @@ def read_run(source: RunSource) -> RunData:
         state=_state(snapshot, report, life),
         is_live=life.is_alive,
         process=life.process,
-        documents=Documents(
-            books=_books(segments, list(counts.values())),
-            funnel=tuple(_flow(name, own, _kinds(segments).get(name, "")) for name, own in counts.items()),
-            quarantine=tuple(map(_error_group, source.errors())),
-        ),
+        documents=_documents(source, segments, counts, examples=examples),
         time=read_time(snapshot, report, counts),
         setting=setting,
         messages=snapshot.messages if snapshot else (),
+    )
+
+
+def _documents(
+    source: RunSource, segments: Sequence[Segment], counts: Mapping[str, StageCounts], *, examples: bool
+) -> Documents:
+    place, kinds = str(source), _kinds(segments)
+    seen = ObservationReader(place, file_system(place) if is_url(place) else None).refresh()
+    orders = {stage: [tally.name for tally in seen.tallies if tally.stage == stage] for stage in counts}
+    dropped = {(name, reason): number for name, own in counts.items() for reason, number in own.dropped.items()}
+    return Documents(
+        books=_books(segments, list(counts.values())),
+        funnel=tuple(_flow(name, own, kinds.get(name, ""), orders[name]) for name, own in counts.items()),
+        rules=rules_of(seen, dropped, examples=examples),
+        samples=samples_of(seen, examples=examples),
+        slices=slices_of(seen),
+        quarantine=tuple(map(_error_group, source.errors())),
     )
 
 
@@ -243,8 +265,11 @@ def _books(segments: Sequence[Segment], counts: Sequence[StageCounts]) -> Books:
     )
 
 
-def _flow(name: str, counts: StageCounts, kind: str) -> StageFlow:
-    reasons = sorted(counts.dropped.items(), key=lambda item: (-item[1], item[0]))
+def _flow(name: str, counts: StageCounts, kind: str, order: Sequence[str]) -> StageFlow:
+    """Reasons are in the order in which the rules are applied, as far as it is known; then the commonest first."""
+    places = {reason: place for place, reason in enumerate(order)}
+    last = len(order)
+    reasons = sorted(counts.dropped.items(), key=lambda item: (places.get(item[0], last), -item[1], item[0]))
     return StageFlow(
         stage=name,
         kind=kind,

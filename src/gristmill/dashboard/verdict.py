@@ -3,9 +3,13 @@
 import msgspec
 
 from gristmill.dashboard.run_data import RunData, StageFlow
+from gristmill.dashboard.run_rules import RuleData, SliceTable
 from gristmill.metrics.amounts import duration, share, size
+from gristmill.metrics.tally import shown
 
 LOSSES_SAID = 3
+NAMES_SAID = 6
+ENOUGH = 30  # documents of a slice before its share is worth a word
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,7 +67,66 @@ def _warnings(run: RunData) -> list[str]:
         said.append(f"{parts} ({size(books.lost_bytes)}) could not be read: nobody knows how many documents they held.")
     if books.read and not books.written:
         said.append("Nothing was kept.")
+    for found in run.documents.slices:
+        said += _unlike_the_others(found)
+    said += _idle_rules(run.documents.rules)
     return said
+
+
+def _unlike_the_others(found: SliceTable) -> list[str]:
+    """Values that lost over twice the average."""
+    documents, lost = sum(value.documents for value in found.values), sum(value.lost for value in found.values)
+    average = lost / documents if documents else 0.0
+    said = []
+    for value in found.values:
+        if value.documents >= ENOUGH and value.lost / value.documents > 2 * average:
+            name = "Documents without a value" if value.value is None else f"{value.value[:100]!r}"
+            most = f", most of them by {value.losses[0].reason}" if value.losses else ""
+            said.append(
+                f"{name} in column {found.column} lost {share(value.lost, value.documents)} of its documents{most}; "
+                f"the average is {share(lost, documents)}."
+            )
+    return said
+
+
+def _idle_rules(rules: tuple[RuleData, ...]) -> list[str]:
+    """Rules that dropped nothing, or everything, and bounds that no value has come near."""
+    said = []
+    deciding = [rule for rule in rules if rule.decides and rule.measured]
+    idle = [rule for rule in deciding if not rule.refused]
+    if idle:
+        what = "One rule dropped nothing" if len(idle) == 1 else f"{len(idle)} rules dropped nothing"
+        said.append(f"{what}: {_listed([_beside(rule) for rule in idle])}.")
+    for rule in deciding:
+        if not rule.kept:
+            bound = f"; {outside}" if (outside := _outside(rule)) else ""
+            said.append(f"{rule.name} dropped all {rule.measured:,} documents that reached it{bound}.")
+    far = [(rule.name, outside) for rule in deciding if rule.kept and rule.refused and (outside := _outside(rule))]
+    if far:
+        said.append(f"No value comes near a threshold: {_listed([f'{name} ({words})' for name, words in far])}.")
+    return said
+
+
+def _beside(rule: RuleData) -> str:
+    outside = _outside(rule)
+    return f"{rule.name} ({outside})" if outside else rule.name
+
+
+def _outside(rule: RuleData) -> str:
+    """In which way a bound lies outside all values, if one does."""
+    if rule.least is None or rule.greatest is None:
+        return ""
+    for bound in (bound for bound in (rule.low, rule.high) if bound is not None):
+        if bound > rule.greatest:
+            return f"the threshold is {shown(bound)}, no value exceeds {shown(rule.greatest)}"
+        if bound < rule.least:
+            return f"the threshold is {shown(bound)}, no value is below {shown(rule.least)}"
+    return ""
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - NAMES_SAID} more" if len(names) > NAMES_SAID else ""
+    return f"{', '.join(names[:NAMES_SAID])}{more}"
 
 
 def _of_time(run: RunData) -> list[str]:
