@@ -22,7 +22,7 @@ import msgspec
 
 from gristmill.engine.commands import Commit
 from gristmill.engine.events import TaskFinished
-from gristmill.engine.policies.packing import Room, cpu_units, gpu_amount
+from gristmill.engine.policies.packing import UNITS, Room, cpu_units, gpu_amount
 from gristmill.engine.policies.rates import GroupBook
 from gristmill.engine.state import GroupRecord, NodeRecord, RootRecord, TaskRecord
 from gristmill.metrics.snapshot import StageCounts
@@ -192,12 +192,14 @@ class Account(msgspec.Struct):
         if not event.counts:
             # A task that steers but holds no documents is not worth an entry of its own.
             self.totals[first].process_s += event.useful_s
+            group.book.latencies[0].add(event.useful_s)
             return
         if not root.counts:
             root.counts = tuple([StageCounts() for _ in self.totals])
         for offset, counts in enumerate(event.counts):
             root.counts[first + offset].add(counts)
             self.totals[first + offset].add(counts)
+            group.book.latencies[offset].add(counts.process_s)
         root.files.extend(event.files)
         root.side_files.extend(event.side_files)
         root.facts.extend(event.facts)
@@ -218,7 +220,23 @@ class Account(msgspec.Struct):
         makespan_s = now - (now if self.started is None else self.started)
         return Efficiency(makespan_s, bound_s, RESOURCES[scarce], by_resource[scarce])
 
+    def resource_seconds(self, groups: Sequence[GroupRecord], now: float) -> dict[str, dict[str, float]]:
+        """Seconds of each resource there is any of, by share; those of a resource add up to all there was of it."""
+        books = [group.book for group in groups]
+        running = [sum(group.running_s(now)) for group in groups]
+        found = {name: self._unit_seconds(d, books, running) for d, name in enumerate(RESOURCES)}
+        return {
+            name: {share: units / UNITS for share, units in seconds.items()}
+            for name, seconds in found.items()
+            if any(seconds.values())
+        }
+
     def _shares(self, d: int, books: Sequence[GroupBook], running: Sequence[float]) -> dict[str, float]:
+        seconds = self._unit_seconds(d, books, running)
+        total = sum(seconds.values())
+        return {name: value / total if total else 0.0 for name, value in seconds.items()}
+
+    def _unit_seconds(self, d: int, books: Sequence[GroupBook], running: Sequence[float]) -> dict[str, float]:
         seconds = dict.fromkeys(SHARES, 0.0)
         for book, running_s in zip(books, running, strict=True):
             units = book.units[d]
@@ -226,8 +244,7 @@ class Account(msgspec.Struct):
                 seconds[name] += units * value
         seconds["starved"] += self.free_starved[d]
         seconds["fragmented"] += self.free_fragmented[d]
-        total = sum(seconds.values())
-        return {name: value / total if total else 0.0 for name, value in seconds.items()}
+        return seconds
 
 
 _item_id, _final_name = operator.attrgetter("item_id"), operator.attrgetter("final")

@@ -164,9 +164,11 @@ class Caretaker:
         group = s.groups[worn.group]
         if s.fleet.start(group, replaces=worn.id):
             self._last_recycle = s.now
+            group.book.recycles += 1
         elif all(worker.state is WorkerState.READY for worker in group.workers.values()):
             # Where its GPU is all there is, the old one has to go first. While others come or go there will be room.
             self._last_recycle = s.now
+            group.book.recycles += 1
             s.fleet.drain(worn)
 
     def _first_worn(self) -> WorkerRecord | None:
@@ -265,7 +267,7 @@ class Recalls:
 # shadow is stopped.
 
 NOBODY = -1
-LOST = "another worker was faster with the same task"
+LOST_TO_ANOTHER = "another worker was faster with the same task"
 
 
 class Copies:
@@ -351,7 +353,7 @@ class Copies:
             crew.drain(worker)  # so that nobody gives it anything before its end is known
         crew.refile(worker)
         s.groups[worker.group].book.wasted_s += s.now - worker.running_since
-        s.out.append(c.KillWorker(worker.id, LOST))
+        s.out.append(c.KillWorker(worker.id, LOST_TO_ANOTHER))
 
 
 # Source partitions that start over, because data that came of them was on a machine that is lost.

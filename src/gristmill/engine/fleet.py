@@ -230,6 +230,7 @@ class Fleet:
                 node.gpu_free[gpu] -= units
             self._workers[worker.id] = worker
             group.crew.add(worker)
+            group.book.most_workers = max(group.book.most_workers, len(group.workers))
             group.book.units = (group.book.units[0], sum(units for _, units in gpus))
             self.scheduler.out.append(
                 c.StartWorker(

@@ -64,6 +64,10 @@ class Group:
         """What messages call it."""
         return self.names[0] if len(self.names) == 1 else f"{self.names[0]}…{self.names[-1]}"
 
+    def position(self, stage: str) -> int:
+        """Where in the group a stage is; what is said of none of them counts for the first."""
+        return self.names.index(stage) if stage in self.names else 0
+
 
 @dataclass(frozen=True)
 class Plan:

@@ -14,7 +14,7 @@ from gristmill.engine import commands as c
 from gristmill.engine import events as e
 from gristmill.engine.account import Account, commit_of
 from gristmill.engine.breaker import Breaker, Ending
-from gristmill.engine.caretaker import Caretaker, Copies, Recalls, Restarts
+from gristmill.engine.caretaker import LOST_TO_ANOTHER, Caretaker, Copies, Recalls, Restarts
 from gristmill.engine.dispatch import Dispatcher, MemoryBook
 from gristmill.engine.faults import Fault
 from gristmill.engine.fleet import Fleet
@@ -145,6 +145,7 @@ class Scheduler:
     def _node_lost(self, event: e.NodeLost) -> None:
         for group in self.groups:
             for worker in [w for w in group.workers.values() if w.node == event.node]:
+                group.book.lost("node")
                 self._take_back(worker, cause=None, crumb=None)
                 self.fleet.remove(worker)
         self.fleet.remove_node(event.node)
@@ -185,6 +186,8 @@ class Scheduler:
         if worker is None:
             return
         never_ready = worker.state is WorkerState.STARTING
+        if event.cause != LOST_TO_ANOTHER:
+            self.groups[worker.group].book.lost(retry.loss_kind(event.cause), event.crumb)
         if worker.assigned:
             self.breaker.worker_died(worker, event)
             if self.finished:
@@ -218,6 +221,7 @@ class Scheduler:
             elif task.id in suspects:
                 stage = "" if crumb is None else f" in stage {group.plan.names[crumb.stage]}"
                 task.trial = retry.after_death(task.trial, f"{cause}{stage}", crumb)
+                group.book.retried(0 if crumb is None else crumb.stage)
             self._requeue(task)
         worker.assigned.clear()
         worker.running.clear()
@@ -241,6 +245,7 @@ class Scheduler:
         worker = self.fleet.find(event.worker)
         if worker is not None:
             worker.rss_bytes = max(worker.rss_bytes, event.rss_bytes)
+            self.groups[worker.group].book.held(event.rss_bytes)
             self.caretaker.worker_was_used(worker)
 
     # Tasks
@@ -267,6 +272,8 @@ class Scheduler:
             task.trial = root.careful.get((group, item_id), task.trial)
         self.tasks[number] = task
         record = self.groups[group]
+        if not record.live:
+            record.progress_at = self.now
         record.live += 1
         record.queue.append(task)
         # A source partition is a name, not data: its bytes are reserved while it runs, not while it waits.
@@ -307,6 +314,7 @@ class Scheduler:
             self.out += (c.Release(event.output.payload), c.GrantEmit(worker.id, task.id))
         elif self._take_over(worker, task, self.roots[task.root], event.output):
             self.groups[task.group].crew.emitted(worker, task.id)
+            self.groups[task.group].progress_at = self.now
             call = worker.running.get(task.call)
             if call is not None:
                 call.heard_at = self.now
@@ -315,7 +323,7 @@ class Scheduler:
         worker = self.fleet.find(event.worker)
         call = None if worker is None else worker.running.get(event.task)  # a call is known by its first task
         if worker is not None and call is not None:
-            worker.running_since = self.now
+            worker.running_since = self.groups[worker.group].progress_at = self.now
             worker.begin_anew(call, self.now)
 
     def _take_over(self, worker: WorkerRecord, task: TaskRecord, root: RootRecord, output: e.Output) -> bool:
@@ -360,6 +368,7 @@ class Scheduler:
         self, worker: WorkerRecord, task: TaskRecord, root: RootRecord, group: GroupRecord, event: e.TaskFinished
     ) -> None:
         """Accept what a finished task has made, and learn from how it went."""
+        group.progress_at = self.now
         made = sum([output.num_bytes for output in event.outputs])
         self.account.enter_times(task, root, group, event, made)
         for output in event.outputs:
@@ -399,6 +408,7 @@ class Scheduler:
         trial = self.breaker.next_trial(task, group, event)
         if trial is not None:
             task.trial = trial
+            group.book.retried(group.plan.position(event.stage))
         if self.finished or root.starts_over:
             self._requeue(task)
         elif trial is None:

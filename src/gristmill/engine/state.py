@@ -19,6 +19,7 @@ from gristmill.engine.policies.packing import UNITS, Room, cpu_units, share_of_g
 from gristmill.engine.policies.rates import GroupBook, Prior, Rate
 from gristmill.engine.policies.retry import FRESH, Trial
 from gristmill.errors import EngineBug
+from gristmill.metrics.latency import Latency
 from gristmill.metrics.snapshot import StageCounts
 from gristmill.stages.resources import Resources
 from gristmill.tasks import StagedFile
@@ -394,6 +395,7 @@ class GroupRecord:
     setup_s: float = 0.0
     learnt: dict[str, float] = field(default_factory=dict)  # what workers have told those that start later
     book: GroupBook = field(default_factory=GroupBook)
+    progress_at: float | None = None  # when a task last came further here, or the first came after there was none
 
     @classmethod
     def starting_from(cls, plan: Group, prior: Prior | None) -> "GroupRecord":
@@ -402,6 +404,7 @@ class GroupRecord:
 
     def __post_init__(self) -> None:
         self.book.units = (cpu_units(self.plan.resources), 0)
+        self.book.latencies = [Latency() for _ in self.plan.names]
         sized = self.plan.has_sized_batches
         self.crew = Crew(lanes=self.plan.lanes, batch_size=1 if sized else self.plan.batch_size, by_calls=sized)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from gristmill.metrics.node_sample import NodeSample
 from gristmill.metrics.tally import Distribution, Slots
 
 # `ErrorCounts`: what went wrong in a run, by stage and error, with one example of each.
@@ -334,8 +335,16 @@ SHOWN = frozenset(
 SNAPSHOT_S = 0.25  # between two snapshots, for whoever does not say how often it wants them
 
 
+WORKER_STATES = ("starting", "idle", "busy", "blocked", "draining")
+
+
 class StageSnapshot(msgspec.Struct, frozen=True):
-    """One stage. Stages with the same `group` run fused in one process and share workers, queue and memory."""
+    """One stage. Stages with the same `group` run fused in one process and share workers, queue and memory.
+
+    So of one group, workers (`workers`, `busy_workers`, `worker_states`, `peak_workers`), queue, memory and
+    `last_progress_at` are in each of its stages: add them up over groups, not over stages. All else is the stage's own.
+    Counts of documents are of all sessions of a run; latencies, retries, losses, recycles and peaks of this session.
+    """
 
     name: str
     group: int
@@ -353,6 +362,18 @@ class StageSnapshot(msgspec.Struct, frozen=True):
     error: str = ""  # what most of those in quarantine failed by
     metrics: dict[str, float] = {}  # what else is counted, by gristmill or the stage's author
     observed: dict[str, dict[str, float]] = {}  # name -> figures of a `Distribution`
+    reasons: dict[str, int] = {}  # documents dropped, by reason; they add up to `dropped`
+    worker_states: dict[str, int] = {}  # all of WORKER_STATES, or none where another engine knows
+    largest_worker_bytes: int = 0  # the most memory any present worker has held
+    last_progress_at: float | None = None  # seconds since 1970; a task came further, or the first came to wait here
+    latency: tuple[int, ...] = ()  # tasks by how long they took, in the slots of `latency.BOUNDS` and one beyond
+    latency_s: float = 0.0  # of all these tasks together
+    retries: int = 0  # tasks tried again after they failed here
+    losses: dict[str, int] = {}  # workers that died here: memory, signal, timeout, exit, node, unknown
+    recycles: int = 0  # workers replaced for their age, size or use; in the first stage of a group
+    peak_workers: int = 0
+    peak_memory_bytes: int = 0  # of the workers together
+    peak_worker_bytes: int = 0  # of the largest
 
     def with_counts(self, counts: StageCounts) -> "StageSnapshot":
         """Return it with what is in the books; a stage that only reads or only writes shows that."""
@@ -361,6 +382,7 @@ class StageSnapshot(msgspec.Struct, frozen=True):
             documents_in=counts.documents_in or counts.read,
             documents_out=counts.documents_out or counts.written,
             dropped=counts.dropped_total,
+            reasons=dict(counts.dropped),
             quarantined=counts.quarantined,
             bytes_in=counts.bytes_in,
             process_s=counts.process_s,
@@ -371,7 +393,10 @@ class StageSnapshot(msgspec.Struct, frozen=True):
 
 
 class RunSnapshot(msgspec.Struct, frozen=True):
-    """The whole run. `state` is starting, running, draining, finished, stopped or failed."""
+    """The whole run. `state` is starting, running, draining, finished, stopped or failed.
+
+    Times (`..._at`) are seconds since 1970. `elapsed_s`, `resource_seconds`, `bound_s` and peaks are of this session.
+    """
 
     name: str
     state: str
@@ -393,6 +418,17 @@ class RunSnapshot(msgspec.Struct, frozen=True):
     bound_s: float = 0.0  # the least time what was done so far could have taken
     resource: str = ""  # the scarcest
     shares: dict[str, float] = {}  # where its seconds went: they add up to one
+    made_at: float = 0.0
+    started_at: float = 0.0  # the session
+    fingerprint: str = ""  # of the plan
+    eta_low_s: float | None = None  # with `eta_high_s`: nine times out of ten the run ends in between
+    eta_high_s: float | None = None
+    resource_seconds: dict[str, dict[str, float]] = {}  # cpu, gpu -> share -> seconds: all there was, adding up
+    data_in_flight_bytes: int = 0  # tasks that wait or are worked on
+    data_limit_bytes: int = 0  # what the scheduler keeps that under
+    peak_memory_bytes: int = 0
+    peak_data_bytes: int = 0
+    nodes: tuple[NodeSample, ...] = ()  # the latest of each machine; where it is known
 
 
 # `Rates`: how fast a run is going now, from two of its snapshots.

@@ -79,7 +79,7 @@ from gristmill.storage.file_system import is_url, plain
 from gristmill.tasks import StagedFile
 
 if TYPE_CHECKING:
-    from gristmill.runs.progress import MeasuredRun
+    from gristmill.runs.measured import MeasuredRun
 
 ON_DISK = "on disk"  # instead of a start: every file was forced
 COMMIT_S = 0.05  # lines of this long are forced to disk together

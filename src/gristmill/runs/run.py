@@ -26,7 +26,6 @@ from gristmill.metrics.snapshot import StageCounts
 from gristmill.runs.books import Books, RunResult, read_errors
 from gristmill.runs.directory import RunDirectory
 from gristmill.runs.ledger import HOW_TO_GO_ON
-from gristmill.runs.progress import JoinedSnapshots
 from gristmill.runs.publication import behind_barrier, can_hold_runs, exchange_directory, in_directory, store_options
 from gristmill.runs.segment import (
     Ending,
@@ -36,6 +35,7 @@ from gristmill.runs.segment import (
     clear_segments,
     segment_directories,
 )
+from gristmill.runs.snapshots import Earlier, JoinedSnapshots
 from gristmill.runs.summary import too_many_quarantined
 from gristmill.runs.user import RunOptions, StopSignals
 from gristmill.storage.atomic_write import machine_failures
@@ -62,6 +62,7 @@ class Run:
         self.stop = StopSignals()
         self.started = time.monotonic()
         self.segments = plan.segments
+        self._earlier = Earlier()
         self._scratch: str | None = None  # a temporary directory, where the run has no other
         self.directory = self._open_directory()
         if len(self.segments) > 1:
@@ -197,7 +198,9 @@ class Run:
         if self._at is not None and before:
             rows = exchange_directory(self.directory.path, number - 1)
             plan = behind_barrier(plan, self._at.books.records, rows, self._findings)
-        observer = JoinedSnapshots(self.directory, self.segments, before, self.options.observer, self.started)
+        observer = JoinedSnapshots(
+            self.directory, self.segments, before, self.options.observer, self.started, self._earlier
+        )
         # What an earlier run left, and is not wanted, is cleared already.
         options = replace(self.options, observer=observer, fresh=False, retry_quarantined=False)
         directory = self._directory_of(number, os.urandom(6).hex())

@@ -278,6 +278,7 @@ class VirtualRun(World):
             written=made if worker.group + 1 == len(self.groups) else 0,
             quarantined=int(is_condemned),
             dropped={"nothing": 1} if not made and not is_condemned else {},
+            process_s=deed.service_s,
         )
 
     def _outputs(self, worker: Worker, call: Call, deed: Deed) -> tuple[e.Output, ...]:

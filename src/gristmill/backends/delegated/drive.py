@@ -137,12 +137,13 @@ class _Loop:
     def _take(self) -> str:
         news = self._registrar.take()
         self.view.messages += self._standstill.words(news, time.monotonic())
-        self.view.workers, self.view.busy = news.workers, news.busy
+        self.view.heard(news)
         for group, item_id in news.lost:
             name = self._run.plan.groups[group].name
             self.view.messages.append(f"a worker of {name} was lost while it processed {item_id}")
         for receipt in news.receipts:
             done = self._books.add(receipt)
+            self.view.progressed(receipt)
             if done is not None:
                 self._held.append(done)
         self.view.messages += news.messages

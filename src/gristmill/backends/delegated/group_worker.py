@@ -7,6 +7,7 @@ exception of a user's stage.
 
 import os
 import queue
+import resource
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,12 +21,15 @@ from gristmill.engine.events import Learnt
 from gristmill.engine.faults import Fault
 from gristmill.engine.plan import AnyTask, Group, Plan
 from gristmill.errors import RunFailed
+from gristmill.metrics.node_sample import SAMPLE_S, NodeSample
 from gristmill.runs.user import watched
 from gristmill.stages.worker_info import NodeInfo, WorkerMetadata
 from gristmill.worker.call_books import SideFiles
 from gristmill.worker.group_runner import GroupRunner
 from gristmill.worker.job import Job, JobFailure, JobResult, RunSettings
 from gristmill.worker.lanes import Broken, Ended, LaneRunner, Lanes, Streamed
+from gristmill.worker.loop import RSS_UNIT
+from gristmill.worker.node_sampler import NodeSampler
 from gristmill.worker.stage_pickle import load_stages
 
 WAIT_S = 0.2  # between two looks whether another worker has set up the node
@@ -45,6 +49,7 @@ class Desk(Protocol):
     def claim_node(self, node: str) -> str: ...
     def node_ready(self, node: str) -> None: ...
     def say(self, message: str) -> None: ...
+    def sampled(self, group: int, worker: str, memory_bytes: int, sample: NodeSample) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -98,6 +103,8 @@ class GroupWorker:
             if error:
                 raise self._failed(error)
         desk.worker_ready(work.index)
+        self._sampler = NodeSampler(node[:12])  # Ray's ids are 56 characters long
+        self._sampled_at = 0.0
 
     def _watched(self, doing: str) -> AbstractContextManager[None]:
         """Should it take long, the run is told who is at what: the engine that started this worker does not look."""
@@ -128,6 +135,7 @@ class GroupWorker:
     def run(self, envelopes: Sequence[Envelope]) -> Iterator[Envelope]:
         """Run tasks through the group; what they lead to is handed on when the registrar knows of it."""
         self._calls += 1
+        self._tell_sample()
         token = f"{self._name}-{self._calls}"
         tickets = self._desk.begin(self._work.index, token, [(e.root, e.item_id) for e in envelopes])
         wanted = [(envelope, ticket) for envelope, ticket in zip(envelopes, tickets, strict=True) if ticket is not None]
@@ -136,6 +144,14 @@ class GroupWorker:
         else:  # one at a time, so that the next death is one task's
             for one in wanted:
                 yield from self._run_call([one])
+
+    def _tell_sample(self) -> None:
+        """Say now and then how much memory is held, here and on the machine."""
+        now = time.monotonic()
+        if now - self._sampled_at >= SAMPLE_S:
+            self._sampled_at = now
+            most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * RSS_UNIT
+            self._desk.sampled(self._work.index, self._name, most, self._sampler.take())
 
     def _run_call(self, call: Sequence[tuple[Envelope, Ticket]]) -> Iterator[Envelope]:
         if not call:

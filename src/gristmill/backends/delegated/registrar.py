@@ -15,6 +15,7 @@ from gristmill.engine.breaker import DEATHS, DEATHS_IN_A_ROW
 from gristmill.engine.events import Crumb, Learnt
 from gristmill.engine.faults import Fault
 from gristmill.engine.policies.retry import FRESH, Trial, after_death, after_exception
+from gristmill.metrics.node_sample import NodeSample
 
 Key = tuple[int, str]  # group, item
 FIRST_REPEAT = 1_000  # attempts that no task reaches by failing: the number is in the name of its temporary files
@@ -31,6 +32,9 @@ class News(NamedTuple):
     failure: str
     outcome: str = "failed"  # what kind of failure it is
     messages: tuple[str, ...] = ()
+    retries: tuple[tuple[int, str, int], ...] = ()  # so far: group, stage ("" if nobody knows), tasks tried again
+    memory: tuple[tuple[int, int, int], ...] = ()  # group, bytes of its workers together, and of the largest
+    nodes: tuple[NodeSample, ...] = ()
 
 
 # How a run ends at the first failure of a kind; PROGRAM only where no document has passed the stage.
@@ -63,6 +67,9 @@ class Registrar:
         self._learnt: dict[int, dict[str, float]] = {}  # by group
         self._deaths: Counter[int] = Counter()  # by group, since a document last passed
         self._stopped = False
+        self._retries: Counter[tuple[int, str]] = Counter()
+        self._memory: dict[int, dict[str, int]] = {}  # by group and worker
+        self._samples: dict[str, NodeSample] = {}  # the latest of each machine
 
     # Asked by workers
 
@@ -81,6 +88,8 @@ class Registrar:
         if key in self._running:
             self._lost.append(key)
             trial = self._trials[key] = after_death(trial, LOST, self._crumbs.pop(key, None))
+            self._retries[key[0], ""] += 1
+            self._memory.get(key[0], {}).pop(self._running[key].rpartition("-")[0], None)
             if self._is_broken(key[0]):
                 return None
         self._running[key] = worker
@@ -114,6 +123,7 @@ class Registrar:
         if trial.pause_s:
             self._messages.append(f"{stage}: {error}; trying again in {trial.pause_s:g} s")
         self._trials[group, item_id] = trial
+        self._retries[group, stage] += 1
         return _ticket(trial)
 
     def _stop(self, outcome: str, failure: str) -> Ticket:
@@ -166,6 +176,11 @@ class Registrar:
         """A node is set up."""
         self._nodes[node] = True
 
+    def sampled(self, group: int, worker: str, memory_bytes: int, sample: NodeSample) -> None:
+        """A worker says how much memory it has held, and how its machine is doing."""
+        self._memory.setdefault(group, {})[worker] = memory_bytes
+        self._samples[sample.node] = sample
+
     def say(self, message: str) -> None:
         """A worker has something to tell whoever watches the run."""
         self._messages.append(message)
@@ -176,7 +191,18 @@ class Registrar:
         """What is new since the last time."""
         busy = Counter(group for group, _ in self._running)
         messages = tuple(self._messages)
-        news = News(self._receipts, self._lost, dict(self._workers), dict(busy), self._failure, self._outcome, messages)
+        news = News(
+            self._receipts,
+            self._lost,
+            dict(self._workers),
+            dict(busy),
+            self._failure,
+            self._outcome,
+            messages,
+            tuple((group, stage, number) for (group, stage), number in self._retries.items()),
+            tuple((group, sum(held.values()), max(held.values())) for group, held in self._memory.items() if held),
+            tuple(self._samples.values()),
+        )
         self._receipts, self._lost, self._messages = [], [], []
         return news
 

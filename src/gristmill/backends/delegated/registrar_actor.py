@@ -11,6 +11,7 @@ from gristmill.backends.delegated.envelope import Envelope, Receipt, Ticket, unp
 from gristmill.backends.delegated.registrar import News, Registrar
 from gristmill.engine.events import Learnt
 from gristmill.engine.faults import Fault
+from gristmill.metrics.node_sample import NodeSample
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -102,6 +103,10 @@ class RemoteRegistrar:
     def say(self, message: str) -> None:
         # Nobody waits for an answer: whoever speaks is a watchdog, and the run may be over.
         self._actor.ask.remote(self._session, "say", (message,), {})
+
+    def sampled(self, group: int, worker: str, memory_bytes: int, sample: NodeSample) -> None:
+        # Nobody waits: it says nothing about the work.
+        self._actor.ask.remote(self._session, "sampled", (group, worker, memory_bytes, sample), {})
 
     @staticmethod
     def _unpack(envelope: Envelope) -> "AnyTask":

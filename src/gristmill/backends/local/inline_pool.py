@@ -15,11 +15,13 @@ from dataclasses import dataclass, field
 from gristmill.engine import events as e
 from gristmill.engine.commands import Assignment
 from gristmill.engine.plan import AnyTask, Group
+from gristmill.metrics.node_sample import NodeSample
 from gristmill.stages.worker_info import WorkerMetadata
 from gristmill.worker.group_runner import GroupRunner
 from gristmill.worker.job import Job, JobFailure, JobResult, RunSettings
 from gristmill.worker.lanes import Broken, LaneRunner, Lanes, News, Stepped, Streamed
 from gristmill.worker.memory import own_bytes
+from gristmill.worker.node_sampler import NodeSampler
 
 
 @dataclass(eq=False, slots=True)
@@ -42,6 +44,7 @@ class InlinePool:
     _events: list[e.Event] = field(default_factory=list)
     _tasks: dict[int, AnyTask] = field(default_factory=dict)
     _next_task: int = 0
+    _sampler: NodeSampler = field(default_factory=NodeSampler)
     _news: "queue.SimpleQueue[News]" = field(default_factory=queue.SimpleQueue)
     _lanes: dict[int, Lanes] = field(default_factory=dict)  # by worker, of groups whose calls overlap
     _waiting: dict[int, deque[list[Assignment]]] = field(default_factory=dict)  # calls without a lane, by worker
@@ -222,3 +225,7 @@ class InlinePool:
 
     def memory_bytes(self) -> int:
         return own_bytes()
+
+    def samples(self) -> list[NodeSample]:
+        """This machine, as it was at most a few seconds ago."""
+        return [self._sampler.latest()]

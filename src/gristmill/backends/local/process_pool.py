@@ -20,6 +20,7 @@ from gristmill.backends.local.server_line import ServerLine, standstill
 from gristmill.engine import events as e
 from gristmill.engine.plan import AnyTask, Group
 from gristmill.errors import ConfigError
+from gristmill.metrics.node_sample import NodeSample
 from gristmill.worker import shared_memory
 from gristmill.worker.channel import MAX_FDS, BufferedChannel, ChannelClosed
 from gristmill.worker.crumbs import empty_block, place_of, read_crumb
@@ -27,6 +28,7 @@ from gristmill.worker.fork_server import ServerPlan
 from gristmill.worker.hearing import Hearing
 from gristmill.worker.job import RunSettings
 from gristmill.worker.memory import oom_kills, resident_bytes
+from gristmill.worker.node_sampler import NodeSampler
 from gristmill.worker.parcel_shelf import ParcelShelf
 from gristmill.worker.posting import Posting
 from gristmill.worker.stage_pickle import pickled
@@ -65,6 +67,7 @@ class ProcessPool(Posting):
     _shelf: ParcelShelf = field(default_factory=ParcelShelf)
     _messages: list[str] = field(default_factory=list)
     _oom_kills: int = 0
+    _sampler: NodeSampler = field(default_factory=NodeSampler)
 
     def __post_init__(self) -> None:
         self._line = ServerLine(self.server, self._selector)
@@ -283,3 +286,7 @@ class ProcessPool(Posting):
         """Resident memory of the driver and all its processes; what they share is counted once."""
         pids = [worker.pid for worker in self._workers.values() if worker.pid is not None]
         return resident_bytes([os.getpid(), self.server.process.pid, *pids])
+
+    def samples(self) -> list[NodeSample]:
+        """This machine, as it was at most a few seconds ago."""
+        return [self._sampler.latest()]

@@ -13,7 +13,9 @@ from pathlib import Path
 from gristmill import __version__
 from gristmill.backends.scheduled.driver import set_up_node
 from gristmill.errors import RunFailed
+from gristmill.metrics.node_sample import NodeSample
 from gristmill.stages.worker_info import NodeInfo
+from gristmill.worker.node_sampler import NodeSampler
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,7 @@ class NodeKeeper:
     def __init__(self, node_id: str) -> None:
         self.node_id = node_id
         self._crumbs = Path(tempfile.mkdtemp(prefix="gristmill-crumbs-"))
+        self._sampler = NodeSampler()
 
     def welcome(self, work: bytes | None, wanted: dict[str, str]) -> tuple[Place, str]:
         """Run `setup_on_node` of the stages that have one; return what there is here, and the error of that if any.
@@ -48,6 +51,10 @@ class NodeKeeper:
         except RunFailed as error:
             return place, str(error)
         return place, ""
+
+    def sample(self) -> NodeSample:
+        """How the machine is doing."""
+        return self._sampler.take()
 
     def look_at_crumb(self, file: str) -> bytes:
         """What a worker leaves where it is, or nothing."""

@@ -18,6 +18,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from gristmill.backends.ray_actor_pool.actor import LISTENING, POSTING, Duty, WorkerActor, in_a_call
 from gristmill.backends.ray_actor_pool.kept_actors import MOST_BYTES
 from gristmill.backends.ray_actor_pool.machines import OPEN_S, Machine, Machines, misfit
@@ -26,6 +28,7 @@ from gristmill.engine import events as e
 from gristmill.engine.plan import AnyTask, Group
 from gristmill.engine.policies.packing import UNITS, share_of_gpu
 from gristmill.errors import RunFailed
+from gristmill.metrics.node_sample import SAMPLE_S, NodeSample
 from gristmill.runs.user import waiting_for
 from gristmill.worker.channel import Message
 from gristmill.worker.crumbs import place_of, read_crumb
@@ -82,6 +85,9 @@ class RayPool(Posting):
         self._messages: list[str] = []
         self._news: list[e.Event] = []  # known here first
         self._looked_at = 0.0
+        self._sampled_at = 0.0
+        self._asked: set[int] = set()  # machines whose next sample is on its way
+        self._samples: dict[int, NodeSample] = {}
 
     # Tasks
 
@@ -224,7 +230,30 @@ class RayPool(Posting):
             self._looked_at = now
             self._speak_of_late_starters(now)
             events += self._look_at_nodes()
+        if now - self._sampled_at > SAMPLE_S:
+            self._sampled_at = now
+            self._ask_for_samples()
         return events
+
+    def _ask_for_samples(self) -> None:
+        """Have every machine say how it is; one that has not answered yet is not asked again."""
+        for machine in self.machines.used.values():
+            if machine.number not in self._asked:
+                self._asked.add(machine.number)
+                self._when_done(machine.keeper.sample.remote(), functools.partial(self._sampled, machine))
+
+    def _sampled(self, machine: Machine, future: "Future[Any]") -> list[e.Event]:
+        self._asked.discard(machine.number)
+        is_there = machine.number in self.machines.used
+        if is_there and future.exception() is None:  # else it is gone, which others will notice
+            alike = [other for other in self.machines.used.values() if other.address == machine.address]
+            name = machine.address if len(alike) < 2 else f"{machine.address}#{machine.number}"
+            self._samples[machine.number] = msgspec.structs.replace(future.result(), node=name)
+        return []
+
+    def samples(self) -> list[NodeSample]:
+        """Every machine, as its keeper last said; also when the run is over and the machines have been left."""
+        return list(self._samples.values())
 
     def _when_done(self, reference: Any, answer: Answer) -> None:
         """Have `answer` called by a later poll; Ray calls from a thread of its own."""
@@ -310,6 +339,7 @@ class RayPool(Posting):
         if machine.number not in self.machines.used:
             return []
         self.machines.forget(machine.node_id)
+        self._samples.pop(machine.number, None)
         self._blocks.lose(machine.number)
         for number, worker in list(self._workers.items()):
             if worker.machine is machine:

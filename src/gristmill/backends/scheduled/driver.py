@@ -34,9 +34,11 @@ from gristmill.metrics.snapshot import RunSnapshot
 from gristmill.runs.books import Books
 from gristmill.runs.directory import RunDirectory
 from gristmill.runs.ledger import CommitRecord
-from gristmill.runs.progress import MeasuredRun, SnapshotMaker, Telling, measure
+from gristmill.runs.measured import MeasuredRun, measure
+from gristmill.runs.progress import Telling
 from gristmill.runs.publication import store_options
 from gristmill.runs.segment import COMMIT_S, Commits, Ending, Segment
+from gristmill.runs.snapshots import SnapshotMaker
 from gristmill.runs.user import alive, waiting_for
 from gristmill.stages.worker_info import NodeInfo, WorkerMetadata
 from gristmill.worker.notes import Notes
@@ -287,7 +289,7 @@ class Driver:
 
     def _tell(self, *, state: str = "running", at_once: bool = False) -> None:
         def make(fresh: list[str]) -> RunSnapshot:
-            return self.snapshots.make(state, self.pool.memory_bytes(), fresh)
+            return self.snapshots.make(state, self.pool.memory_bytes(), fresh, self.pool.samples())
 
         self._telling.tell(self.messages, make, at_once=at_once)
 

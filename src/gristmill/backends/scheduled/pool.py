@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from gristmill.engine.commands import Assignment
 from gristmill.engine.events import Event, Learnt
 from gristmill.engine.plan import AnyTask
+from gristmill.metrics.node_sample import NodeSample
 
 
 class Pool(Protocol):
@@ -34,3 +35,4 @@ class Pool(Protocol):
     def where(self, number: int) -> str: ...
     def take_messages(self) -> list[str]: ...
     def memory_bytes(self) -> int: ...
+    def samples(self) -> list[NodeSample]: ...  # the latest of each machine; taken outside the scheduler

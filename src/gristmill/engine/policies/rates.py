@@ -11,6 +11,9 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from gristmill.engine.events import Crumb
+from gristmill.metrics.latency import Latency
+
 MEMORY = 50  # completions an estimate rests on, at least
 MEMORY_S = 20.0  # and the completions of so many seconds: with many workers fifty are no time at all
 MEASURED = 8  # completions before a rate is believed
@@ -104,6 +107,25 @@ class GroupBook(msgspec.Struct):
     outputs: int = 0
     output_bytes: int = 0
     squares: float = 0.0  # of the seconds of a task
+    latencies: list[Latency] = []  # of every stage of the group
+    retries: dict[int, int] = {}  # tasks that are tried again after a failure, by the stage they failed in
+    losses: dict[tuple[int, str], int] = {}  # workers that died, by the stage they were in and `loss_kind`
+    recycles: int = 0  # workers replaced because they were old, large or much used
+    most_workers: int = 0
+    most_rss_bytes: int = 0  # of one worker
+
+    def lost(self, kind: str, crumb: Crumb | None = None) -> None:
+        """A worker has died in one of the stages: in the first, if nobody knows."""
+        key = (0 if crumb is None else crumb.stage, kind)
+        self.losses[key] = self.losses.get(key, 0) + 1
+
+    def retried(self, stage: int = 0) -> None:
+        """A task is tried again because it failed in one of the stages."""
+        self.retries[stage] = self.retries.get(stage, 0) + 1
+
+    def held(self, rss_bytes: int) -> None:
+        """A worker has held so much memory."""
+        self.most_rss_bytes = max(self.most_rss_bytes, rss_bytes)
 
     def ready(self, setup_s: float) -> None:
         """A worker has finished its set-up."""

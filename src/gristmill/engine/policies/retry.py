@@ -52,6 +52,23 @@ class Trial:
 
 FRESH = Trial()
 
+# Words that pools and the scheduler give as causes of a worker's end, and what a count of them is filed under.
+_KINDS = (
+    ("memory", "memory ran out"),
+    ("timeout", "no result within the deadline"),
+    ("signal", "killed by SIG"),
+    ("exit", "exit code"),
+)
+
+
+def loss_kind(cause: str) -> str:
+    """Return what to count the end of a worker under: memory, timeout, signal, exit or unknown.
+
+    >>> loss_kind("killed by SIGKILL, as the system does when memory runs out")
+    'signal'
+    """
+    return next((kind for kind, words in _KINDS if words in cause), "unknown")
+
 
 def without_blame(trial: Trial) -> Trial:
     """The next trial of a task that was taken from its worker, which may have begun it: another name for its files."""

@@ -24,6 +24,7 @@ from gristmill.backends.base import BaseExecutor
 from gristmill.backends.local import LocalExecutor
 from gristmill.engine.plan import AnyTask
 from gristmill.errors import ConfigError, InputsChanged, TooManyQuarantined
+from gristmill.metrics.latency import NUM_SLOTS
 from gristmill.metrics.snapshot import RunSnapshot
 from gristmill.pipeline import Pipeline
 from gristmill.runs.books import RunResult
@@ -268,6 +269,26 @@ class ExecutorContract:
         assert last.state == "finished"
         assert (last.read, last.written, last.quarantined) == (result.read, result.written, result.quarantined)
         assert last.partitions_done == last.partitions_total
+
+    def test_whoever_watches_learns_how_stages_and_machines_are_doing(self, curated: Curated) -> None:
+        last, result = curated.snapshots[-1], curated.result
+
+        assert last.started_at <= last.made_at
+        assert last.fingerprint
+        for stage in last.stages:
+            assert stage.reasons == result.counts[stage.name].dropped
+            assert len(stage.latency) == NUM_SLOTS
+            assert sum(stage.latency) >= 1
+            assert stage.last_progress_at is not None
+            assert last.started_at <= stage.last_progress_at <= last.made_at + 1.0
+        # The one that is poisoned is tried again, alone; then nothing is left to be tried.
+        assert {stage.name for stage in last.stages if stage.retries} == {"fails_on_poison"}
+        assert last.peak_memory_bytes >= last.memory_bytes > 0
+        assert last.nodes
+        for node in last.nodes:
+            assert 0 < node.memory_bytes <= node.memory_total_bytes
+            assert node.cpu_s > 0
+            assert node.sampled_at <= last.made_at + 1.0
 
     def test_files_are_on_disk_before_they_count_where_a_run_may_outlive_the_machine_that_wrote_them(
         self, curated: Curated

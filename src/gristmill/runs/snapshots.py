@@ -1,0 +1,260 @@
+"""Makes snapshots of a run: from the books everywhere, and from the scheduler's state where there is one."""
+
+import copy
+import time
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from gristmill.engine.plan import Plan
+from gristmill.engine.scheduler import Scheduler
+from gristmill.engine.state import GroupRecord, WorkerState
+from gristmill.metrics.node_sample import NodeSample
+from gristmill.metrics.peaks import Peaks
+from gristmill.metrics.snapshot import SNAPSHOT_S, WORKER_STATES, RunSnapshot, StageCounts, StageSnapshot
+from gristmill.runs.books import Books, RunResult
+from gristmill.runs.directory import RunDirectory
+from gristmill.runs.user import Observer
+
+STATUS_S = 1.0  # between two writings of the status file
+
+
+class BookSnapshots:
+    """What can be said about a run on any executor. Remembers when it began and what earlier sessions did."""
+
+    def __init__(self, plan: Plan, books: Books) -> None:
+        self._plan = plan
+        self._books = books
+        self._started = time.monotonic()
+        self._started_at = time.time()
+        self._earlier = [copy.deepcopy(books.totals[name]) for name in plan.stage_names]
+        self._bytes_before = books.input_bytes_done
+
+    def counts(self, here: Sequence[StageCounts]) -> list[StageCounts]:
+        """What every stage has done in all sessions, from what it has done in this one."""
+        both = copy.deepcopy(self._earlier)
+        for counts, own in zip(both, here, strict=True):
+            counts.add(own)
+        return both
+
+    def make(
+        self,
+        state: str,
+        counts: Sequence[StageCounts],
+        stages: Sequence[StageSnapshot],
+        *,
+        memory_bytes: int,
+        memory_limit: int,
+        messages: Sequence[str],
+        nodes: Sequence[NodeSample] = (),
+    ) -> RunSnapshot:
+        """Return how the run is now. `stages` say who works; what was done is added from `counts`."""
+        elapsed = time.monotonic() - self._started
+        done = self._books.input_bytes_done
+        total = self._plan.input_bytes
+        done_here = done - self._bytes_before
+        return RunSnapshot(
+            name=self._plan.name,
+            state=state,
+            elapsed_s=elapsed,
+            partitions_done=len(self._books.records),
+            partitions_total=len(self._plan.sources),
+            read=sum(c.read for c in counts),
+            written=sum(c.written for c in counts),
+            dropped=sum(c.dropped_total for c in counts),
+            quarantined=sum(c.quarantined for c in counts),
+            created=sum(c.created for c in counts),
+            input_bytes_done=done,
+            input_bytes_total=total,
+            memory_bytes=memory_bytes,
+            memory_limit=memory_limit,
+            eta_s=elapsed * (total - done) / done_here if done_here else None,
+            stages=tuple(stage.with_counts(own) for stage, own in zip(stages, counts, strict=True)),
+            messages=tuple(messages),
+            made_at=time.time(),
+            started_at=self._started_at,
+            fingerprint=self._plan.fingerprint,
+            nodes=tuple(nodes),
+        )
+
+
+class SnapshotMaker:
+    """Snapshots of a run under gristmill's own scheduler."""
+
+    def __init__(self, plan: Plan, scheduler: Scheduler, books: Books, memory_limit: int) -> None:
+        self._books = BookSnapshots(plan, books)
+        self._scheduler = scheduler
+        self._memory_limit = memory_limit
+        self._peaks = Peaks()
+
+    def make(self, state: str, memory_bytes: int, messages: list[str], nodes: Sequence[NodeSample] = ()) -> RunSnapshot:
+        scheduler = self._scheduler
+        efficiency = scheduler.account.efficiency(scheduler.groups, scheduler.now)
+        snapshot = self._books.make(
+            state,
+            self._books.counts(scheduler.totals),
+            self._stages(),
+            memory_bytes=memory_bytes,
+            memory_limit=self._memory_limit,
+            messages=messages,
+            nodes=nodes,
+        )
+        return self._peaks.seen(
+            msgspec.structs.replace(
+                snapshot,
+                bound_s=efficiency.bound_s,
+                resource=efficiency.resource,
+                shares=efficiency.shares,
+                resource_seconds=scheduler.account.resource_seconds(scheduler.groups, scheduler.now),
+                data_in_flight_bytes=scheduler.memory.held_total,
+                data_limit_bytes=scheduler.memory.limit,
+            )
+        )
+
+    def _stages(self) -> list[StageSnapshot]:
+        since_1970 = time.time() - time.monotonic()  # the scheduler's clock, which is the driver's, begins elsewhere
+        return [stage for group in self._scheduler.groups for stage in _stages_of(group, since_1970)]
+
+
+def _stages_of(group: GroupRecord, clock: float) -> Iterator[StageSnapshot]:
+    """One group, with everything about it that is not in the books of its stages."""
+    book = group.book
+    shared = StageSnapshot(
+        "",
+        group.plan.index,
+        workers=len(group.workers),
+        busy_workers=group.crew.num_busy,
+        queued_tasks=len(group.queue),
+        queue_s=group.backlog_s(),
+        memory_bytes=sum(worker.rss_bytes for worker in group.workers.values()),
+        worker_states=_worker_states(group),
+        largest_worker_bytes=max((worker.rss_bytes for worker in group.workers.values()), default=0),
+        last_progress_at=None if group.progress_at is None else group.progress_at + clock,
+        peak_workers=book.most_workers,
+        peak_worker_bytes=book.most_rss_bytes,
+    )
+    for offset, name in enumerate(group.plan.names):
+        yield msgspec.structs.replace(
+            shared,
+            name=name,
+            latency=tuple(book.latencies[offset].counts),
+            latency_s=book.latencies[offset].sum_s,
+            retries=book.retries.get(offset, 0),
+            losses={kind: number for (stage, kind), number in book.losses.items() if stage == offset},
+            recycles=0 if offset else book.recycles,
+        )
+
+
+def _worker_states(group: GroupRecord) -> dict[str, int]:
+    """Workers by what they do, as the account of the run sees it: one that is idle while tasks wait is held back."""
+    found = dict.fromkeys(WORKER_STATES, 0)
+    unused = "blocked" if group.queue else "idle"
+    for worker in group.workers.values():
+        if worker.state is WorkerState.STARTING:
+            found["starting"] += 1
+        elif worker.state is WorkerState.DRAINING:
+            found["draining"] += 1
+        elif not worker.is_busy:
+            found[unused] += 1
+        else:
+            found["blocked" if worker.is_stalled else "busy"] += 1
+    return found
+
+
+class Earlier:
+    """What was last seen of the segments of a run that are over in this session: its stages, seconds and peaks."""
+
+    def __init__(self) -> None:
+        self.stages: dict[str, StageSnapshot] = {}
+        self.peaks = Peaks()
+        self._seconds: dict[int, dict[str, dict[str, float]]] = {}  # by segment
+        self._bounds: dict[int, float] = {}
+        self.started_at: float | None = None
+
+    def joined(self, snapshot: RunSnapshot, segment: int) -> RunSnapshot:
+        """Take in a snapshot of one segment; return it with the seconds of all of them, and the peaks."""
+        self.stages.update({stage.name: stage for stage in snapshot.stages})
+        self._seconds[segment], self._bounds[segment] = snapshot.resource_seconds, snapshot.bound_s
+        self.started_at = self.started_at or snapshot.started_at
+        total: dict[str, dict[str, float]] = {}
+        for seconds in self._seconds.values():
+            for resource, shares in seconds.items():
+                mine = total.setdefault(resource, {})
+                for share, value in shares.items():
+                    mine[share] = mine.get(share, 0.0) + value
+        scarce = total.get(snapshot.resource, {})
+        return msgspec.structs.replace(
+            snapshot,
+            shares={share: value / sum(scarce.values()) for share, value in scarce.items()} or snapshot.shares,
+            resource_seconds=total,
+            bound_s=sum(self._bounds.values()),  # nothing of a segment starts before the one before it is over
+            started_at=self.started_at,
+        )
+
+
+class JoinedSnapshots:
+    """Shows snapshots of one segment as snapshots of the whole run, and keeps its status file."""
+
+    def __init__(
+        self,
+        directory: RunDirectory,
+        plans: Sequence[Plan],
+        before: Sequence[RunResult],
+        observer: Observer | None,
+        began: float,
+        earlier: Earlier,
+    ) -> None:
+        self.directory = directory
+        self.plans = plans
+        self.before = before
+        self.observer = observer
+        self.began = began
+        self.earlier = earlier
+        self._last_status = 0.0
+
+    @property
+    def snapshot_s(self) -> float:
+        """How often a snapshot is wanted: for the status file, or oftener by whoever watches."""
+        return STATUS_S if self.observer is None else min(STATUS_S, getattr(self.observer, "snapshot_s", SNAPSHOT_S))
+
+    def __call__(self, snapshot: RunSnapshot) -> None:
+        number, total = len(self.before), len(self.plans)
+        is_last = number == total - 1
+        done = [count for result in self.before for count in result.counts.values()]
+        stages = [
+            StageSnapshot(name, group.index + 100 * position)
+            for position, plan in enumerate(self.plans)
+            for group in plan.groups
+            for name in group.names
+        ]
+        now = {stage.name: stage for stage in snapshot.stages}
+        joined = msgspec.structs.replace(
+            self.earlier.joined(snapshot, number),
+            state=snapshot.state if is_last or snapshot.state != "finished" else "running",
+            elapsed_s=time.monotonic() - self.began,
+            partitions_done=snapshot.partitions_done + sum(len(plan.sources) for plan in self.plans[:number]),
+            partitions_total=sum(len(plan.sources) for plan in self.plans),
+            read=self.before[0].read if self.before else snapshot.read,
+            written=snapshot.written if is_last else 0,
+            dropped=snapshot.dropped + sum(count.dropped_total for count in done),
+            quarantined=snapshot.quarantined + sum(count.quarantined for count in done),
+            created=snapshot.created + sum(count.created for count in done),
+            eta_s=snapshot.eta_s if is_last else None,
+            stages=tuple(self._stage(stage, now) for stage in stages),
+        )
+        joined = self.earlier.peaks.seen(joined)
+        if self.observer is not None:
+            self.observer(joined)
+        if joined.elapsed_s - self._last_status >= STATUS_S or joined.state != "running":
+            self._last_status = joined.elapsed_s
+            self.directory.write_status(joined)
+
+    def _stage(self, stage: StageSnapshot, now: dict[str, StageSnapshot]) -> StageSnapshot:
+        if stage.name in now:
+            return msgspec.structs.replace(now[stage.name], group=stage.group)
+        if stage.name in self.earlier.stages:  # of a segment that is over: it has told what it had in its last words
+            return msgspec.structs.replace(self.earlier.stages[stage.name], group=stage.group)
+        for result in self.before:
+            if stage.name in result.counts:
+                return stage.with_counts(result.counts[stage.name])
+        return stage
