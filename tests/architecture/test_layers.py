@@ -16,7 +16,7 @@ FILES = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py"))
 # Highest first. A module may import from lower rows and from its own package, never from a neighbour in its row.
 ROWS = (
     {"cli"},
-    {"dashboard"},
+    {"dashboard", "inspection"},
     {"config"},
     {"workflows", "deduplication"},
     {"pipeline"},
@@ -36,12 +36,14 @@ FREE = {"gristmill", "gristmill.__version__"}  # the root package holds the vers
 
 # Folder → what it may not import although the rows would allow it, or that is not ours.
 MODALITIES = {"text", "image", "audio", "video", "interleaved"}
+INSPECTION_SEES = {"inspection", "kernels", "tasks", "storage", "errors"}  # files, and nothing of runs
 FORBIDDEN = {
     "kernels/": {"ray", "pandas", "threading", "time", "os"},
     "stages/": {"ray"},
     "engine/": {"ray", "threading", "multiprocessing", "asyncio", "socket", "subprocess", "time", "random", "os"}
     | {"gristmill.storage", "gristmill.models"},
     "dashboard/": {f"gristmill.{package}" for package in LEVEL.keys() - {"dashboard", "metrics", "storage", "errors"}},
+    "inspection/": {f"gristmill.{package}" for package in LEVEL.keys() - INSPECTION_SEES},
 }
 FORBIDDEN["stages/io/"] = {f"gristmill.stages.{modality}" for modality in MODALITIES}  # it serves them all
 FORBIDDEN |= {f"stages/{mine}/": {f"gristmill.stages.{other}" for other in MODALITIES - {mine}} for mine in MODALITIES}
@@ -70,6 +72,7 @@ HEAVY = {
     "huggingface_hub": (),
     "onnxruntime": (),
     "safetensors": (),
+    "textual": ("inspection/terminal/",),
     "tokenizers": (),
     "torch": (),
     "transformers": (),

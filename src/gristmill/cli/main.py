@@ -23,6 +23,7 @@ from gristmill.cli import (
     decontaminate,
     dedup,
     doctor,
+    inspect,
     mix,
     models,
     plan,
@@ -66,6 +67,7 @@ app.add_typer(dedup.app, name="dedup")
 app.command("decontaminate")(decontaminate.decontaminate)
 app.command("mix")(mix.mix)
 app.command("report")(report.report)
+app.command("inspect")(inspect.inspect)
 app.command("replay")(replay.replay)
 app.command("stages")(stages.stages)
 app.add_typer(recipes.app, name="recipes")

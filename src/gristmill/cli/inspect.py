@@ -1,0 +1,127 @@
+"""`gristmill inspect`: look at JSON lines and Parquet of any size."""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gristmill.cli.answer import answer
+from gristmill.cli.options import Debug
+from gristmill.errors import ConfigError
+
+if TYPE_CHECKING:
+    from gristmill.inspection.dataset import Dataset
+    from gristmill.inspection.wanted import Wanted
+
+HEAD = 10
+
+
+def inspect(
+    paths: Annotated[list[str], typer.Argument(metavar="PATH…", help="Files, directories or globs.")],
+    head: Annotated[int | None, typer.Option(metavar="N", min=1, help="Print the first N rows.")] = None,
+    sample: Annotated[int | None, typer.Option(metavar="N", min=1, help="Print N rows from all over the data.")] = None,
+    stats: Annotated[bool, typer.Option("--stats", help="Print what the columns hold, with histograms.")] = False,
+    row: Annotated[int | None, typer.Option(metavar="N", min=1, help="Print row N in full.")] = None,
+    where: Annotated[
+        str, typer.Option(metavar="EXPR", help="Only rows for which this is true, such as 'score > 0.5'.")
+    ] = "",
+    search: Annotated[str, typer.Option(metavar="TEXT", help="Only rows that hold this text.")] = "",
+    columns: Annotated[str, typer.Option(metavar="A,B,…", help="Only these columns.")] = "",
+    diff: Annotated[str | None, typer.Option(metavar="PATH", help="Compare with this dataset, by id.")] = None,
+    id_field: Annotated[str, typer.Option("--id-field", metavar="COLUMN", help="The column of ids.")] = "id",
+    seed: Annotated[int, typer.Option(metavar="N", help="Another seed is another sample.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as one line of JSON.")] = False,
+    debug: Debug = False,
+) -> None:
+    """Look at JSON lines (plain, .gz, .zst, .bz2) and Parquet of any size.
+
+    \b
+    gristmill inspect data/ --head 5
+    gristmill inspect data/ --where 'score < 0.2 and "http" in text' --columns id,score,text
+    gristmill inspect data/part-0.parquet --stats
+    gristmill inspect raw/ --diff curated/ --id-field id
+    """
+    chosen = [name for name, given in _modes(head, sample, row, stats=stats, diff=diff) if given]
+    if len(chosen) > 1:
+        raise ConfigError(
+            f"inspect: expected one of --head, --sample, --row, --stats and --diff; got {' and '.join(chosen)}"
+        )
+    from gristmill.inspection.dataset import Dataset
+
+    with Dataset(paths) as dataset:
+        names = [name.strip() for name in columns.split(",") if name.strip()]
+        dataset.check_columns(names)
+        wanted = dataset.wanted(where, search)
+        if stats:
+            _print_statistics(dataset, names, wanted, seed, as_json=as_json)
+        elif diff is not None:
+            _print_difference(dataset, diff, id_field, names, as_json=as_json)
+        else:
+            _print_rows(dataset, names, wanted, (head, sample, row), seed, as_json=as_json)
+
+
+def _modes(
+    head: int | None, sample: int | None, row: int | None, *, stats: bool, diff: str | None
+) -> Iterator[tuple[str, bool]]:
+    yield from (("--head", head is not None), ("--sample", sample is not None), ("--row", row is not None))
+    yield from (("--stats", stats), ("--diff", diff is not None))
+
+
+def _print_rows(
+    dataset: "Dataset",
+    columns: Sequence[str],
+    wanted: "Wanted",
+    counts: tuple[int | None, int | None, int | None],
+    seed: int,
+    *,
+    as_json: bool,
+) -> None:
+    from gristmill.cli import inspect_view
+    from gristmill.inspection import selection
+
+    head, sample, row = counts
+    if row is not None:
+        if not wanted.is_all:
+            raise ConfigError("inspect: expected --row without --where and --search; it counts all rows")
+        dataset.count_rows()  # a row asked for by its number is that row, however long it takes
+        found = selection.first(dataset, wanted, 1, dataset.at_row(row))
+    elif sample is not None:
+        found = selection.sampled(dataset, wanted, sample, seed=seed)
+    else:
+        found = selection.first(dataset, wanted, head or HEAD, dataset.start)
+    if as_json:
+        answer(inspect_view.rows_as_json(dataset, found, columns))
+    elif row is not None:
+        inspect_view.print_whole(dataset, found, columns)
+    else:
+        inspect_view.print_rows(dataset, found, columns, is_filtered=not wanted.is_all)
+
+
+def _print_statistics(
+    dataset: "Dataset", columns: Sequence[str], wanted: "Wanted", seed: int, *, as_json: bool
+) -> None:
+    from dataclasses import asdict
+
+    from gristmill.cli import inspect_view
+    from gristmill.inspection.statistics import measure
+
+    found = measure(dataset, columns or dataset.columns(), seed=seed, wanted=wanted)
+    if as_json:
+        answer(asdict(found))
+    else:
+        inspect_view.print_statistics(found)
+
+
+def _print_difference(dataset: "Dataset", other: str, id_field: str, columns: Sequence[str], *, as_json: bool) -> None:
+    from dataclasses import asdict
+
+    from gristmill.cli import inspect_view
+    from gristmill.inspection.dataset import Dataset
+    from gristmill.inspection.difference import compare
+
+    with Dataset(other) as there:
+        found = compare(dataset, there, id_field=id_field, columns=columns)
+        if as_json:
+            answer(asdict(found))
+        else:
+            inspect_view.print_difference(dataset, there, found, id_field)

@@ -1,0 +1,1 @@
+"""Looking at datasets of any size: pages, search, conditions, statistics, differences, labels."""
