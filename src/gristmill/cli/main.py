@@ -38,6 +38,7 @@ from gristmill.cli import (
     slurm,
     stages,
     status,
+    trace,
     train_classifier,
 )
 from gristmill.cli.answer import alone_on_stdout
@@ -69,6 +70,7 @@ app.command("mix")(mix.mix)
 app.command("report")(report.report)
 app.command("inspect")(inspect.inspect)
 app.command("replay")(replay.replay)
+app.command("trace")(trace.trace)
 app.command("stages")(stages.stages)
 app.add_typer(recipes.app, name="recipes")
 app.add_typer(models.app, name="models")

@@ -7,6 +7,7 @@
     status.json    the latest snapshot, for `gristmill status`
     metrics.jsonl  a snapshot every `logging_interval` seconds
     events.log     what the scheduler was told, and hashes of its answers (event_recorder.py), for `gristmill replay`
+    tasks.jsonl    in place of it where another engine schedules: when each task was done (task_times.py)
     quarantine/    documents that could not be processed
     report.json    the books, when the run has ended
     measured.json  how fast its stages were, for `gristmill simulate`
@@ -92,6 +93,7 @@ LEFT_BY_A_RUN = (
     "report.json",
     "metrics.jsonl",
     "events.log",
+    "tasks.jsonl",
     "measured.json",
 )
 

@@ -4,7 +4,7 @@
     ledger/00000001.jsonl   lines of the ledger, one object for each time some are committed
     lease/                  who writes here (store_lease.py)
     quarantine/             documents that could not be processed, written by the workers
-    metrics.jsonl, events.log   written when the driver ends
+    metrics.jsonl, events.log, tasks.jsonl   written when the driver ends
 
 A store has no append and no lock, but it can create an object only if there is none of that name. So the ledger is a
 row of objects, each created under the next number. Whoever is refused has lost: another driver has taken over, and what
@@ -35,7 +35,7 @@ from gristmill.storage.remote_file_system import RemoteFileSystem
 
 LEDGER = "ledger"
 PULLED = ("header.json", "start", "report.json")
-PUSHED_AT_END = ("metrics.jsonl", "events.log")
+PUSHED_AT_END = ("metrics.jsonl", "events.log", "tasks.jsonl")
 STATUS_S = 5.0  # a request each time, and somebody pays for it
 ENDED = ("finished", "stopped", "failed")
 READERS = 16

@@ -8,12 +8,14 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from multiprocessing.pool import AsyncResult, ThreadPool
+from pathlib import Path
 from typing import Protocol
 
 from gristmill.backends.delegated.envelope import Envelope, pack
 from gristmill.backends.delegated.registrar_actor import RegistrarOffice, RemoteRegistrar
 from gristmill.backends.delegated.root_books import DoneRoot, RootBooks
 from gristmill.backends.delegated.standstill import Standstill, free_resources
+from gristmill.backends.delegated.task_times import FILE_NAME, TaskTimes
 from gristmill.backends.delegated.view import View
 from gristmill.engine.breaker import Failed
 from gristmill.engine.commands import Finish
@@ -79,6 +81,15 @@ def drive(run: Segment, engine: Engine, office: RegistrarOffice, settings: Setti
     return Ending(outcome, messages=loop.view.messages, tell=loop.tell_end)
 
 
+def _times_path(run: Segment) -> Path | None:
+    if run.kept_directory is None:
+        return None
+    try:
+        return run.kept_directory.private_file(FILE_NAME)
+    except OSError:  # a run goes on without the times of its tasks
+        return None
+
+
 class _Loop:
     """One run, from the driver's side."""
 
@@ -91,6 +102,7 @@ class _Loop:
         self._standstill = Standstill(run.plan, settings.watchdog_s, registrar.running, free_resources)
         self._stopping = ""
         self._outcome = "failed"
+        self._times = TaskTimes(_times_path(run), run.plan.groups)
         self._held: list[DoneRoot] = []  # documents of them failed in a stage that none has passed yet
 
     def follow(self, work: AsyncResult[None], errors: Sequence[BaseException]) -> Finish:
@@ -137,6 +149,7 @@ class _Loop:
     def _take(self) -> str:
         news = self._registrar.take()
         self.view.messages += self._standstill.words(news, time.monotonic())
+        self._times.add(news.times)
         self.view.heard(news)
         for group, item_id in news.lost:
             name = self._run.plan.groups[group].name

@@ -63,3 +63,4 @@ class Receipt:
     passed: tuple[str, ...] = ()  # stages that some document of it has passed
     given_up: str = ""  # why nothing that comes of its partition counts: the input is not what was planned
     final: tuple[tuple[str, object], ...] = ()  # item and reference of tasks that leave the pipeline, if wanted
+    useful_s: float = 0.0  # a worker was at it for so long

@@ -254,6 +254,7 @@ class GroupWorker:
                 name for name, counts in zip(self._group.names, result.counts, strict=True) if counts.has_passed
             ),
             final=tuple(final),
+            useful_s=result.useful_s,
         )
         return receipt, [] if self._last else packed
 

@@ -6,11 +6,13 @@ that is begun again after it was finished has lost its results with a machine: t
 It runs as an actor on the cluster and answers small questions; no data is here.
 """
 
+import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from gristmill.backends.delegated.envelope import Receipt, Ticket
+from gristmill.backends.delegated.task_times import TaskTime
 from gristmill.engine.breaker import DEATHS, DEATHS_IN_A_ROW
 from gristmill.engine.events import Crumb, Learnt
 from gristmill.engine.faults import Fault
@@ -35,6 +37,7 @@ class News(NamedTuple):
     retries: tuple[tuple[int, str, int], ...] = ()  # so far: group, stage ("" if nobody knows), tasks tried again
     memory: tuple[tuple[int, int, int], ...] = ()  # group, bytes of its workers together, and of the largest
     nodes: tuple[NodeSample, ...] = ()
+    times: tuple[TaskTime, ...] = ()
 
 
 # How a run ends at the first failure of a kind; PROGRAM only where no document has passed the stage.
@@ -49,8 +52,10 @@ _STOPPED_BY = {
 class Registrar:
     """The state of one run on the workers' side."""
 
-    def __init__(self) -> None:
-        self._running: dict[Key, str] = {}  # by which attempt of which worker
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._running: dict[Key, tuple[str, float]] = {}  # by which call of which worker, since when
+        self._times: list[TaskTime] = []
         self._trials: dict[Key, Trial] = {}
         self._crumbs: dict[Key, Crumb] = {}
         self._done: dict[int, set[Key]] = {}  # of roots that are not committed yet
@@ -89,10 +94,10 @@ class Registrar:
             self._lost.append(key)
             trial = self._trials[key] = after_death(trial, LOST, self._crumbs.pop(key, None))
             self._retries[key[0], ""] += 1
-            self._memory.get(key[0], {}).pop(self._running[key].rpartition("-")[0], None)
+            self._memory.get(key[0], {}).pop(self._running[key][0].rpartition("-")[0], None)
             if self._is_broken(key[0]):
                 return None
-        self._running[key] = worker
+        self._running[key] = (worker, self._clock())
         return _ticket(trial)
 
     def leave_crumb(self, group: int, item_id: str, crumb: tuple[int, int, int]) -> None:
@@ -139,12 +144,15 @@ class Registrar:
 
     def _finish(self, receipt: Receipt) -> bool:
         key = (receipt.group, receipt.item_id)
-        for book in (self._running, self._trials, self._crumbs):
-            book.pop(key, None)
+        begun = self._running.pop(key, None)
+        self._trials.pop(key, None)
+        self._crumbs.pop(key, None)
         if receipt.root in self._closed or key in self._done.get(receipt.root, ()):
             return False
         self._done.setdefault(receipt.root, set()).add(key)
         self._receipts.append(receipt)
+        if begun is not None:
+            self._times.append(_task_time(receipt, *begun, self._clock()))
         known = self._learnt.setdefault(receipt.group, {}) if receipt.learnt else {}
         for name, value in receipt.learnt:
             known[name] = min(value, known.get(name, value))
@@ -202,8 +210,9 @@ class Registrar:
             tuple((group, stage, number) for (group, stage), number in self._retries.items()),
             tuple((group, sum(held.values()), max(held.values())) for group, held in self._memory.items() if held),
             tuple(self._samples.values()),
+            tuple(self._times),
         )
-        self._receipts, self._lost, self._messages = [], [], []
+        self._receipts, self._lost, self._messages, self._times = [], [], [], []
         return news
 
     def running(self) -> dict[int, list[str]]:
@@ -226,6 +235,22 @@ class Registrar:
     def stop(self) -> None:
         """Let what is under way finish, and begin nothing."""
         self._stopped = True
+
+
+def _task_time(receipt: Receipt, call: str, begun: float, ended: float) -> TaskTime:
+    counts = receipt.counts
+    return TaskTime(
+        receipt.group,
+        call.rpartition("-")[0],  # the worker, without the number of its call
+        receipt.item_id,
+        begun,
+        ended,
+        receipt.useful_s,
+        counts[0].documents_in if counts else 0,
+        counts[-1].documents_out if counts else 0,
+        counts[0].bytes_in if counts else 0,
+        tuple(stage.process_s for stage in counts),
+    )
 
 
 def _ticket(trial: Trial) -> Ticket:

@@ -10,6 +10,7 @@ under test has to write the same bytes and give the same account. Only pytest is
 """
 
 import asyncio
+import itertools
 import json
 import os
 from collections.abc import Iterator
@@ -22,7 +23,9 @@ import pytest
 
 from gristmill.backends.base import BaseExecutor
 from gristmill.backends.local import LocalExecutor
+from gristmill.backends.schedules import RunSchedule
 from gristmill.engine.plan import AnyTask
+from gristmill.engine.spans import Span
 from gristmill.errors import ConfigError, InputsChanged, TooManyQuarantined
 from gristmill.metrics.latency import NUM_SLOTS
 from gristmill.metrics.snapshot import RunSnapshot
@@ -295,6 +298,21 @@ class ExecutorContract:
     ) -> None:
         assert ((curated.run / "start").read_text() == ON_DISK) is self.outlives_machines
 
+    def test_the_schedule_holds_every_second_of_the_books_and_no_worker_is_at_two_things(
+        self, curated: Curated
+    ) -> None:
+        spans = [shown for shown in RunSchedule(curated.run) if isinstance(shown, Span)]
+        tasks = [span for span in spans if span.kind == "task"]
+        booked_s = sum(counts.process_s for counts in curated.result.counts.values())
+
+        assert sum(sum(span.process_s) for span in tasks) == pytest.approx(booked_s, rel=0.01)
+        assert (
+            sum(span.documents_in for span in tasks if span.group == 1)
+            == curated.result.counts["splits_in_two"].documents_in
+        )
+        for _, row in itertools.groupby(sorted(spans, key=_row), lambda span: _row(span)[:3]):
+            assert all(first.end_s <= second.start_s for first, second in itertools.pairwise(row))
+
     def test_a_finished_run_is_not_done_again(self, executor: BaseExecutor, corpus: Path, curated: Curated) -> None:
         times = _times(curated.out)
         pipeline = curation(corpus, curated.out, curated.nodes)
@@ -353,6 +371,10 @@ class ExecutorContract:
 
         with pytest.raises(ConfigError, match=f"^{kind.__name__}: expected one of its options .*; got 'n_workrs'"):
             kind.from_options({"n_workrs": 3})
+
+
+def _row(span: Span) -> tuple[int, int, int, float]:
+    return span.group, span.worker, span.lane, span.start_s
 
 
 def _times(directory: Path) -> dict[Path, int]:
