@@ -126,8 +126,10 @@ conformance: $(DEV) $(PEERS)/datatrove/.installed ## compare rule sets and token
 bench-text: $(DEV) bench-peers ## make a corpus and filter it with gristmill and with the peers
 	$(PY) -m benchmarks.text.run_all
 
-docs: $(DEV) ## rewrite the public API list and run every snippet of README and guide
+docs: $(DEV) ## rewrite the public API list, the page of metrics and the dashboards, and run every snippet of README and guide
 	$(PY) tests/architecture/test_public_api.py --write
+	$(PY) tools/metrics_reference.py
+	$(PY) tools/grafana_dashboards.py
 	$(PYTEST) -q tests/architecture/test_snippets.py tests/architecture/test_architecture_md.py
 
 changelog: $(DEV) ## move the fragments of changelog.d into CHANGELOG.md under the current version

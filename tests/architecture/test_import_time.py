@@ -14,7 +14,7 @@ import pytest
 from gristmill.backends.local.launch import SERVER_MODULE, WORKER_MODULE
 
 MODELS = ("aiohttp", "fasttext", "huggingface_hub", "onnxruntime", "safetensors", "tokenizers", "torch", "transformers")
-HEAVY = ("llvmlite", "numba", "pandas", "ray", "rich", "typer", "fsspec", *MODELS)
+HEAVY = ("llvmlite", "numba", "pandas", "prometheus_client", "ray", "rich", "typer", "fsspec", *MODELS)
 REPEATS = 5
 LINE = re.compile(r"import time:\s+\d+ \|\s+(\d+) \| (\s*)(\S+)")
 

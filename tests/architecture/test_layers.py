@@ -64,6 +64,7 @@ HEAVY = {
     "llvmlite": ("kernels/text/",),
     "numba": ("kernels/",),
     "pandas": (),
+    "prometheus_client": ("metrics/exposition.py",),
     "ray": (),
     "rich": ("cli/", "metrics/"),
     "scipy": (),
@@ -78,7 +79,13 @@ HEAVY = {
     "transformers": (),
     "typer": ("cli/",),
 }
-CONFINED = {"fsspec", "numba", "rich", "typer"}  # not even inside a function elsewhere: each has one kind of place
+CONFINED = {
+    "fsspec",
+    "numba",
+    "prometheus_client",
+    "rich",
+    "typer",
+}  # not even inside a function elsewhere: each has one kind of place
 
 
 def imported_names(nodes: Iterator[ast.AST], package: list[str]) -> Iterator[str]:

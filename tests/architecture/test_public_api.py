@@ -28,6 +28,8 @@ MOST_LINES = (
 DOORS = (
     "gristmill",
     "gristmill.errors",
+    "gristmill.metrics.exporter",
+    "gristmill.metrics.start_prometheus_grafana",
     "gristmill.models.client",
     "gristmill.pipeline",
     "gristmill.pipeline.workflow",

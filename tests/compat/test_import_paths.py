@@ -37,6 +37,7 @@ NAMES = {
     "gristmill.stages.text.modifiers.unicode": ["UnicodeReformatter"],
     "gristmill.stages.text.modifiers.fasttext": ["FastTextLabelModifier"],
     "gristmill.stages.text.modifiers.pii": ["PiiModifier"],
+    "gristmill.metrics.start_prometheus_grafana": ["start_prometheus_grafana"],
     "gristmill.pipeline.workflow": ["WorkflowBase", "WorkflowRunResult"],
     "gristmill.stages.synthetic.qa_multilingual_synthetic": ["QAMultilingualSyntheticStage", "LanguageFilter"],
     "gristmill.stages.synthetic.nemotron_cc.base": ["BaseSyntheticStage"],

@@ -1,14 +1,19 @@
 """`gristmill decontaminate`: remove documents that hold parts of benchmarks, and say which."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from gristmill.cli.answer import answer
+from gristmill.cli.metrics_options import shown, with_metrics
 from gristmill.cli.options import AsJson, Debug, ExecutorName, Fresh, MemoryLimit, Quiet, Workers
 from gristmill.metrics.screens import say
 
+if TYPE_CHECKING:
+    from gristmill.metrics.metrics_options import MetricsOptions
 
+
+@with_metrics
 def decontaminate(
     input_path: Annotated[str, typer.Option("--input", "-i", metavar="PATH", help="Documents.")],
     output: Annotated[str, typer.Option("--output", "-o", metavar="DIR", help="Where results go.")],
@@ -24,18 +29,19 @@ def decontaminate(
     as_json: AsJson = False,
     quiet: Quiet = False,
     debug: Debug = False,
+    *,
+    metrics: "MetricsOptions",
 ) -> None:
     """Remove documents that share words in a row with a benchmark."""
     from gristmill.cli.choose_executor import choose_executor
     from gristmill.deduplication.decontamination import DecontaminationWorkflow
-    from gristmill.metrics.progress import Progress
 
     workflow = DecontaminationWorkflow(
         output, input_path, benchmarks, filetype, text_field, ngram_words=ngram_words, min_hits=min_hits, fresh=fresh
     )
     chosen = choose_executor(name=executor, workers=workers, memory_limit=memory_limit)
-    with Progress(quiet=quiet) as progress:
-        result = workflow.run(chosen, observer=progress, quiet=True)
+    with shown(metrics, chosen, quiet=quiet) as (_, observer):
+        result = workflow.run(chosen, observer=observer, quiet=True)
     if not quiet:
         say(str(result))
     if as_json:

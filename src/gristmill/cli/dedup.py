@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from gristmill.cli.answer import answer
+from gristmill.cli.metrics_options import shown, with_metrics
 from gristmill.cli.options import AsJson, Debug, ExecutorName, Fresh, MemoryLimit, Quiet, Workers
 from gristmill.metrics.screens import say
 
 if TYPE_CHECKING:
     from gristmill.backends.base import BaseExecutor
+    from gristmill.metrics.metrics_options import MetricsOptions
     from gristmill.pipeline.workflow import WorkflowBase
 
 app = typer.Typer(no_args_is_help=True, help="Find and remove duplicates: exact, fuzzy, semantic, parts.")
@@ -29,6 +31,7 @@ AlarmShare = Annotated[float, typer.Option(help="Name files that lose more than 
 
 
 @app.command()
+@with_metrics
 def exact(
     input_path: Input,
     output: OutputDir,
@@ -47,6 +50,8 @@ def exact(
     as_json: AsJson = False,
     quiet: Quiet = False,
     debug: Debug = False,
+    *,
+    metrics: "MetricsOptions",
 ) -> None:
     """Remove documents whose text, or any other column, is the same."""
     from gristmill.cli.choose_executor import choose_executor
@@ -68,10 +73,11 @@ def exact(
         fresh=fresh,
     )
     chosen = choose_executor(name=executor, workers=workers, memory_limit=memory_limit)
-    _run(workflow, chosen, as_json=as_json, quiet=quiet)
+    _run(workflow, chosen, metrics, as_json=as_json, quiet=quiet)
 
 
 @app.command()
+@with_metrics
 def fuzzy(
     input_path: Input,
     output: OutputDir,
@@ -95,6 +101,8 @@ def fuzzy(
     as_json: AsJson = False,
     quiet: Quiet = False,
     debug: Debug = False,
+    *,
+    metrics: "MetricsOptions",
 ) -> None:
     """Remove documents that are nearly the same; every removal is verified."""
     from gristmill.cli.choose_executor import choose_executor
@@ -124,10 +132,11 @@ def fuzzy(
     if not quiet:
         say(workflow.curve())
     chosen = choose_executor(name=executor, workers=workers, memory_limit=memory_limit)
-    _run(workflow, chosen, as_json=as_json, quiet=quiet)
+    _run(workflow, chosen, metrics, as_json=as_json, quiet=quiet)
 
 
 @app.command()
+@with_metrics
 def semantic(
     input_path: Input,
     output: OutputDir,
@@ -150,6 +159,8 @@ def semantic(
     as_json: AsJson = False,
     quiet: Quiet = False,
     debug: Debug = False,
+    *,
+    metrics: "MetricsOptions",
 ) -> None:
     """Remove documents whose embeddings are nearly the same; with --model, whose texts mean nearly the same."""
     from gristmill.cli.choose_executor import choose_executor
@@ -171,7 +182,7 @@ def semantic(
     else:
         workflow = _of_texts(input_path, output, model, id_field, options)
     chosen = choose_executor(name=executor, workers=workers, memory_limit=memory_limit)
-    _run(workflow, chosen, as_json=as_json, quiet=quiet)
+    _run(workflow, chosen, metrics, as_json=as_json, quiet=quiet)
 
 
 def _of_texts(
@@ -185,6 +196,7 @@ def _of_texts(
 
 
 @app.command()
+@with_metrics
 def parts(
     input_path: Input,
     output: OutputDir,
@@ -201,11 +213,12 @@ def parts(
     as_json: AsJson = False,
     quiet: Quiet = False,
     debug: Debug = False,
+    *,
+    metrics: "MetricsOptions",
 ) -> None:
     """Take out lines or paragraphs that occurred before."""
     from gristmill.cli.choose_executor import choose_executor
     from gristmill.deduplication.part_dedup import PartDeduplicationWorkflow
-    from gristmill.metrics.progress import Progress
 
     workflow = PartDeduplicationWorkflow(
         output,
@@ -219,8 +232,8 @@ def parts(
         fresh=fresh,
     )
     chosen = choose_executor(name=executor, workers=workers, memory_limit=memory_limit)
-    with Progress(quiet=quiet) as progress:
-        result = workflow.run(chosen, observer=progress, quiet=True)
+    with shown(metrics, chosen, quiet=quiet) as (_, observer):
+        result = workflow.run(chosen, observer=observer, quiet=True)
     if not quiet:
         say(str(result))
     if as_json:
@@ -235,11 +248,12 @@ def _indexes(given: list[str] | None, *, dry_run: bool) -> tuple[str | None, lis
     return (paths[0], paths[1:]) if paths else (None, [])
 
 
-def _run(workflow: "WorkflowBase", executor: "BaseExecutor", *, as_json: bool, quiet: bool) -> None:
-    from gristmill.metrics.progress import Progress
+def _run(
+    workflow: "WorkflowBase", executor: "BaseExecutor", metrics: "MetricsOptions", *, as_json: bool, quiet: bool
+) -> None:
 
-    with Progress(quiet=quiet) as progress:
-        result = workflow.run(executor=executor, observer=progress, quiet=True)  # type: ignore[call-arg]  # each does
+    with shown(metrics, executor, quiet=quiet) as (_, observer):
+        result = workflow.run(executor=executor, observer=observer, quiet=True)  # type: ignore[call-arg]  # each does
     if not quiet:
         say(str(result))
     for warning in cast("list[str]", result.metadata.get("warnings", [])):

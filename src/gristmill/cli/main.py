@@ -26,6 +26,7 @@ from gristmill.cli import (
     inspect,
     mix,
     models,
+    monitoring,
     plan,
     recipes,
     replay,
@@ -74,6 +75,7 @@ app.command("trace")(trace.trace)
 app.command("stages")(stages.stages)
 app.add_typer(recipes.app, name="recipes")
 app.add_typer(models.app, name="models")
+app.add_typer(monitoring.app, name="monitoring")
 app.command("doctor")(doctor.doctor)
 app.command("slurm")(slurm.slurm)
 app.command("shards")(shards.shards)

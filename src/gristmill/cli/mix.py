@@ -1,15 +1,20 @@
 """`gristmill mix`: documents of several sources, each as often as its weight says."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from gristmill.cli.answer import answer
+from gristmill.cli.metrics_options import shown, with_metrics
 from gristmill.cli.options import AsJson, Debug, ExecutorName, Fresh, MemoryLimit, Output, Quiet, Workers
 from gristmill.metrics.screens import say
 
+if TYPE_CHECKING:
+    from gristmill.metrics.metrics_options import MetricsOptions
 
+
+@with_metrics
 def mix(
     config: Annotated[Path, typer.Option("--config", "-c", metavar="FILE", help="Sources, weights, target: YAML.")],
     output: Output = None,
@@ -21,6 +26,8 @@ def mix(
     as_json: AsJson = False,
     quiet: Quiet = False,
     debug: Debug = False,
+    *,
+    metrics: "MetricsOptions",
 ) -> None:
     """Repeat documents, or leave them out, by the weights of their source, level or label."""
     from gristmill.config.load_yaml import load_yaml, read_yaml_file
@@ -31,13 +38,12 @@ def mix(
     who = str(config)
     given = load_yaml(read_yaml_file(config, who=who), who=who)
     from gristmill.cli.choose_executor import choose_executor
-    from gristmill.metrics.progress import Progress
     from gristmill.workflows.mixing import Mixture, MixWorkflow
 
     workflow = MixWorkflow(Mixture.parse(given, output=output, who=who), dry_run=dry_run, fresh=fresh)
     chosen = choose_executor(name=executor, workers=workers, memory_limit=memory_limit)
-    with Progress(quiet=quiet) as progress:
-        result = workflow.run(chosen, observer=progress, quiet=True)
+    with shown(metrics, chosen, quiet=quiet) as (_, observer):
+        result = workflow.run(chosen, observer=observer, quiet=True)
     if not quiet:
         say(str(result))
     if as_json:

@@ -1,11 +1,14 @@
 """`gristmill run`: build a recipe's pipeline, run it with live progress, say in words what happened."""
 
+import contextlib
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, cast
 
 import typer
 
 from gristmill.cli.answer import answer
 from gristmill.cli.dashboard import dashboard_beside
+from gristmill.cli.metrics_options import shown, with_metrics
 from gristmill.cli.options import (
     AllowModules,
     AsJson,
@@ -33,10 +36,13 @@ from gristmill.errors import ConfigError, InputsChanged, TooManyQuarantined
 if TYPE_CHECKING:
     from gristmill.config.shard import Shard
     from gristmill.engine.breaker import QuarantineLimit
+    from gristmill.metrics.metrics_options import MetricsOptions
+    from gristmill.metrics.progress import Progress
     from gristmill.pipeline import Pipeline
     from gristmill.runs.books import RunResult
 
 
+@with_metrics
 def run(
     recipe: RecipeArgument,
     inputs: Inputs = None,
@@ -58,6 +64,8 @@ def run(
     as_json: AsJson = False,
     quiet: Quiet = False,
     debug: Debug = False,
+    *,
+    metrics: "MetricsOptions",
 ) -> None:
     """Run a recipe. The same command again continues a run that was stopped."""
     from gristmill.config.shipped import find_recipe
@@ -65,7 +73,6 @@ def run(
     found = find_recipe(recipe)  # first, so that a misspelt name is answered before anything heavy is loaded
     from gristmill.cli.choose_executor import choose_executor
     from gristmill.cli.recipe_values import recipe_values
-    from gristmill.metrics.progress import Progress
 
     part = None if shard is None else _parse_shard(shard, output, sample, run_dir)
     output = output if part is None else part.output(str(output))
@@ -76,27 +83,36 @@ def run(
     )
     directory = run_dir or default_run_dir(output)
     pipeline = _part_of(found.build(values, allow_modules=allowed), directory, sample=sample, shard=part, fresh=fresh)
-    with dashboard_beside(directory, dashboard), Progress(quiet=quiet) as progress:
-        try:
-            result = pipeline.run(
-                executor=chosen,
-                checkpoint_path=directory,
-                rejects_path=rejects,
-                max_quarantined=parse_limit(max_quarantined),
-                # A sample is a trial: yesterday's must not be continued with today's thresholds.
-                fresh=fresh or sample is not None,
-                retry_quarantined=retry_quarantined,
-                shared=shared,
-                observer=progress,
-                quiet=True,  # this command says everything itself
-            )
-        except (TooManyQuarantined, InputsChanged) as error:  # what it comes to is said where all errors arrive
-            progress.close()
-            _tell(cast("RunResult", error.result), progress.messages, rejects, as_json=False, quiet=quiet)
-            raise
-    _tell(result, progress.messages, rejects, as_json=as_json, quiet=quiet)
+    with (
+        dashboard_beside(directory, dashboard),
+        shown(metrics, chosen, quiet=quiet) as (progress, observer),
+        _told_if_limited(progress, rejects, quiet=quiet),
+    ):
+        result = pipeline.run(
+            executor=chosen,
+            checkpoint_path=directory,
+            rejects_path=rejects,
+            max_quarantined=parse_limit(max_quarantined),
+            # A sample is a trial: yesterday's must not be continued with today's thresholds.
+            fresh=fresh or sample is not None,
+            retry_quarantined=retry_quarantined,
+            shared=shared,
+            observer=observer,
+            quiet=True,  # this command says everything itself
+        )
+        _tell(result, progress, rejects, as_json=as_json, quiet=quiet)
     if not result.balanced:
         raise typer.Exit(1)
+
+
+@contextlib.contextmanager
+def _told_if_limited(progress: "Progress", rejects: str | None, *, quiet: bool) -> Iterator[None]:
+    """Say what a run came to that was stopped by a limit; the error itself is said where all errors arrive."""
+    try:
+        yield
+    except (TooManyQuarantined, InputsChanged) as error:
+        _tell(cast("RunResult", error.result), progress, rejects, as_json=False, quiet=quiet)
+        raise
 
 
 def _part_of(
@@ -153,12 +169,13 @@ def parse_limit(text: str | None) -> "QuarantineLimit":
     return QuarantineLimit(share)
 
 
-def _tell(result: "RunResult", told: list[str], rejects: str | None, *, as_json: bool, quiet: bool) -> None:
+def _tell(result: "RunResult", progress: "Progress", rejects: str | None, *, as_json: bool, quiet: bool) -> None:
     from gristmill.metrics.screens import say
     from gristmill.runs.summary import summarise
 
+    progress.close()
     if not quiet:
-        heard = set(told)
+        heard = set(progress.messages)
         news = [message for message in result.messages if message not in heard]
         say("\n".join([*news, "", summarise(result, rejects=rejects, command_line=True)]))
     if as_json:

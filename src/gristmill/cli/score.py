@@ -1,10 +1,11 @@
 """`gristmill score`: measure every document with the filters of a recipe and keep the measures as columns."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from gristmill.cli.answer import answer
+from gristmill.cli.metrics_options import shown, with_metrics
 from gristmill.cli.options import (
     AllowModules,
     AsJson,
@@ -19,7 +20,11 @@ from gristmill.cli.options import (
 )
 from gristmill.metrics.screens import say
 
+if TYPE_CHECKING:
+    from gristmill.metrics.metrics_options import MetricsOptions
 
+
+@with_metrics
 def score(
     recipe: RecipeArgument,
     output: Annotated[str, typer.Option("--output", "-o", metavar="DIR", help="Where the scored documents go.")],
@@ -32,6 +37,8 @@ def score(
     as_json: AsJson = False,
     quiet: Quiet = False,
     debug: Debug = False,
+    *,
+    metrics: "MetricsOptions",
 ) -> None:
     """Write all documents as Parquet, with a column for each filter of the recipe; drop none."""
     from gristmill.cli.recipe_values import recipe_values
@@ -40,7 +47,6 @@ def score(
     found = find_recipe(recipe)
     from gristmill.cli.choose_executor import choose_executor
     from gristmill.cli.run import default_run_dir
-    from gristmill.metrics.progress import Progress
     from gristmill.workflows.thresholds import forget, noted, score_pipeline
 
     allowed = allow_module or []
@@ -50,9 +56,9 @@ def score(
     executor = choose_executor(found, values, workers=workers, memory_limit=memory_limit, allow_modules=allowed)
     listed = pipeline.plan(executor).inputs
     forget(output)
-    with Progress(quiet=quiet) as progress:
+    with shown(metrics, executor, quiet=quiet) as (_, observer):
         result = pipeline.run(
-            executor=executor, checkpoint_path=default_run_dir(output), fresh=fresh, observer=progress, quiet=True
+            executor=executor, checkpoint_path=default_run_dir(output), fresh=fresh, observer=observer, quiet=True
         )
     noted(recipe_pipeline, result, listed, values).write(output)
     if not quiet:

@@ -1,14 +1,19 @@
 """`gristmill train-classifier`: learn to tell two kinds of documents apart."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from gristmill.cli.answer import answer
+from gristmill.cli.metrics_options import shown, with_metrics
 from gristmill.cli.options import AsJson, Debug, MemoryLimit, Quiet, Workers
 from gristmill.metrics.screens import say
 
+if TYPE_CHECKING:
+    from gristmill.metrics.metrics_options import MetricsOptions
 
+
+@with_metrics
 def train_classifier(
     positive: Annotated[str, typer.Option(metavar="DIR", help="Documents you want more of.")],
     negative: Annotated[str, typer.Option(metavar="DIR", help="Documents you want less of.")],
@@ -30,10 +35,11 @@ def train_classifier(
     as_json: AsJson = False,
     quiet: Quiet = False,
     debug: Debug = False,
+    *,
+    metrics: "MetricsOptions",
 ) -> None:
     """Train a classifier on two directories of documents; write it with a card that says how good it is."""
     from gristmill.cli.choose_executor import choose_executor
-    from gristmill.metrics.progress import Progress
     from gristmill.workflows.training import TrainClassifierWorkflow
 
     workflow = TrainClassifierWorkflow(
@@ -41,8 +47,8 @@ def train_classifier(
         holdout=holdout, seed=seed, group_by=group_by, threads=threads, embedder=embedder,
     )  # fmt: skip
     chosen = choose_executor(workers=workers, memory_limit=memory_limit)
-    with Progress(quiet=quiet) as progress:
-        result = workflow.run(chosen, observer=progress, quiet=True)
+    with shown(metrics, chosen, quiet=quiet) as (_, observer):
+        result = workflow.run(chosen, observer=observer, quiet=True)
     if not quiet:
         say(str(result))
     if as_json:

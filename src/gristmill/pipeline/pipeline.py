@@ -1,7 +1,7 @@
 """`Pipeline`: a name and a list of stages. Running it never changes it."""
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -17,6 +17,7 @@ from gristmill.runs.user import Observer, RunOptions, watched
 from gristmill.stages.base import CompositeStage, ProcessingStage
 
 if TYPE_CHECKING:
+    from gristmill.metrics.metrics_options import MetricsOptions
     from gristmill.metrics.progress import Progress
     from gristmill.metrics.snapshot import RunSnapshot
 
@@ -83,6 +84,20 @@ class Watching:
         return self._progress
 
 
+@contextlib.contextmanager
+def _exported(
+    options: "MetricsOptions | None", executor: BaseExecutor, observer: Observer | None
+) -> Iterator[Observer | None]:
+    """The observer, or one that tells Prometheus too."""
+    if not options:
+        yield observer
+        return
+    from gristmill.metrics.exporter import Exporter
+
+    with Exporter(options, executor=type(executor).__name__, then=observer) as exporter:
+        yield exporter
+
+
 class Pipeline:
     """A line of stages that data flows through.
 
@@ -137,6 +152,7 @@ class Pipeline:
         observer: Observer | None = None,
         quiet: bool = False,
         shared: bool = False,
+        metrics: "MetricsOptions | None" = None,
     ) -> RunResult:
         """Run the pipeline and return its final tasks with the books of the run.
 
@@ -157,19 +173,23 @@ class Pipeline:
 
         Progress, warnings and the summary go to standard error. An `observer` gets the snapshots and replaces the
         display of progress; `quiet` leaves out everything. Only the user who runs it may read the run directory, whose
-        quarantine holds documents; `shared` leaves that to the umask, as with outputs.
+        quarantine holds documents; `shared` leaves that to the umask, as with outputs. `metrics` says how the run
+        tells Prometheus about itself.
         """
         executor = executor or default_executor()
         for name, path in (("checkpoint_path", checkpoint_path), ("rejects_path", rejects_path)):
             check_no_secrets(str(path or ""), who=name)
-        with Watching(self.name, executor, quiet=quiet, observer=observer) as watching:
+        with (
+            Watching(self.name, executor, quiet=quiet, observer=observer) as watching,
+            _exported(metrics, executor, watching.observer) as observed,
+        ):
             options = RunOptions(
                 checkpoint_path=None if checkpoint_path is None else str(checkpoint_path),
                 rejects_path=None if rejects_path is None else str(rejects_path),
                 limit=_limit(max_quarantined),
                 fresh=fresh,
                 retry_quarantined=retry_quarantined,
-                observer=watching.observer,
+                observer=observed,
                 shared=shared,
             )
             plan = self.plan(executor, initial_tasks)
