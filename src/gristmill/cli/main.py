@@ -22,6 +22,7 @@ from gristmill.cli import (
     dashboard,
     decontaminate,
     dedup,
+    diff,
     doctor,
     inspect,
     mix,
@@ -70,6 +71,7 @@ app.command("decontaminate")(decontaminate.decontaminate)
 app.command("mix")(mix.mix)
 app.command("report")(report.report)
 app.command("inspect")(inspect.inspect)
+app.command("diff")(diff.diff)
 app.command("replay")(replay.replay)
 app.command("trace")(trace.trace)
 app.command("stages")(stages.stages)

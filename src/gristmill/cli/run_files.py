@@ -16,9 +16,9 @@ from gristmill.storage.file_system import is_url
 from gristmill.storage.remote_file_system import RemoteFileSystem
 
 if TYPE_CHECKING:
+    from gristmill.dashboard.document_ids import DocumentKind
     from gristmill.dashboard.run_data import Life, Segment
     from gristmill.metrics.snapshot import ErrorCount, StageCounts
-    from gristmill.runs.ledger import CommitRecord
 
 ON_A_DISK_S = 15.0  # after which no news is bad news: a live run writes every second
 ON_A_STORE_S = 45.0  # there every five
@@ -84,12 +84,27 @@ class RunFiles:
             for header, (counts, partitions, damaged) in zip(headers, found, strict=True)
         ]
 
-    def records(self) -> "Iterator[CommitRecord]":
-        """Return the committed partitions of the last segment, whose files are the output, in order."""
-        with self._ledger(self._segment_places()[-1]) as path:
-            from gristmill.runs.ledger import read_ledger
+    def headers(self) -> list[dict[str, object]]:
+        """Return what each segment had to equal; an empty one if it is missing or damaged."""
+        return [dict(_header(self.read(f"{place}header.json"))) for place in self._segment_places()]
 
-            yield from read_ledger(path).records.values()
+    def document_files(self) -> "Iterator[tuple[DocumentKind, str]]":
+        """Return the committed files that hold documents, in order: those kept, rejected, and in quarantine."""
+        from gristmill.runs.ledger import read_ledger
+
+        places = self._segment_places()
+        for place, header in zip(places, self.headers(), strict=True):
+            rejects = str(header.get("rejects_path") or "").rstrip("/")
+            with self._ledger(place) as path:
+                for record in read_ledger(path).records.values():
+                    if place == places[-1]:  # files of the others are rows on their way through an exchange
+                        yield from (("kept", file.final) for file in record.files)
+                    for final in (file.final for file in record.side_files if not file.is_payload):
+                        directory = final.rpartition("/")[0]
+                        if rejects and directory == rejects:
+                            yield "rejected", final
+                        elif directory.endswith("/quarantine"):
+                            yield "quarantined", final
 
     def errors(self) -> "Sequence[ErrorCount]":
         """Return what is in quarantine, by stage and kind."""

@@ -367,15 +367,9 @@ def parse(path: object, text: str) -> Header | None:
 
 def refusal(path: object, before: Header, now: Header) -> str:
     """Say what differs, and how to go on."""
-    differences = [*_stage_differences(before, now), *_input_differences(before, now)]
-    if before.get("initial_tasks") != now["initial_tasks"]:
-        differences.append("initial_tasks: what they hold has changed")
-    keys = [key for key in ("pipeline", "partitions", "rejects_path", "version") if before.get(key) != now[key]]
-    differences += [f"{key}: {before.get(key)!r} then, {now[key]!r} now" for key in keys]
-    if not differences:
-        differences = ["the code of a stage has changed"]
-    shown = "\n  ".join(differences[:SHOWN])
-    more = f"\n  and {len(differences) - SHOWN} more" if len(differences) > SHOWN else ""
+    found = differences(before, now) or ["the code of a stage has changed"]
+    shown = "\n  ".join(found[:SHOWN])
+    more = f"\n  and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
     retry = ""
     if differs_in_code_only(before, now):
         retry = " With retry_quarantined=True (--retry-quarantined) the new code does only what is in quarantine."
@@ -383,6 +377,15 @@ def refusal(path: object, before: Header, now: Header) -> str:
         f"{path}: expected the run that was started here; this one differs:\n  {shown}{more}\n"
         f"Run the earlier pipeline to continue it, {HOW_TO_GO_ON}{retry}"
     )
+
+
+def differences(before: Header, now: Header) -> list[str]:
+    """Say what differs between two runs, a line for each stage, input and setting."""
+    found = [*_stage_differences(before, now), *_input_differences(before, now)]
+    if before.get("initial_tasks") != now.get("initial_tasks"):
+        found.append("initial_tasks: what they hold has changed")
+    keys = [key for key in ("pipeline", "partitions", "rejects_path", "version") if before.get(key) != now.get(key)]
+    return [*found, *(f"{key}: {before.get(key)!r} then, {now.get(key)!r} now" for key in keys)]
 
 
 def differs_in_code_only(before: Header, now: Header) -> bool:
@@ -410,7 +413,7 @@ def _stripped(value: object) -> object:
 
 def _stage_differences(before: Header, now: Header) -> Iterator[str]:
     old: dict[str, str] = dict(before.get("stages") or [])  # type: ignore[call-overload]
-    new: dict[str, str] = dict(now["stages"])  # type: ignore[call-overload]
+    new: dict[str, str] = dict(now.get("stages") or [])  # type: ignore[call-overload]
     for name in dict.fromkeys([*old, *new]):
         if name not in new:
             yield f"stage {name}: was there, is gone"
@@ -434,6 +437,9 @@ def _changed_values(name: str, old: object, new: object) -> Iterator[str]:
     if isinstance(old, dict) and isinstance(new, dict):
         for key in dict.fromkeys([*old, *new]):
             yield from _changed_values(f"{name}.{key}" if name else str(key), old.get(key), new.get(key))
+    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        for place, (before, now) in enumerate(zip(old, new, strict=True)):
+            yield from _changed_values(f"{name}[{place}]", before, now)
     elif old != new and name.rpartition(".")[2] == CODE:
         yield f"the {name.replace(CODE, 'code')} has changed"
     elif old != new:
@@ -447,7 +453,7 @@ def _shortened(value: object) -> str:
 
 def _input_differences(before: Header, now: Header) -> Iterator[str]:
     old = {path: tuple(rest) for path, *rest in before.get("inputs") or []}  # type: ignore[attr-defined]
-    new = {path: tuple(rest) for path, *rest in now["inputs"]}  # type: ignore[attr-defined]
+    new = {path: tuple(rest) for path, *rest in now.get("inputs") or []}  # type: ignore[attr-defined]
     for path in dict.fromkeys([*old, *new]):
         if path not in new:
             yield f"input {path}: was there, is gone"
