@@ -13,17 +13,15 @@ import typer
 
 from gristmill.cli.options import Debug
 from gristmill.cli.run_files import RunFiles, find_runs
+from gristmill.cli.run_readers import shown_run
 from gristmill.errors import ConfigError
 from gristmill.metrics.screens import say
-from gristmill.storage.file_system import is_url
 
 if TYPE_CHECKING:
     from gristmill.dashboard.server import WebServer
-    from gristmill.dashboard.watched_run import WatchedRun
 
 TOKEN_VARIABLE = "GRISTMILL_TOKEN"  # the name of a variable, not a token  # noqa: S105
 LAST_NEWS_S = 1.5  # for the end of a run to reach the pages that watch it
-STORE_LOOK_S = 5.0  # a run on a store writes no more often, and every look is a request that is paid for
 
 
 def dashboard(
@@ -52,7 +50,7 @@ def dashboard(
     guard = Guard.for_address(host, token, also=allow_host or ())
     # Beside a run that has just been started there is nothing to find yet.
     runs = [RunFiles(run_dirs[0])] if beside else [run for path in run_dirs for run in find_runs(path, who="dashboard")]
-    site = RunsSite([_watched(run) for run in runs])
+    site = RunsSite([shown_run(run) for run in runs])
     with WebServer(site, guard, host, port) as server:
         address = _address(host, server.port, token)
         typer.echo(address)
@@ -66,12 +64,6 @@ def dashboard(
         with contextlib.suppress(KeyboardInterrupt):  # the way to end it
             server.serve_forever(poll_interval=0.1)
         site.end()
-
-
-def _watched(run: RunFiles) -> "WatchedRun":
-    from gristmill.dashboard.watched_run import LOOK_S, WatchedRun
-
-    return WatchedRun(run, look_s=STORE_LOOK_S if is_url(run.place) else LOOK_S)
 
 
 def _address(host: str, port: int, token: str | None) -> str:

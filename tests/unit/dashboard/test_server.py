@@ -16,6 +16,7 @@ from gristmill.dashboard.guard import TOKEN_HEADER, Guard
 from gristmill.dashboard.run_data import Life
 from gristmill.dashboard.runs_site import RunsSite
 from gristmill.dashboard.server import Answer, Limits, WebServer, Wrong
+from gristmill.dashboard.shown_run import Readers, ShownRun
 from gristmill.dashboard.watched_run import WatchedRun
 from gristmill.errors import ConfigError
 
@@ -64,7 +65,11 @@ def serving(site, *, token: str | None = TOKEN, limits: Limits | None = None) ->
 @pytest.fixture
 def site(tmp_path):
     (tmp_path / "secret.txt").write_text(SECRET)
-    return Site([WatchedRun(Directory(tmp_path))])
+
+    def unread():
+        raise AssertionError("nobody asked for this")
+
+    return Site([ShownRun(WatchedRun(Directory(tmp_path)), Readers(unread, unread, unread, unread))])
 
 
 @pytest.fixture
@@ -176,7 +181,17 @@ TRAVERSALS = (
         "file://{run}/secret.txt",
     ),
     *("/static//index.html", "/static/", "/static/vendor/", "/static/vendor/CHECKSUMS.txt", "/static/%00index.html"),
-    *("/api/run?run=../..", "/api/run?run=-1", "/api/run?run=1", "/api/run?run=%F0%9D%9F%99", "/api/run?run={run}"),
+    *(
+        "/api/run?run=../..",
+        "/api/document?ref=../../secret.txt",
+        "/api/document?ref=0",
+        "/api/nothing",
+        "/api/../secret.txt",
+        "/api/run?run=-1",
+        "/api/run?run=1",
+        "/api/run?run=%F0%9D%9F%99",
+        "/api/run?run={run}",
+    ),
 )
 
 

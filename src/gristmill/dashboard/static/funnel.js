@@ -12,9 +12,9 @@ function bar(row, unit, widest) {
 }
 
 function line(row, unit, first, widest) {
-  const say = words(unit), name = row.rule ?? row.stage;
-  const link = row.measured ? el("a", {href: `#rule&stage=${encodeURIComponent(row.stage)}&rule=${encodeURIComponent(row.rule)}`}, name)
-    : row.dropped.documents && row.rule ? el("a", {href: `#rejects&stage=${encodeURIComponent(row.stage)}&reason=${encodeURIComponent(row.rule)}`}, name) : name;
+  const say = words(unit), name = row.rule ?? row.stage, of = row.link ?? row, stage = encodeURIComponent(row.stage), rule = encodeURIComponent(of.rule);
+  const link = of.measured ? el("a", {href: `#rule&stage=${stage}&rule=${rule}`}, name)
+    : of.dropped.documents && of.rule != null ? el("a", {href: `#rejects&stage=${stage}&reason=${rule}`}, name) : name;
   return el("tr", {class: row.rule ? "fused" : "first", "data-stage": row.stage, "data-rule": row.rule ?? ""},
     el("th", {scope: "row", title: name}, link),
     el("td", {class: "river"}, bar(row, unit, widest)),
@@ -23,6 +23,15 @@ function line(row, unit, first, widest) {
         row.failed[unit] ? say(row.failed[unit]) : "", say(row.out[unit] ?? 0)])
       .map((text, i) => el("td", {class: i === 1 || i === 2 ? "n drop" : "n"}, text)),
     el("td", {class: "n"}, row.rule ? "" : share(row.out[unit], first.in[unit])));
+}
+
+// A stage with one rule of its own name is one row.
+export function folded(rows) {
+  const own = (stage) => rows.filter((row) => row.stage === stage && row.rule != null);
+  return rows.filter((row) => row.rule !== row.stage || own(row.stage).length > 1).map((row) => {
+    const [only, ...more] = row.rule == null ? own(row.stage) : [];
+    return only && !more.length && only.rule === row.stage ? {...row, link: only} : row;
+  });
 }
 
 export async function open(main, page) {
@@ -34,7 +43,7 @@ export async function open(main, page) {
       el("th", {scope: "col", class: h.endsWith("#") && "n"}, h.replace("#", ""))))), body)), parts);
 
   function draw() {
-    const rows = found.rows, first = rows.find((row) => row.in.documents) ?? rows[0];
+    const rows = folded(found.rows), first = rows.find((row) => row.in.documents) ?? rows[0];
     if (!first) return show(body);
     const widest = Math.max(...rows.map((row) => row.in[unit] ?? 0)), b = found.books;
     show(lead, el("span", {}, `${exact(b.read)} read${b.created ? ` + ${exact(b.created)} created` : ""} = ${exact(b.written)} kept + ${exact(b.dropped)} dropped + ${exact(b.quarantined)} failed`,

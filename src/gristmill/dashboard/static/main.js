@@ -7,7 +7,7 @@ const SCREENS = ["Flow", "Funnel", "Rule", "Rejects", "Quarantine", "Workers", "
 const ENDED = new Set(["finished", "stopped", "failed", "killed"]);
 
 // What every screen sees: the runs, the number of the one shown, its state, and a way to another screen.
-const page = {runs: [], run: 0, state: null, live: false, at: {}, go, ask: (path, query = {}) =>
+const page = {runs: [], run: 0, state: null, live: false, at: {}, go, called: (run) => called(run), ask: (path, query = {}) =>
   ask(path, {run: page.run, ...query}, screenSignal.signal)};
 let screen = null, shown = "", stream = null, screenSignal = new AbortController(), heardAt = 0;
 
@@ -27,18 +27,24 @@ async function open() {
   if (shown === name && screen?.move?.(at)) return;
   shown = name;
   screenSignal.abort();
+  screen = null;
   screenSignal = new AbortController();
   document.title = `${name} · gristmill`;
   for (const link of document.querySelectorAll("nav a"))
     link.dataset.name === name ? link.setAttribute("aria-current", "page") : link.removeAttribute("aria-current");
   const main = $("main"), mine = screenSignal;
   main.className = `screen-${name.toLowerCase()}`;
-  show(main, el("h1", {}, name));
+  const wait = el("p", {class: "note", "aria-busy": "true"}, "Reading the run …");
+  show(main, el("h1", {}, name), wait);
   try {
     const module = await import(`/static/${name.toLowerCase()}.js`);
-    screen = await module.open(main, page);
-    if (mine === screenSignal && page.state) screen?.update?.(page.state);
+    const opened = await module.open(main, page);
+    if (mine !== screenSignal) return;
+    wait.remove();
+    screen = opened;
+    if (page.state) screen?.update?.(page.state);
   } catch (error) {
+    wait.remove();
     if (!mine.signal.aborted) failed(error, main);
   }
 }
@@ -74,6 +80,7 @@ function heard(kind, state) {
   frame(state);
   screen?.update?.(state);
   performance.measure("gristmill-update", "update");
+  performance.clearMarks("update");
 }
 
 // Follow a run until another is chosen; after a break try again, less and less often.
@@ -91,6 +98,9 @@ async function follow() {
     await new Promise((resolve) => setTimeout(resolve, 1000 * wait));
   }
 }
+
+// A run by its name and the end of its path, which tells it from others.
+const called = (run) => `${run.name || "run"} – ${run.directory.replace(/\/\.gristmill$/, "").split("/").slice(-2).join("/")}`;
 
 function themes() {
   const names = {auto: "◐ auto", light: "○ light", dark: "● dark"}, order = Object.keys(names);
@@ -124,7 +134,7 @@ async function start() {
     return failed(error);
   }
   const chooser = $("run");
-  show(chooser, page.runs.map((run, i) => el("option", {value: i}, `${run.name || "run"} – ${run.directory}`)));
+  show(chooser, page.runs.map((run, i) => el("option", {value: i, title: run.directory}, called(run))));
   chooser.disabled = page.runs.length < 2;
   chooser.addEventListener("change", () => {
     page.run = +chooser.value;

@@ -1,0 +1,20 @@
+"""A question answered in a process of its own, which is gone afterwards with all it has loaded.
+
+The server lives as long as somebody may look and is to stay small. Reading what a run has recorded loads Arrow, and
+replaying its log loads the scheduler: together twice what the server is allowed.
+"""
+
+import multiprocessing
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from typing import ParamSpec, TypeVar
+
+Found = TypeVar("Found")
+Given = ParamSpec("Given")
+
+
+def apart(function: Callable[Given, Found], *args: Given.args, **kwargs: Given.kwargs) -> Found:
+    """Return what the function returns, or raise what it raises. It is found by its name, so it is one of a module."""
+    # Spawned and not forked: the server has threads, and what they hold at that moment would be held for ever.
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(function, *args, **kwargs).result()
