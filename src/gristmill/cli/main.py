@@ -24,6 +24,7 @@ from gristmill.cli import (
     dedup,
     diff,
     doctor,
+    explain,
     inspect,
     mix,
     models,
@@ -73,6 +74,7 @@ app.command("report")(report.report)
 app.command("inspect")(inspect.inspect)
 app.command("diff")(diff.diff)
 app.command("replay")(replay.replay)
+app.command("explain")(explain.explain)
 app.command("trace")(trace.trace)
 app.command("stages")(stages.stages)
 app.add_typer(recipes.app, name="recipes")

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from gristmill.metrics.metrics_options import MetricsOptions
     from gristmill.metrics.progress import Progress
     from gristmill.metrics.snapshot import RunSnapshot
+    from gristmill.pipeline.explanation import Explanation
 
 # `Watching`: what a call of `Pipeline.run`, or of a workflow, shows to whoever started it.
 #
@@ -198,6 +199,18 @@ class Pipeline:
                 result = ready.execute(plan, options)
             watching.tell(result)
         return result
+
+    def explain(
+        self, run_dir: str | Path, document_id: str, *, source: str | None = None, with_models: bool = False
+    ) -> "Explanation":
+        """Tell what a run of this pipeline did to a document: each rule's value and distance, what was changed, why.
+
+        The document is found in the input by its id, or by `source` (FILE:LINE), and taken through the stages again;
+        `with_models` runs those with a set-up too. Print the result, or ask its `to_json`.
+        """
+        from gristmill.pipeline.explain import explain_document
+
+        return explain_document(self, run_dir, document_id, source=source, with_models=with_models)
 
     def describe(self) -> str:
         """The stages in lines for a person: what each needs, reads and adds."""
