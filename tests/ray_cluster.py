@@ -27,7 +27,7 @@ QUIET = {
 
 
 def _free_port():
-    """A port for the dashboard. Told to find one itself, it may go on saying that it is at port 0."""
+    """A port nobody has. Told to find one itself, the dashboard may go on saying that it is at port 0."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return listener.getsockname()[1]
@@ -64,7 +64,9 @@ class SharedCluster:
         patch.setenv("RAY_TMPDIR", opened.enter_context(tempfile.TemporaryDirectory(prefix="gm-", dir="/tmp")))
         for name, value in QUIET.items():
             patch.setenv(name, value)
-        cluster = Cluster(initialize_head=True, head_node_args={**HEAD, "dashboard_port": _free_port()})
+        # Ports of its own: two Rays at the usual one would both listen there, and answer each other's drivers.
+        ports = {"dashboard_port": _free_port(), "gcs_server_port": _free_port()}
+        cluster = Cluster(initialize_head=True, head_node_args={**HEAD, **ports})
         opened.callback(cluster.shutdown)
         ray.init(address=cluster.address, log_to_driver=False, logging_level="error")
         opened.callback(ray.shutdown)

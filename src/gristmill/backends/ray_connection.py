@@ -12,6 +12,7 @@ from gristmill.backends.ray_head import problem_at
 from gristmill.errors import ConfigError, RunFailed, require
 
 OLDEST = (2, 40)
+ASKED = "(If that cluster asks for a token, set RAY_AUTH_MODE=token here too.)"
 STARTING = "Start one with: ray start --head --port=6379"
 
 
@@ -119,4 +120,16 @@ def explain(who: str, address: str | None, error: Exception) -> RunFailed | Conf
     if address == "auto" or "Could not find any running Ray instance" in said:
         return RunFailed(f"{who}: expected a running Ray on this machine; found none. {STARTING}")
     where = f"at {address}" if address else "on this machine"
-    return RunFailed(f"{who}: Ray could not be initialised {where}: {said}")
+    token = "" if address is None or "RAY_AUTH_MODE" in os.environ else f" {ASKED}"
+    return RunFailed(f"{who}: Ray could not be initialised {where}: {said}{token}")
+
+
+def check_connected() -> None:
+    """Refuse to fetch from a cluster this program has left: Ray would start another one, and look for it there."""
+    import ray
+
+    if not ray.is_initialized():
+        raise RunFailed(
+            "results: expected Ray to be running still, to fetch a task; it was shut down. Look at the tasks before "
+            "ray.shutdown(), or let RayClient.stop() end Ray: it fetches them first"
+        )

@@ -8,6 +8,7 @@ Only what this program started is stopped by it. Ray's own command starts the no
 
 import atexit
 import contextlib
+import importlib
 import itertools
 import math
 import os
@@ -20,7 +21,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import IO
+from typing import IO, Any
 
 from gristmill.errors import ConfigError, RunFailed, require
 
@@ -60,6 +61,7 @@ class RayClient:
     ray_stdouterr_capture_file: str | None = None
     object_store_memory: int | None = None
     ray_process: "subprocess.Popen[bytes] | None" = field(init=False, default=None)
+    _set_mode: bool = field(init=False, default=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.ray_stdouterr_capture_file and Path(self.ray_stdouterr_capture_file).exists():
@@ -75,6 +77,11 @@ class RayClient:
         require("ray", extra="ray")
         self._choose_ports()
         self.ray_temp_dir = own_temp_dir(self.ray_temp_dir)
+        # Ray's command asks for a token if the user has one, as everybody has who ever started Ray from a program. A
+        # driver that is given an address does not, and would be refused: both are told.
+        self._set_mode = "RAY_AUTH_MODE" not in os.environ and _has_token()
+        if self._set_mode:
+            use_auth_mode("token")
         address = f"{_host()}:{self.ray_port}"
         with self._capture() as output:
             self.ray_process = subprocess.Popen(
@@ -105,6 +112,8 @@ class RayClient:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(STOP_S)
         os.environ.pop("RAY_ADDRESS", None)
+        if self._set_mode:
+            use_auth_mode(None)
         atexit.unregister(self.stop)
 
     def __enter__(self) -> "RayClient":
@@ -174,10 +183,35 @@ class RayClient:
 
     @staticmethod
     def _disconnect() -> None:
-        """A driver that stays connected to a node that is stopped would try to reach it, and say so, for a minute."""
+        """Take from the cluster what the program may still want, and leave it.
+
+        A driver that stays connected to a node that is stopped would try to reach it, and say so, for a minute.
+        """
         ray = sys.modules.get("ray")
-        if ray is not None and ray.is_initialized():
-            ray.shutdown()
+        if ray is None or not ray.is_initialized():
+            return
+        from gristmill.runs.books import LazyTasks
+        from gristmill.worker.wire import BlockLost
+
+        with contextlib.suppress(BlockLost, ray.exceptions.RayError):  # lost: whoever looks at it is told
+            LazyTasks.fetch_all()
+        ray.shutdown()
+
+
+def use_auth_mode(mode: str | None) -> None:
+    """Say whether clusters ask for a token, or leave it to Ray: for this process and those it starts."""
+    if mode is None:
+        os.environ.pop("RAY_AUTH_MODE", None)
+    else:
+        os.environ["RAY_AUTH_MODE"] = mode
+    if "ray" in sys.modules:  # it has read the environment already
+        raylet: Any = importlib.import_module("ray._raylet")  # as its own `ray.init` does; there is no public way
+        raylet.Config.initialize("")
+
+
+def _has_token() -> bool:
+    given = os.environ.get("RAY_AUTH_TOKEN") or os.environ.get("RAY_AUTH_TOKEN_PATH")
+    return bool(given) or (Path.home() / ".ray" / "auth_token").is_file()
 
 
 def free_port(wanted: int, *, name: str, others: bool, taken: "set[int] | frozenset[int]" = frozenset()) -> int:

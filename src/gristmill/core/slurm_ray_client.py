@@ -11,7 +11,6 @@ in whoever knows a token made for this job; it is in the address file, which onl
 set, the user's own way is kept.
 """
 
-import importlib
 import os
 import secrets
 import subprocess
@@ -19,9 +18,8 @@ import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from gristmill.core.ray_client import RayClient
+from gristmill.core.ray_client import RayClient, use_auth_mode
 from gristmill.core.slurm_environment import SlurmStep
 from gristmill.errors import ConfigError, RunFailed, require
 
@@ -139,11 +137,8 @@ class SlurmRayClient(RayClient):
 
 def _use_token(token: str) -> None:
     """Speak to the cluster, and let it be spoken to, with this token: this process and those it starts."""
-    os.environ["RAY_AUTH_MODE"] = "token"
     os.environ["RAY_AUTH_TOKEN"] = token
-    if "ray" in sys.modules:  # it has read the environment already
-        raylet: Any = importlib.import_module("ray._raylet")  # as its own `ray.init` does; there is no public way
-        raylet.Config.initialize("")
+    use_auth_mode("token")
 
 
 def _write_address(path: Path, address: str) -> None:

@@ -6,7 +6,8 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import TYPE_CHECKING, BinaryIO, cast, overload
+from typing import TYPE_CHECKING, BinaryIO, ClassVar, cast, overload
+from weakref import WeakSet
 
 import msgspec
 
@@ -27,11 +28,26 @@ if TYPE_CHECKING:
 
 
 class LazyTasks(Sequence[AnyTask]):
-    """Final tasks, unpacked when somebody looks at them."""
+    """Final tasks, unpacked when somebody looks at them.
+
+    On a cluster that means fetched. Scripts stop the cluster first and look at their results then, so whoever stops one
+    calls `fetch_all` before: afterwards nothing could be fetched any more.
+    """
+
+    _held: ClassVar[WeakSet["LazyTasks"]] = WeakSet()  # those that somebody may still look at
 
     def __init__(self, unpack: list[Callable[[], AnyTask]]) -> None:
         self._unpack = unpack
         self._tasks: dict[int, AnyTask] = {}
+        self._held.add(self)
+
+    @classmethod
+    def fetch_all(cls) -> None:
+        """Unpack the tasks of every result that this program still holds."""
+        for tasks in list(cls._held):
+            list(tasks)
+
+    __hash__ = object.__hash__
 
     @overload
     def __getitem__(self, index: int) -> AnyTask: ...

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from gristmill.backends.delegated.envelope import Envelope, Receipt, Ticket, unpack
 from gristmill.backends.delegated.registrar import News, Registrar
+from gristmill.backends.ray_connection import check_connected
 from gristmill.engine.events import Learnt
 from gristmill.engine.faults import Fault
 from gristmill.metrics.node_sample import NodeSample
@@ -136,6 +137,7 @@ class RemoteRegistrar:
         def get() -> "AnyTask":
             import ray
 
+            check_connected()
             fetched: Any = ray.get(cast("Any", reference))
             return self._unpack(fetched)  # through self: an actor without a handle ends, and its objects with it
 

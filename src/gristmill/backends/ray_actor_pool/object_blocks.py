@@ -9,6 +9,7 @@ for its objects for ten seconds each.
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from gristmill.backends.ray_connection import check_connected
 from gristmill.worker.wire import BlockLost
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ class ObjectBlocks:
         block = self._blocks.pop(fd)
         is_gone = self._machines.pop(fd, None) in self._gone
         if isinstance(block, ObjectRef):
+            check_connected()
             try:
                 block = get(block, timeout=0 if is_gone else FETCH_S)  # a small one, or a copy, may be here
             except (GetTimeoutError, RayError) as error:
