@@ -1,6 +1,5 @@
 """Nothing is deleted at construction, and a run says what it removed, refused or found done."""
 
-import json
 import math
 import random
 import shutil
@@ -11,6 +10,7 @@ from tests.jsonl_files import contents, read_documents, write_documents
 
 from gristmill.backends.local import LocalExecutor
 from gristmill.errors import ConfigError, GristmillError, ResumeRefused, RunFailed
+from gristmill.metrics.history import read_history
 from gristmill.pipeline import Pipeline
 from gristmill.runs import progress as telling
 from gristmill.stages.base import ProcessingStage
@@ -261,8 +261,9 @@ def test_the_logging_interval_is_how_often_metrics_are_logged(work, monkeypatch,
     monkeypatch.setattr(telling, "COST_SHARE", math.inf)
     seen = []
     pipeline(work).run(LocalExecutor(num_workers=0, logging_interval=interval), observer=seen.append)
-    logged = [json.loads(line) for line in (work / "out" / ".gristmill" / "metrics.jsonl").read_text().splitlines()]
+    history = read_history((work / "out" / ".gristmill" / "metrics.jsonl").read_bytes())
 
     assert len(seen) >= 2  # while it ran, and at the end
-    assert len(logged) == (len(seen) if often else 1)
-    assert logged[-1]["state"] == "finished"
+    assert len(history) == (len(seen) if often else 2)  # the first, and the end
+    assert history.states()[-1] == "finished"
+    assert history.column("run", "", "read")[-1] == seen[-1].read

@@ -13,6 +13,7 @@ import pytest
 from gristmill.backends.local import LocalExecutor
 from gristmill.cli.status import status
 from gristmill.errors import MachineFailed, StageError
+from gristmill.metrics.history import read_history
 from gristmill.pipeline import Pipeline
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.exchange import Exchange
@@ -152,13 +153,15 @@ def test_it_is_in_every_account_of_the_run_without_a_further_edit(raw, tmp_path,
     shown = capsys.readouterr().out
     home = tmp_path / "out" / ".gristmill"
     report = json.loads((home / "report.json").read_text())
-    logged = json.loads((home / "metrics.jsonl").read_text().splitlines()[-1])["stages"][-2]
+    history = read_history((home / "metrics.jsonl").read_bytes())
+    told = json.loads((home / "status.json").read_text())["stages"][-2]
 
     assert result.stage_metrics["meters_documents"]["seen"] == FILES * ROWS
     assert report["metrics"] == {"meters_documents": {"seen": FILES * ROWS}}
     assert report["observed"]["meters_documents"]["n"] == result.observed["meters_documents"]["n"].to_json()
-    assert logged["metrics"] == snapshots[-1].stages[-2].metrics == {"seen": FILES * ROWS}
-    assert logged["observed"]["size"]["p50"] == 7.0
+    assert told["metrics"] == snapshots[-1].stages[-2].metrics == {"seen": FILES * ROWS}
+    assert history.column("metric", "meters_documents", "seen")[-1] == FILES * ROWS
+    assert told["observed"]["size"]["p50"] == 7.0
     for words in (shown, str(result)):
         assert "meters_documents: seen 120\n" in words
         assert "meters_documents: size: values 3, least 7, p50 7, p90 7, p99 7, greatest 7\n" in words

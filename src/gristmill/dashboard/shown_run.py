@@ -18,7 +18,7 @@ from gristmill.dashboard.run_data import RunData
 from gristmill.dashboard.server import Answer, Wrong
 from gristmill.dashboard.timeline import KINDS, Happened, Timeline, events, one_worker, spans_within, workers
 from gristmill.dashboard.watched_run import ENDED, Remembered, WatchedRun
-from gristmill.metrics.snapshot import RunSnapshot
+from gristmill.metrics.history import read_history
 
 Query = Mapping[str, str]
 
@@ -80,8 +80,7 @@ class ShownRun:
     # Over time
 
     def _history(self) -> object:
-        lines = (self.watched.source.read("metrics.jsonl") or b"").splitlines()
-        return history_points(moment for line in lines if (moment := _moment(line)) is not None)
+        return history_points(read_history(self.watched.source.read("metrics.jsonl") or b""))
 
     # Rules
 
@@ -166,21 +165,6 @@ class ShownRun:
         snapshot = state.snapshot
         said = [] if snapshot is None else [Happened("message", snapshot.elapsed_s, m) for m in snapshot.messages]
         return events(self._timeline.get(), said, query.get("kind"))
-
-
-class _Moment(RunSnapshot, frozen=True, kw_only=True):
-    time: float = 0.0
-
-
-_decoder = msgspec.json.Decoder(_Moment)
-
-
-def _moment(line: bytes) -> tuple[float, RunSnapshot] | None:
-    try:
-        moment = _decoder.decode(line)
-    except (msgspec.DecodeError, RecursionError):  # the last line may be half written
-        return None
-    return moment.time, moment
 
 
 def _given(query: Query, name: str) -> str:

@@ -5,7 +5,7 @@
     start          which start of which machine the files were written in (runs/sinks.py), or that they are on disk
     lock           held by the driver for as long as it lives
     status.json    the latest snapshot, for `gristmill status`
-    metrics.jsonl  a snapshot every `logging_interval` seconds
+    metrics.jsonl  the history of the run, in columns (metrics/history_writer.py)
     events.log     what the scheduler was told, and hashes of its answers (event_recorder.py), for `gristmill replay`
     tasks.jsonl    in place of it where another engine schedules: when each task was done (task_times.py)
     quarantine/    documents that could not be processed
@@ -24,7 +24,6 @@ import dataclasses
 import json
 import os
 import shutil
-import time
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -416,11 +415,13 @@ class RunDirectory:
     def write_status(self, snapshot: RunSnapshot) -> None:
         self._write("status.json", [json.dumps({"pid": os.getpid(), **msgspec.to_builtins(snapshot)})])
 
-    def log_metrics(self, snapshot: RunSnapshot) -> None:
-        """Append a snapshot to the history of the run."""
-        path = self.path / "metrics.jsonl"
-        with explained(path), self.private_file("metrics.jsonl").open("a") as file:
-            file.write(json.dumps({"time": time.time(), **msgspec.to_builtins(snapshot)}) + "\n")
+    def append_history(self, lines: bytes) -> None:
+        """Append lines to the history of the run, below what may be half a line of somebody who was killed."""
+        with explained(self.path / "metrics.jsonl"), self.private_file("metrics.jsonl").open("r+b") as file:
+            if file.seek(0, os.SEEK_END):
+                file.seek(-1, os.SEEK_END)
+                lines = lines if file.read(1) == b"\n" else b"\n" + lines
+            file.write(lines)
 
     def write_report(self, result: RunResult) -> None:
         self._write("report.json", with_long_list(result.books(), "output_files", map(json.dumps, result.output_files)))

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 
+from gristmill.metrics.history_writer import LEAST_S, HistoryWriter
 from gristmill.metrics.snapshot import SNAPSHOT_S, RunSnapshot
 from gristmill.runs.directory import RunDirectory
 from gristmill.runs.snapshots import STATUS_S
@@ -18,16 +19,16 @@ class Telling:
         self,
         directory: RunDirectory | None,
         observer: Callable[[RunSnapshot], None] | None,
-        logging_interval: float,
+        logging_interval: float | None,
     ) -> None:
         self._directory = directory
         self._observer = observer
-        self._logging_interval = logging_interval
+        self._history = HistoryWriter(logging_interval)
+        self._history_s = LEAST_S if logging_interval is None else logging_interval
         # At the start there is nothing to see yet, and workers that want to be started; many runs are over by then.
         self._words_at = self._snapshot_at = time.monotonic() + SNAPSHOT_S
         self._every_s: float | None = None  # asked when workers are starting: to answer, a display has to be loaded
         self._last_status = 0.0
-        self._last_log = time.monotonic()
         self._messages_told = 0
 
     def tell(self, messages: list[str], make: Callable[[list[str]], RunSnapshot], *, at_once: bool = False) -> None:
@@ -49,9 +50,8 @@ class Telling:
         if at_once or now - self._last_status >= STATUS_S:
             self._last_status = now
             self._directory.write_status(snapshot)
-        if at_once or now - self._last_log >= self._logging_interval:
-            self._last_log = now
-            self._directory.log_metrics(snapshot)
+        if at_once or self._history.is_due(snapshot.elapsed_s):
+            self._directory.append_history(self._history.lines(snapshot))
 
     def _is_due(self, now: float, num_messages: int) -> bool:
         if self._every_s is None:
@@ -64,6 +64,6 @@ class Telling:
         """How often somebody wants to know, words apart."""
         if self._every_s is None:
             wanted = [] if self._observer is None else [getattr(self._observer, "snapshot_s", SNAPSHOT_S)]
-            wanted += [] if self._directory is None else [min(STATUS_S, self._logging_interval)]
+            wanted += [] if self._directory is None else [min(STATUS_S, self._history_s)]
             self._every_s = min(wanted, default=STATUS_S)
         return self._every_s

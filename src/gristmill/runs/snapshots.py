@@ -9,6 +9,7 @@ import msgspec
 from gristmill.engine.plan import Plan
 from gristmill.engine.scheduler import Scheduler
 from gristmill.engine.state import GroupRecord, WorkerState
+from gristmill.metrics.history_writer import HistoryWriter
 from gristmill.metrics.node_sample import NodeSample
 from gristmill.metrics.peaks import Peaks
 from gristmill.metrics.snapshot import SNAPSHOT_S, WORKER_STATES, RunSnapshot, StageCounts, StageSnapshot
@@ -170,6 +171,7 @@ class Earlier:
         self._seconds: dict[int, dict[str, dict[str, float]]] = {}  # by segment
         self._bounds: dict[int, float] = {}
         self.started_at: float | None = None
+        self.history = HistoryWriter()
 
     def joined(self, snapshot: RunSnapshot, segment: int) -> RunSnapshot:
         """Take in a snapshot of one segment; return it with the seconds of all of them, and the peaks."""
@@ -248,6 +250,8 @@ class JoinedSnapshots:
         if joined.elapsed_s - self._last_status >= STATUS_S or joined.state != "running":
             self._last_status = joined.elapsed_s
             self.directory.write_status(joined)
+        if self.earlier.history.is_due(joined.elapsed_s) or joined.state != "running":
+            self.directory.append_history(self.earlier.history.lines(joined))
 
     def _stage(self, stage: StageSnapshot, now: dict[str, StageSnapshot]) -> StageSnapshot:
         if stage.name in now:

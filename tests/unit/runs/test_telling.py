@@ -4,6 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from gristmill.metrics.history import read_history
+from gristmill.metrics.snapshot import RunSnapshot
 from gristmill.runs import progress as telling
 from gristmill.runs.progress import COST_SHARE, MOST_S, SNAPSHOT_S, Telling
 
@@ -89,15 +91,22 @@ def test_words_do_not_wait_for_the_next_snapshot_somebody_wants(clock):
 
 
 def test_a_directory_has_a_status_every_second_whoever_watches(clock):
-    written = []
-    directory = SimpleNamespace(write_status=written.append, log_metrics=lambda snapshot: None)
-    watcher = Telling(directory, Seldom(), logging_interval=60.0)
+    written, history = [], []
+    directory = SimpleNamespace(write_status=written.append, append_history=history.append)
+    watcher = Telling(directory, Seldom(), logging_interval=None)
     start = clock.now
     while clock.now < start + 4.5:
-        watcher.tell([], lambda _: clock.now - start)
+        watcher.tell([], lambda _: snapshot(clock.now - start))
         clock.now += 0.01
 
-    assert written == pytest.approx([1.0, 2.0, 3.0, 4.0], abs=0.1)
+    assert [told.elapsed_s for told in written] == pytest.approx([1.0, 2.0, 3.0, 4.0], abs=0.1)
+    assert read_history(b"".join(history)).column("run", "", "elapsed_s") == pytest.approx(
+        [1.0, 2.0, 3.0, 4.0], abs=0.1
+    )
+
+
+def snapshot(elapsed_s):
+    return RunSnapshot("r", "running", elapsed_s, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, None, (), made_at=1e9 + elapsed_s)
 
 
 def test_the_first_words_do_not_wait(clock):

@@ -21,7 +21,7 @@ from gristmill.worker.memory import resident_bytes
 class View:
     """What is known of a run: receipts, and what the registrar hears of workers and machines."""
 
-    def __init__(self, run: Segment, books: RootBooks, logging_interval: float) -> None:
+    def __init__(self, run: Segment, books: RootBooks, logging_interval: float | None) -> None:
         self.messages: list[str] = []
         self._news = News([], [], {}, {}, "")
         self._losses: Counter[int] = Counter()  # by group; the other engine does not say why

@@ -72,7 +72,8 @@ class LocalExecutor(BaseExecutor):
     `memory_limit`   bytes, or "4GB", for all processes together, this one included; 80 % of what is free if not given
     `gpus`, `gpu_memory_gb`   devices to use, if they cannot be found out or are to be pretended
     `execution_mode` "streaming", or "batch": stage after stage, for comparison
-    `autoscale_interval_s`, `logging_interval`   seconds between rebalancings, and between entries in metrics.jsonl
+    `autoscale_interval_s`   seconds between rebalancings
+    `logging_interval`   seconds between lines of metrics.jsonl; if not given, 1, and 1/600 of a long run
     `ignore_failures`   do not stop at `max_quarantined`
     `worker_max_lifetime_m`, `worker_restart_interval_m`   replace workers older than this, so long apart
     `worker_max_tasks`   replace workers that have done about so many tasks: for libraries that wear out with use
@@ -90,7 +91,7 @@ class LocalExecutor(BaseExecutor):
     gpu_memory_gb: float | None = None
     execution_mode: Literal["streaming", "batch"] = "streaming"
     autoscale_interval_s: float = 1.0
-    logging_interval: float = 5.0
+    logging_interval: float | None = None
     ignore_failures: bool = False
     worker_max_lifetime_m: float | None = None
     worker_restart_interval_m: float = 1.0

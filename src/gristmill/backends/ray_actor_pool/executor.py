@@ -33,7 +33,7 @@ class RayActorPoolConfig:
     gpu_memory_gb: float = 80.0
     execution_mode: Literal["streaming", "batch"] = "streaming"
     autoscale_interval_s: float = 1.0
-    logging_interval: float = 5.0
+    logging_interval: float | None = None
     ignore_failures: bool = False
     worker_max_lifetime_m: float | None = None
     worker_restart_interval_m: float = 1.0

@@ -13,7 +13,7 @@ class RayDataConfig:
 
     cpus: float | None = None  # of the cluster that this run may use; all if not given
     object_store_memory: int | str | None = None  # bytes, or "4GB", of tasks between groups at any time
-    logging_interval: float = 5.0
+    logging_interval: float | None = None
     ignore_failures: bool = False  # do not stop at `max_quarantined`
     watchdog_s: float = WATCHDOG_S
 
@@ -21,7 +21,7 @@ class RayDataConfig:
         if self.cpus is not None and not self.cpus > 0:
             raise ConfigError(f"RayDataExecutor: expected cpus > 0; got {self.cpus!r}")
         for name in ("logging_interval", "watchdog_s"):
-            if not getattr(self, name) > 0:
+            if getattr(self, name) is not None and not getattr(self, name) > 0:
                 raise ConfigError(f"RayDataExecutor: expected {name} > 0; got {getattr(self, name)!r}")
         self.store_bytes()
 

@@ -24,7 +24,7 @@ class RayDataExecutor(DelegatedExecutor):
 
     `cpus`                  cores of the cluster this run may use; all if not given
     `object_store_memory`   bytes, or "4GB", that tasks between groups may hold in Ray's object store
-    `logging_interval`      seconds between entries in metrics.jsonl: 5
+    `logging_interval`      seconds between lines of metrics.jsonl: 1, later 1/600 of the run
     `ignore_failures`       do not stop at `max_quarantined`
     `watchdog_s`            seconds somebody may be at one thing before it is named: 60
 

@@ -139,7 +139,7 @@ class Driver:
         *,
         nodes: Sequence[e.NodeJoined],
         memory_limit: int,
-        logging_interval: float,
+        logging_interval: float | None,
     ) -> None:
         self.plan = plan
         self.scheduler = scheduler
@@ -321,7 +321,7 @@ class Shell(msgspec.Struct, frozen=True):
     nodes: Sequence[NodeJoined]  # there at the start; the pool tells of others
     config: SchedulerConfig  # priors are added here
     memory_limit: int  # shown beside what is used
-    logging_interval: float
+    logging_interval: float | None  # between lines of the history; None: as often as is worth a line
     event_log: bool
     profiles: ProfileStore | None
     notes_signals: bool  # False where a stage runs in this process, and the signal has to interrupt it

@@ -18,6 +18,7 @@ STAGE_OPTIONS = (
     "max_setup_failure_percentage",
     "over_provision_factor",
 )
+ENGINE_LOGS_S = 60.0  # between what Xenna itself logs
 # Users know these from elsewhere. Here no stage's exception ever reaches Xenna, so there is nothing for them to do.
 NEEDLESS = ("num_run_attempts_python", "ignore_failures", "reset_workers_on_failure")
 
@@ -29,7 +30,7 @@ class XennaConfig:
     execution_mode: Literal["streaming", "batch"] = "streaming"
     cpu_allocation_percentage: float = 0.95
     autoscale_interval_s: float = 180.0
-    logging_interval: float = 60.0
+    logging_interval: float | None = None
     ignore_failures: bool = False  # do not stop at `max_quarantined`
     slots_per_actor: int = 2
     worker_max_lifetime_m: int = 0
@@ -41,7 +42,7 @@ class XennaConfig:
             got = self.cpu_allocation_percentage
             raise ConfigError(f"XennaExecutor: expected cpu_allocation_percentage in (0, 1]; got {got!r}")
         for name in ("autoscale_interval_s", "logging_interval", "slots_per_actor", "watchdog_s"):
-            if not getattr(self, name) > 0:
+            if getattr(self, name) is not None and not getattr(self, name) > 0:
                 raise ConfigError(f"XennaExecutor: expected {name} > 0; got {getattr(self, name)!r}")
         for name in ("worker_max_lifetime_m", "worker_restart_interval_m"):
             if getattr(self, name) < 0:
@@ -51,7 +52,7 @@ class XennaConfig:
         """As fields of Xenna's PipelineConfig."""
         return {
             "cpu_allocation_percentage": self.cpu_allocation_percentage,
-            "logging_interval_s": self.logging_interval,
+            "logging_interval_s": self.logging_interval or ENGINE_LOGS_S,
             "slots_per_actor": self.slots_per_actor,
             "worker_max_lifetime_m": self.worker_max_lifetime_m,
             "worker_restart_interval_m": self.worker_restart_interval_m,

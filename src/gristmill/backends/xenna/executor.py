@@ -27,7 +27,7 @@ class XennaExecutor(DelegatedExecutor):
     `execution_mode`             "streaming", or "batch": one stage after the other
     `cpu_allocation_percentage`  of the cores of each machine, as a share: 0.95
     `autoscale_interval_s`       seconds between two decisions how many workers each stage has: 180
-    `logging_interval`           seconds between entries in metrics.jsonl: 60
+    `logging_interval`           seconds between lines of metrics.jsonl: 1, later 1/600 of the run
     `ignore_failures`            do not stop at `max_quarantined`
     `slots_per_actor`            tasks sent ahead to each worker: 2
     `worker_max_lifetime_m`, `worker_restart_interval_m`   replace workers older than this, so long apart; 0 is never

@@ -26,7 +26,8 @@ def groups(*stages):
 
 
 def test_the_defaults_are_those_users_know():
-    assert XennaExecutor().settings() == XennaConfig("streaming", 0.95, 180.0, 60.0, False, 2, 0, 1)
+    assert XennaExecutor().settings() == XennaConfig("streaming", 0.95, 180.0, None, False, 2, 0, 1)
+    assert XennaConfig().pipeline_fields()["logging_interval_s"] == 60.0
 
 
 @pytest.mark.parametrize(
