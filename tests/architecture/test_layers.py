@@ -66,7 +66,7 @@ HEAVY = {
     "pandas": (),
     "prometheus_client": ("metrics/exposition.py",),
     "ray": (),
-    "rich": ("cli/", "metrics/"),
+    "rich": ("cli/", "inspection/terminal/", "metrics/"),
     "scipy": (),
     "aiohttp": ("testing/", "models/client/"),
     "fasttext": (),

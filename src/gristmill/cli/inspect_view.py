@@ -13,17 +13,17 @@ from rich.table import Table
 from rich.text import Text
 
 from gristmill.inspection.labels import as_json
-from gristmill.inspection.show import bars, brief, changes, number, whole
+from gristmill.inspection.show import brief, whole
+from gristmill.inspection.words import difference_lines, statistics_lines
 
 if TYPE_CHECKING:
     from gristmill.inspection.columns import Values
     from gristmill.inspection.dataset import Dataset, Located
     from gristmill.inspection.difference import Difference
     from gristmill.inspection.selection import Selection
-    from gristmill.inspection.statistics import ColumnStatistics, Statistics
+    from gristmill.inspection.statistics import Statistics
 
 _WIDE = 120  # where there is no terminal to ask
-_EXAMPLES = 10
 
 
 def _console() -> Console:
@@ -98,51 +98,15 @@ def rows_as_json(dataset: "Dataset", found: "Selection", columns: Sequence[str])
 
 
 def print_statistics(found: "Statistics") -> None:
-    """A line a column, and below it its histogram or its most frequent values."""
+    """A block a column, and what all of it is from."""
     console = _console()
-    for column in found.columns:
-        console.print(
-            Text(f"{brief(column.name)}  ", style="bold cyan") + Text(_about(column), style="not bold default")
-        )
-        if column.histogram is not None and column.measure:
-            console.print(Text(bars(column.histogram)), no_wrap=True)
-        for value, count in column.frequent:
-            console.print(Text(f"  {count / column.num_rows:6.1%}  {brief(value)}"), no_wrap=True, overflow="ellipsis")
-    console.print(Text(found.said()))
-
-
-def _about(column: "ColumnStatistics") -> str:
-    parts: list[str] = [column.kind]
-    parts += [f"{column.num_null / column.num_rows:.1%} null"] if column.num_null else []
-    parts += [f"{column.num_of_other_kind:,} of another kind"] if column.num_of_other_kind else []
-    parts += [f"{column.num_distinct:,} distinct"] if column.num_distinct is not None else []
-    if column.quantiles:
-        least, _, low, median, high, _, greatest = map(number, column.quantiles)
-        parts.append(f"{column.measure}: {least} … {low} · {median} · {high} … {greatest}")
-        parts += [] if column.mean is None else [f"mean {number(column.mean)}"]
-    return ", ".join(parts)
+    for name, lines in statistics_lines(found):
+        title = Text(f"{name}  ", style="bold cyan") if name else Text()
+        console.print(title + Text(lines, style="not bold default"), no_wrap=True, overflow="ellipsis")
 
 
 def print_difference(here: "Dataset", there: "Dataset", found: "Difference", id_field: str) -> None:
     """The counts, then some rows of each kind with what changed in them."""
     console = _console()
-    counts = (
-        (found.same, "the same in both"), (found.changed, "changed"), (found.only_here, "only here"),
-        (found.only_there, "only there"), (found.repeated, "ids several times in one of them"),
-        (found.without_id, f"rows without {brief(id_field)}"), (found.damaged, "damaged rows, not compared"),
-    )  # fmt: skip
-    for count, words in counts:
-        if count or words in {"the same in both", "changed", "only here", "only there"}:
-            console.print(Text(f"{count:12,}  {words}"))
-    for words, dataset, places in (
-        ("only here", here, found.here_examples),
-        ("only there", there, found.there_examples),
-    ):
-        ids = [str(located.row.values.get(id_field)) for place in places for located in dataset.page(place, 1)]
-        if ids:
-            console.print(Text(f"{words}: {', '.join(map(brief, ids[:_EXAMPLES]))}"))
-    for one, other in found.changed_examples:
-        rows = here.page(one, 1)[0].row.values, there.page(other, 1)[0].row.values
-        console.print(Text(f"changed: {brief(rows[0].get(id_field))}", style="bold"))
-        for line in changes(*rows):
-            console.print(Text(f"  {line}"), no_wrap=True, overflow="ellipsis")
+    for line in difference_lines(here, there, found, id_field):
+        console.print(Text(line), no_wrap=True, overflow="ellipsis")

@@ -11,6 +11,8 @@ from typing import Literal, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from gristmill.inspection.arrow_values import flags, lists, numbers, texts
+
 Kind: TypeAlias = Literal["number", "text", "flag", "list", "record", "time", "bytes", "unknown"]
 Values: TypeAlias = Mapping[str, object]
 _DEEPEST = 4  # records inside records whose fields are offered as columns
@@ -126,18 +128,18 @@ def column_of(values: Sequence[object], kind: Kind) -> tuple[pa.Array, int]:
         kind = _most_frequent(_counted(values))
     fitting = [value if kind_of_value(value) == kind else None for value in values]
     others = sum(f is None and v is not None for f, v in zip(fitting, values, strict=True))
+    made: pa.Array
     if kind == "number":
-        return _numbers(fitting), others
-    if kind == "text":
-        return pa.array(fitting, pa.large_string()), others
-    if kind == "flag":
-        return pa.array(fitting, pa.bool_()), others
-    if kind == "list":  # of any values: only its length and the texts and numbers in it are asked for
-        return pa.array([None if v is None else [_item(i) for i in v] for v in fitting], pa.list_(_ITEM)), others  # type: ignore[attr-defined]
-    return pa.nulls(len(fitting)), others
-
-
-_ITEM = pa.large_string()
+        made = numbers(fitting)  # type: ignore[arg-type]  # all of them are of the kind, or None
+    elif kind == "text":
+        made = texts(fitting)  # type: ignore[arg-type]
+    elif kind == "flag":
+        made = flags(fitting)  # type: ignore[arg-type]
+    elif kind == "list":  # of any values: only its length and the texts and numbers in it are asked for
+        made = lists([None if value is None else [_item(item) for item in value] for value in fitting])  # type: ignore[attr-defined]
+    else:
+        made = pa.nulls(len(fitting))
+    return made, others
 
 
 def _item(value: object) -> str | None:
@@ -152,20 +154,6 @@ def _counted(values: Sequence[object]) -> dict[Kind, int]:
     for value in values:
         counts[kind_of_value(value)] = counts.get(kind_of_value(value), 0) + 1
     return counts
-
-
-def _numbers(values: Sequence[object]) -> pa.Array:
-    try:
-        return pa.array(values, pa.int64() if all(v is None or isinstance(v, int) for v in values) else pa.float64())
-    except (OverflowError, pa.ArrowInvalid):  # whole numbers of more than 64 bits
-        return pa.array([None if v is None else _float(v) for v in values], pa.float64())
-
-
-def _float(value: object) -> float | None:
-    try:
-        return float(value)  # type: ignore[arg-type]  # numbers only come here
-    except OverflowError:
-        return None
 
 
 def _is_text(kind: pa.DataType) -> bool:

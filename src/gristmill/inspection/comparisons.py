@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from gristmill.inspection.arrow_values import MICROSECONDS, is_true, rows_of, scalar
 from gristmill.kernels.arrow_arrays import from_bools
 
 _COMPARISONS = {
@@ -19,7 +20,6 @@ _COMPARISONS = {
 }  # fmt: skip
 _EXACT = {"+": pc.add_checked, "-": pc.subtract_checked, "*": pc.multiply_checked}
 _FLOATING = {"+": pc.add, "-": pc.subtract, "*": pc.multiply}
-_MICROSECONDS = pa.timestamp("us")
 
 
 def compared(sign: str, left: pa.Array, right: pa.Array) -> pa.Array:
@@ -38,7 +38,7 @@ def compared(sign: str, left: pa.Array, right: pa.Array) -> pa.Array:
 def arithmetic(sign: str, left: pa.Array, right: pa.Array) -> pa.Array:
     """Compute with numbers; whole numbers stay whole unless they are divided or become too large."""
     if pa.types.is_null(left.type) or pa.types.is_null(right.type):
-        return pc.multiply(_nulls(left, right).cast(pa.float64()), 1.0)
+        return _nulls(left, right).cast(pa.uint8()).cast(pa.float64())
     if sign in _EXACT:
         try:
             return _EXACT[sign](left, right)
@@ -90,7 +90,7 @@ def contains(column: pa.Array, wanted: object) -> pa.Array:
 def is_one_of(column: pa.Array, wanted: Sequence[object]) -> pa.Array:
     """Where the value is one of some; a null is one of them only if None is named."""
     values = [value for value in wanted if value is not None]
-    found = [compared("==", column, pa.scalar(value)) for value in values]
+    found = [compared("==", column, scalar(value)) for value in values]
     found += [pc.is_null(column)] if None in wanted else []
     return combined(found, all_of=False) if found else compared("!=", column, column)
 
@@ -107,9 +107,9 @@ def moment(text: str) -> datetime.datetime | None:
 def _as_moments(values: pa.Array) -> pa.Array:
     kind = values.type
     if pa.types.is_date(kind):
-        return values.cast(_MICROSECONDS)
+        return values.cast(MICROSECONDS)
     if pa.types.is_timestamp(kind):  # with a time zone the stored number is that of UTC
-        return values.cast(pa.timestamp("us", kind.tz), safe=False).cast(_MICROSECONDS)
+        return values.cast(pa.timestamp("us", kind.tz), safe=False).cast(MICROSECONDS)
     return values
 
 
@@ -124,10 +124,10 @@ def _lists_with_in(chunk: pa.Array, wanted: object) -> pa.Array:
     if is_text:
         wanted = str(wanted).lower() if isinstance(wanted, bool) else str(wanted)
     elif isinstance(wanted, str):
-        return pa.array([False] * len(chunk), pa.bool_())
-    hits = pc.fill_null(compared("==", items, pa.scalar(wanted)), fill_value=False)
+        return from_bools(np.zeros(len(chunk), np.bool_))
+    hits = is_true(compared("==", items, scalar(wanted)))
     found = np.zeros(len(chunk), np.bool_)
-    found[np.asarray(parents.filter(hits))] = True
+    found[rows_of(parents)[hits]] = True
     return from_bools(found)
 
 
@@ -137,7 +137,7 @@ def _flags(part: pa.Array) -> pa.Array:
 
 def _nulls(left: pa.Array, right: pa.Array) -> pa.Array:
     longer = right if isinstance(left, pa.Scalar) else left
-    return pa.scalar(None, pa.bool_()) if isinstance(longer, pa.Scalar) else pa.nulls(len(longer), pa.bool_())
+    return pa.nulls(1, pa.bool_())[0] if isinstance(longer, pa.Scalar) else pa.nulls(len(longer), pa.bool_())
 
 
 def _is_list(kind: pa.DataType) -> bool:

@@ -147,6 +147,11 @@ class Dataset:
         with self._lock:
             return self._file(place.file).place_name(place.offset)
 
+    def source(self, place: Place) -> str:
+        """Where a row is in words that stay the same, whether rows have been counted or not."""
+        path = self.paths[place.file]
+        return f"{path}: row {place.offset + 1}" if is_parquet(path) else f"{path}: byte {place.offset}"
+
     def back(self, place: Place, count: int) -> Place:
         """The place so many rows before, over the beginnings of files."""
         number, offset = place

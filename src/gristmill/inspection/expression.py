@@ -14,11 +14,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NoReturn, TypeAlias
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from gristmill.errors import ConfigError, nearest
 from gristmill.inspection import comparisons
+from gristmill.inspection.arrow_values import is_true, scalar
 from gristmill.inspection.columns import Kind, of_table
 
 MOST_CHARS = 2_000  # the parser of Python 3.11 overflows on some thousand nested brackets
@@ -50,16 +52,15 @@ class Expression:
     kinds: Mapping[str, Kind]  # of the columns it reads
     _part: _Part
 
-    def mask(self, table: pa.Table) -> pa.ChunkedArray:
-        """True where a row is wanted; never null. The table has the columns, under their names or inside records."""
+    def mask(self, table: pa.Table) -> NDArray[np.bool_]:
+        """True where a row is wanted. The table has the columns, under their names or inside records."""
         try:
             found = self._part.run(table)
         except pa.ArrowException as error:
             raise ConfigError(f"--where {self.source!r}: expected columns Arrow can compare; got {error}") from error
         if isinstance(found, pa.Scalar):
-            return pa.chunked_array([pa.array([found.as_py() is True] * len(table), pa.bool_())], pa.bool_())
-        chunked = found if isinstance(found, pa.ChunkedArray) else pa.chunked_array([found], pa.bool_())
-        return pc.fill_null(chunked.cast(pa.bool_()), fill_value=False)
+            return np.full(len(table), found.as_py() is True)
+        return is_true(found.cast(pa.bool_()))
 
 
 def parse(source: str, columns: Mapping[str, Kind]) -> Expression:
@@ -185,7 +186,7 @@ class _Builder:
             if part.is_literal and isinstance(part.literal, int | float):
                 return _literal(-part.literal if isinstance(node.op, ast.USub) else part.literal, "number")
             sign = -1 if isinstance(node.op, ast.USub) else 1
-            return _Part("number", lambda table: comparisons.arithmetic("*", part.run(table), pa.scalar(sign)))
+            return _Part("number", lambda table: comparisons.arithmetic("*", part.run(table), scalar(sign)))
         return self.refuse("no operator but not, +, -, *, /, //, %", repr(_written(node)))
 
     def _boolop(self, node: ast.BoolOp) -> _Part:
@@ -271,8 +272,8 @@ class _Builder:
 
 
 def _literal(value: object, kind: Kind) -> _Part:
-    scalar = pa.scalar(value) if not isinstance(value, str) else pa.scalar(value, pa.large_string())
-    return _Part(kind, lambda _: scalar, value, is_literal=True)
+    made = scalar(value)
+    return _Part(kind, lambda _: made, value, is_literal=True)
 
 
 def _written(node: ast.AST) -> str:

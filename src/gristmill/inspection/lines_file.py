@@ -234,7 +234,7 @@ class LinesFile:
         whole = [row for row in rows if not row.damage and wanted.is_in(row.values)]
         if wanted.where is not None and whole:
             table, found.num_of_other_kind = table_of([row.values for row in whole], wanted.where.kinds)
-            mask = wanted.where.mask(table).to_pylist()
+            mask = wanted.where.mask(table)
             whole = [row for row, holds in zip(whole, mask, strict=True) if holds]
         found.rows = sorted([*whole, *damaged], key=lambda row: row.offset)
         return found
@@ -245,7 +245,7 @@ def table_of(rows: Sequence[Values], kinds: Mapping[str, Kind]) -> tuple[pa.Tabl
     made = [column_of([of_row(row, name) for row in rows], kind) for name, kind in kinds.items()]
     if not made:  # a table without columns has no rows
         made, kinds = [(pa.nulls(len(rows)), 0)], {"": "unknown"}
-    return pa.table([column for column, _ in made], names=list(kinds)), sum(others for _, others in made)
+    return pa.Table.from_arrays([column for column, _ in made], names=list(kinds)), sum(others for _, others in made)
 
 
 def _row(start: int, end: int, line: bytes) -> Row:

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
+from gristmill.inspection.arrow_values import is_true, rows_of
 from gristmill.inspection.columns import Values
 from gristmill.inspection.expression import Expression
-from gristmill.kernels.arrow_arrays import from_bools
 
 
 @dataclass(frozen=True)
@@ -49,17 +50,17 @@ class Wanted:
             needed.append(max(of_name, key=len))
         return list(dict.fromkeys(needed))
 
-    def mask(self, table: pa.Table) -> pa.Array:
+    def mask(self, table: pa.Table) -> NDArray[np.bool_]:
         """True for the wanted rows of a table."""
         found = np.ones(len(table), np.bool_)
         if self.where is not None:
-            found &= _bools(self.where.mask(table))
+            found &= self.where.mask(table)
         if self.text:
             holds = np.zeros(len(table), np.bool_)
             for column in table.columns:
                 holds |= _rows_with(column.combine_chunks(), self.text)
             found &= holds
-        return from_bools(found)
+        return found
 
 
 def texts_of(value: object) -> Iterator[str]:
@@ -84,7 +85,7 @@ def _holds_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
-def _rows_with(array: pa.Array, text: str) -> np.ndarray:
+def _rows_with(array: pa.Array, text: str) -> NDArray[np.bool_]:
     """Which values of an array hold a text, at any depth."""
     found = np.zeros(len(array), np.bool_)
     if isinstance(array, pa.ChunkedArray):  # what combine_chunks returns for types that cannot be joined
@@ -100,19 +101,12 @@ def _rows_with(array: pa.Array, text: str) -> np.ndarray:
         return found
     if _is_list(array.type):
         inner = _rows_with(pc.list_flatten(array), text)
-        found[np.asarray(pc.list_parent_indices(array))[inner]] = True
+        found[rows_of(pc.list_parent_indices(array))[inner]] = True
         return found
     if pa.types.is_string_view(array.type):
         array = array.cast(pa.large_string())
-    return _bools(pc.fill_null(pc.match_substring(array, text), fill_value=False))
+    return is_true(pc.match_substring(array, text))
 
 
 def _is_list(kind: pa.DataType) -> bool:
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
-
-
-def _bools(column: pa.Array) -> np.ndarray:
-    """Bits as numpy's bools; the column has no nulls."""
-    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
-    bytes_each = [np.asarray(chunk.cast(pa.uint8())).astype(np.bool_) for chunk in chunks]
-    return np.concatenate([np.zeros(0, np.bool_), *bytes_each])

@@ -78,7 +78,7 @@ def test_a_condition_holds_for_the_rows_python_says(source):
         with pytest.raises(ConfigError):
             parse(source, KINDS)
         return
-    mask = parse(source, KINDS).mask(TABLE).to_pylist()
+    mask = parse(source, KINDS).mask(TABLE)
 
     assert [number for number, holds in enumerate(mask) if holds] == CASES[source]
 

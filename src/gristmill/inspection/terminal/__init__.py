@@ -1,0 +1,1 @@
+"""A dataset in a terminal. The only place that imports textual."""
