@@ -13,6 +13,8 @@ from gristmill.dashboard.measures import measures_of
 from gristmill.dashboard.run_data import Life
 from gristmill.dashboard.timeline import LOG_ENDS, Happened, Timeline, events, one_worker, spans_within, workers
 from gristmill.dashboard.watched_run import Remembered, WatchedRun
+from gristmill.metrics.history import read_history
+from gristmill.metrics.history_writer import HistoryWriter
 from gristmill.metrics.observations import MeasureTally, Observations, Side
 from gristmill.metrics.snapshot import RunSnapshot, StageSnapshot
 from gristmill.metrics.tally import NOT_A_NUMBER, slot_of
@@ -207,24 +209,34 @@ def test_what_is_known_of_a_live_run_is_found_out_again_and_of_an_ended_one_once
     assert remembered.get() == 2
 
 
+def history(*snapshots):
+    writer = HistoryWriter()
+    return read_history(b"".join(writer.lines(each) for each in snapshots))
+
+
 def test_a_history_of_any_length_has_at_most_as_many_points_as_are_drawn():
-    moments = [
-        (float(n), snapshot(read=10 * n, written=5 * n, memory_bytes=n, elapsed_s=float(n))) for n in range(5_000)
-    ]
-    points = history_points(moments, most=600)
+    moments = [snapshot(read=10 * n, memory_bytes=n * 10**6, made_at=float(n)) for n in range(1, 1_501)]
+    points = history_points(history(*moments), most=600)
     assert 550 <= len(points.time) <= 600
     assert {len(column) for column in (points.read_per_s, points.memory_bytes, *points.workers.values())} == {
         len(points.time)
     }
     assert points.read_per_s[1:] == [10.0] * (len(points.time) - 1)
-    assert points.memory_bytes[-1] == 4_999
+    assert points.memory_bytes[-1] == 1_500 * 10**6
     assert points.workers == {"read": [2.0] * len(points.time), "write": [1.0] * len(points.time)}
 
 
 def test_a_short_history_is_kept_as_it_is():
-    points = history_points([(0.0, snapshot()), (2.0, snapshot(read=30)), (2.0, snapshot()), (3.0, snapshot(read=20))])
-    assert (points.time, points.read_per_s) == ([0.0, 2.0, 3.0], [None, 10.0, 0.0])
-    assert history_points([]).time == []
+    seconds = {"cpu": {"useful": 3.0, "starved": 1.0}}
+    told = (
+        snapshot(made_at=1.0),
+        snapshot(made_at=3.0, read=30),
+        snapshot(made_at=4.0, read=20, resource_seconds=seconds),
+    )
+    points = history_points(history(*told))
+    assert (points.time, points.read_per_s) == ([1.0, 3.0, 4.0], [None, 10.0, 0.0])
+    assert points.shares == {"useful": [None, None, 0.75], "starved": [None, None, 0.25]}
+    assert history_points(history()).time == []
 
 
 # Rules
