@@ -44,7 +44,7 @@ demo: $(CORE) ## curate a small corpus and say where to look next (installs the 
 	@$(PY) examples/demo/run_demo.py
 
 test: $(DEV) ## run the tests, those that kill processes and start Ray included
-	$(PYTEST) -n $(JOBS) -m "not bench and not heavy" tests
+	$(PYTEST) -n $(JOBS) --durations 20 --durations-min 5 -m "not bench and not heavy" tests
 
 test-heavy: $(HEAVY) ## run the tests that need real servers (S3, Prometheus), a browser or torch; installs those first
 	$(PYTEST) -n $(JOBS) -m heavy tests

@@ -29,7 +29,7 @@ REPEATED = [("zh", "北京大学北京大学北京大学"), ("ja", "猫である
 @pytest.fixture
 def segmenter(request):
     module = {"zh": "jieba", "ja": "fugashi"}[request.param]
-    pytest.importorskip(module, reason=f"needs the extra {request.param!r}, which is not part of dev")
+    pytest.importorskip(module, reason=f"needs the extra {request.param!r}")
     return request.param
 
 

@@ -36,7 +36,7 @@ def test_a_missing_dictionary_is_named_before_anything_starts(cls, lang, module,
 def test_words_without_spaces_are_counted(lang, module, text, words, longest):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of the packages, about how they are built
-        pytest.importorskip(module, reason=f"needs the extra {lang!r}, whose dictionary is not part of dev")
+        pytest.importorskip(module, reason=f"needs the extra {lang!r}")
         judge = WordCountFilter(lang=lang)
 
         assert judge.score_document(text) == words

@@ -51,7 +51,7 @@ def test_a_users_tokenizer_works_in_worker_processes():
 
 @pytest.mark.parametrize("where", ["file", "directory"])
 def test_a_tokenizer_file_works_offline(where, tmp_path):
-    pytest.importorskip("tokenizers", reason="needs the extra 'models', which is not part of dev")
+    pytest.importorskip("tokenizers", reason="needs the extra 'models'")
     vocabulary = {"[UNK]": 0, "the": 1, "mill": 2}
     model = {"type": "WordLevel", "vocab": vocabulary, "unk_token": "[UNK]"}
     pieces = {"version": "1.0", "added_tokens": [], "pre_tokenizer": {"type": "Whitespace"}, "model": model}
