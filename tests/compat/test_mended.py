@@ -59,3 +59,11 @@ def test_indentation_between_tags_is_not_text():
 
     assert score == pytest.approx(499 / len(page))  # a hundred words of four characters, and what is between them
     assert not HTMLBoilerplateFilter().keep_document(score)
+
+
+def test_options_that_ask_for_what_is_done_anyway_are_accepted():
+    JsonlReader("raw", read_kwargs={"engine": "pyarrow", "orient": "records", "lines": True})
+    JsonlWriter("out", write_kwargs={"orient": "records", "lines": True, "force_ascii": False})
+    ParquetWriter("out", write_kwargs={"index": False})
+    with pytest.raises(ConfigError, match=r"expected write_kwargs to have keys of .*; got 'force_ascii'"):
+        JsonlWriter("out", write_kwargs={"force_ascii": True})

@@ -301,7 +301,7 @@ def compile_chain(name: str, stages: Sequence[AnyStage], initial_tasks: Sequence
     exchanges = [index for index, stage in enumerate(rest) if stage.is_exchange]
     if not exchanges:
         return compile_plan(name, rest, sources)
-    named = [stage.with_(name=unique) for stage, unique in zip(rest, unique_names(name, rest), strict=True)]
+    named = [stage.with_(name=unique) for stage, unique in zip(rest, unique_names(rest), strict=True)]
     size = sources.num_bytes
     plans = [compile_plan(name, _segment(named, 0, exchanges, size), sources)]
     for number in range(1, len(exchanges) + 1):
@@ -375,7 +375,7 @@ def compile_plan(name: str, stages: Sequence[AnyStage], sources: Sources) -> Pla
     for stage in copies:
         stage.make_paths_absolute()
     outputs = _output_directories(copies)
-    names = unique_names(name, copies)
+    names = unique_names(copies)
     configs = tuple((stage_name, stage_config(stage)) for stage_name, stage in zip(names, copies, strict=True))
     check_outputs(outputs, sources.inputs, sources.directories)
     ends_in_writer = copies[-1].output_directory() is not None
@@ -412,17 +412,16 @@ def decompose(stages: Sequence[AnyStage]) -> list[AnyStage]:
     return flat
 
 
-def unique_names(pipeline: str, stages: Sequence[AnyStage]) -> list[str]:
-    """Number the repeats of default names: two `score_filter` become `score_filter` and `score_filter_2`.
+def unique_names(stages: Sequence[AnyStage]) -> list[str]:
+    """Number the repeats of a name: two `score_filter` become `score_filter` and `score_filter_2`.
 
-    A name somebody chose is not changed behind their back: chosen twice, it is an error.
+    A name that a stage was given, in its own constructor or by `with_`, goes to the first that has it; default names
+    make way.
     """
     chosen: dict[str, AnyStage] = {}
     for stage in stages:
         if stage.name and stage.name != stage.default_name():
-            if stage.name in chosen:
-                raise ConfigError(f"pipeline {pipeline!r}: expected stage names to differ; got {stage.name!r} twice")
-            chosen[stage.name] = stage
+            chosen.setdefault(stage.name, stage)
     taken: set[str] = set(chosen)
     unique = []
     for stage in stages:

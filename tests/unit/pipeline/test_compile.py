@@ -66,18 +66,19 @@ def test_a_pipeline_without_input_starts_from_one_empty_task():
 def test_repeats_of_a_default_name_are_numbered():
     stages = [_Pass(), _Pass(), _Pass().with_(name="_Pass_2"), _Pass()]
 
-    assert unique_names("p", stages) == ["_Pass", "_Pass_3", "_Pass_2", "_Pass_4"]
+    assert unique_names(stages) == ["_Pass", "_Pass_3", "_Pass_2", "_Pass_4"]
 
 
 def test_a_filter_used_twice_is_numbered():
     stages = [ScoreFilter(WordCountFilter()), ScoreFilter(WordCountFilter(), text_field="title"), Filter(bool, "x")]
 
-    assert unique_names("p", stages) == ["word_count", "word_count_2", "filter_x"]
+    assert unique_names(stages) == ["word_count", "word_count_2", "filter_x"]
 
 
-def test_a_name_chosen_twice_is_an_error():
-    with pytest.raises(ConfigError, match=r"^pipeline 'p': expected stage names to differ; got 'same' twice$"):
-        compiled(_Pass().with_(name="same"), _Pass().with_(name="same"))
+def test_a_name_given_twice_is_numbered_and_the_first_keeps_it():
+    stages = [_Pass(), _Pass().with_(name="same"), _Pass().with_(name="same"), _Pass().with_(name="_Pass")]
+
+    assert unique_names(stages) == ["_Pass", "same", "same_2", "_Pass_2"]
 
 
 def test_two_writers_of_one_directory_are_an_error(source, tmp_path):

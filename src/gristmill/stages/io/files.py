@@ -201,11 +201,15 @@ class FileReader(CompositeStage[EmptyTask, B]):
         return [reading._partitioning, reading]  # type: ignore[list-item]  # stages are invariant in their tasks
 
 
+# What readers and writers of other tools are told, and these do in any case: to say it changes nothing.
+_DONE_ANYWAY = {"engine": "pyarrow", "orient": "records", "lines": True, "index": False, "force_ascii": False}
+
+
 def check_kwargs(who: str, option: str, given: Mapping[str, object] | None, known: Iterable[str]) -> None:
-    """Refuse keys that would have no effect."""
+    """Refuse keys that would have no effect, unless they ask for what is done anyway."""
     known = sorted(known)
-    for key in given or {}:
-        if key not in known:
+    for key, value in (given or {}).items():
+        if key not in known and (key not in _DONE_ANYWAY or value != _DONE_ANYWAY[key]):
             raise ConfigError(f"{who}: expected {option} to have keys of {known}; got {key!r}{nearest(key, known)}")
 
 

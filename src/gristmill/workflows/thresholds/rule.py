@@ -168,7 +168,7 @@ def _check_no_stage_reads_scores(pipeline: Pipeline, places: Sequence[int]) -> N
 def _stage_names(pipeline: Pipeline) -> list[str]:
     """Return the name each stage has in a run; of a composite, that of its last part."""
     parts = [decompose([stage]) for stage in pipeline.stages]
-    names = iter(unique_names(pipeline.name, [stage for part in parts for stage in part]))
+    names = iter(unique_names([stage for part in parts for stage in part]))
     return [[next(names) for _ in part][-1] if part else "" for part in parts]
 
 
