@@ -11,6 +11,7 @@ from tests.jsonl_files import write_documents
 from gristmill.backends.local import LocalExecutor
 from gristmill.cli.report import report as report_command
 from gristmill.cli.run_files import find_runs
+from gristmill.dashboard.duplicates import read_duplicates
 from gristmill.dashboard.report import SCHEMA, Report, schema
 from gristmill.dashboard.report_documents import documents_sections
 from gristmill.dashboard.run_data import read_run
@@ -18,6 +19,7 @@ from gristmill.errors import ConfigError
 from gristmill.metrics.snapshot import StageCounts
 from gristmill.pipeline import Pipeline
 from gristmill.stages.base import ProcessingStage
+from gristmill.stages.deduplication.exact.workflow import ExactDeduplicationWorkflow
 from gristmill.stages.exchange import Exchange
 from gristmill.stages.text.filters import DocumentFilter, ScoreFilter
 from gristmill.stages.text.filters.heuristic import WordCountFilter
@@ -192,6 +194,34 @@ def test_a_run_that_was_killed_says_so(finished, tmp_path):
     assert part.run.documents.books.balanced
     assert "was killed" in part.verdict.time[0]
     assert "2 of 3 source partitions" in part.verdict.time[0]
+
+
+def test_a_deduplication_has_a_report_of_its_findings_and_its_runs(tmp_path):
+    write_documents(tmp_path / "in" / "a.jsonl", [{"id": f"d{n}", "text": f"{HOSTILE} {n % 4}"} for n in range(12)])
+    ExactDeduplicationWorkflow(str(tmp_path / "out"), str(tmp_path / "in"), "jsonl").run(executor=HERE)
+    report_command(str(tmp_path / "out"))
+    page = (tmp_path / "out" / "report.html").read_text()
+
+    assert "8 of 12 documents (67 %) are duplicates" in page
+    assert "<script" not in page
+    assert re.search(r"A workflow of \d runs", page)
+    runs = find_runs(str(tmp_path / "out"), who="report")
+    assert [read_run(run).state for run in runs] == ["finished"] * len(runs)
+    assert len(runs) > 1
+    findings = (tmp_path / "out" / "report.json").read_bytes()
+    assert HOSTILE[:9] in str(read_duplicates(findings, examples=True))
+    assert HOSTILE[:9] not in str(read_duplicates(findings, examples=False))
+    assert read_duplicates(b'{"read": 5}', examples=True) is None
+
+
+def test_what_workers_did_is_told_from_the_last_snapshot(finished):
+    work, _ = finished
+    time = reported(work / "run").runs[0].run.time
+    [reader] = [stage for stage in time.stages if stage.stage == "jsonl_reader"]
+
+    assert reader.tasks == 3
+    assert reader.p50_s <= reader.p95_s <= reader.longest_s
+    assert time.ended_at >= time.started_at > 0
 
 
 @pytest.mark.parametrize("name", ["header.json", "status.json", "report.json", "ledger.jsonl"])

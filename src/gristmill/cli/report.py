@@ -8,7 +8,7 @@ import typer
 
 from gristmill.cli.answer import answer
 from gristmill.cli.options import Debug
-from gristmill.cli.run_files import find_runs
+from gristmill.cli.run_files import RunFiles, find_runs
 from gristmill.errors import ConfigError
 from gristmill.storage.file_system import is_url
 
@@ -32,16 +32,18 @@ def report(
     The file holds no script and fetches nothing. Examples: `gristmill report out`, `gristmill report out -o runs.html
     --no-examples`, `gristmill report out --json | jq .runs[0].verdict`.
     """
+    from gristmill.dashboard.duplicates import read_duplicates
     from gristmill.dashboard.report import Report
     from gristmill.dashboard.run_data import read_run
 
     runs = find_runs(run_dir, who="report")
-    made = Report.of([read_run(run, examples=not no_examples) for run in runs])
+    found = read_duplicates(_findings(run_dir), examples=not no_examples)
+    made = Report.of([read_run(run, examples=not no_examples) for run in runs], found)
     if as_json:
         answer(made.to_json())
         if output is None:
             return
-    path = _place(output, runs[-1].place)
+    path = _place(output, run_dir, [run.place for run in runs])
     _write(path, made.to_html())
     if not as_json:
         for part in made.runs:
@@ -49,11 +51,18 @@ def report(
         typer.echo(f"report       {path}")
 
 
-def _place(output: str | None, run_dir: str) -> Path:
+def _findings(path: str) -> bytes | None:
+    """What a deduplication says it has found, if this is its output directory or what is hidden in it."""
+    home = path.rstrip("/").removesuffix("/.gristmill")
+    return RunFiles(home).read("report.json")
+
+
+def _place(output: str | None, asked: str, runs: list[str]) -> Path:
+    """In the run directory, or in that of a workflow. Of a run on a store the file goes where the command was given."""
     if output is not None:
         return Path(output)
-    # Of a run on a store the file goes where the command was given.
-    return Path(FILE_NAME) if is_url(run_dir) else Path(run_dir) / FILE_NAME
+    home = runs[0] if len(runs) == 1 else asked
+    return Path(FILE_NAME) if is_url(home) else Path(home) / FILE_NAME
 
 
 def _write(path: Path, page: str) -> None:

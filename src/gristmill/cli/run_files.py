@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 ON_A_DISK_S = 15.0  # after which no news is bad news: a live run writes every second
 ON_A_STORE_S = 45.0  # there every five
-LEFT_BY_A_RUN = ("status.json", "report.json", "ledger.jsonl")  # one of these says that a directory is a run's
 DEPTH = 4  # a workflow has a directory for each of its pipelines
 
 
@@ -194,7 +193,7 @@ def _is_run(candidate: RunFiles) -> bool:
 
 
 def _runs_below(place: Path, depth: int) -> Iterator[Path]:
-    if any((place / name).is_file() for name in LEFT_BY_A_RUN):
+    if _is_run(RunFiles(str(place))) or (place / "ledger.jsonl").is_file():
         yield place
     elif depth and place.is_dir():
         for entry in os.scandir(place):

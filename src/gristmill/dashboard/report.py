@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from gristmill.dashboard.duplicates import Duplicates, duplicates_section
 from gristmill.dashboard.markup import Child, Html, joined, table, tag, text
 from gristmill.dashboard.report_documents import documents_sections
 from gristmill.dashboard.report_time import setting_section, time_section
@@ -21,12 +22,12 @@ from gristmill.metrics.amounts import count, duration, share
 
 STYLE = Path(__file__).with_name("report.css")
 SCHEMA = Path(__file__).with_name("report.schema.json")
+SHORTENED_FROM = 1_000_000
 STATES = {"finished": "good", "killed": "bad", "failed": "bad", "stopped": "bad"}
 _CONTENTS = (
     ("funnel", "Where documents went"),
     ("rules", "Rules"),
     ("slices", "Sources and languages"),
-    ("duplicates", "Duplicates"),
     ("quarantine", "Quarantine"),
     ("time", "Time"),
     ("setting", "What was run"),
@@ -45,10 +46,12 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
     format: int
     runs: tuple[RunReport, ...]
+    duplicates: Duplicates | None = None  # of a deduplication
 
     @classmethod
-    def of(cls, runs: Sequence[RunData]) -> "Report":
-        return cls(format=FORMAT, runs=tuple(RunReport(verdict=verdict_on(run), run=run) for run in runs))
+    def of(cls, runs: Sequence[RunData], duplicates: Duplicates | None = None) -> "Report":
+        made = tuple(RunReport(verdict=verdict_on(run), run=run) for run in runs)
+        return cls(format=FORMAT, runs=made, duplicates=duplicates)
 
     def to_json(self) -> dict[str, object]:
         """Return it as one JSON object, of which `report.schema.json` says the form."""
@@ -78,16 +81,22 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     def _body(self) -> Iterator[Html]:
         if len(self.runs) == 1:
             yield _run_page(self.runs[0], "")
+            yield from self._duplicates()
             return
-        yield tag("h1", "A workflow of several runs")
+        yield tag("h1", f"A workflow of {len(self.runs)} runs")
         rows: list[list[Child]] = []
         for number, part in enumerate(self.runs, 1):
             run, books = part.run, part.run.documents.books
             name = tag("a", text(run.name or "run", 200), href=f"#r{number}")
             rows.append([name, _state(run), f"{books.read:,}", f"{books.written:,}", duration(run.time.wall_s)])
         yield table(["run", "state", "read", "kept", "time"], rows, numbers=2)
+        yield from self._duplicates()
         for number, part in enumerate(self.runs, 1):
             yield _run_page(part, f"r{number}")
+
+    def _duplicates(self) -> Iterator[Html]:
+        if self.duplicates is not None:
+            yield tag("section", tag("h2", "Duplicates"), duplicates_section(self.duplicates), id="duplicates")
 
 
 def schema() -> dict[str, object]:
@@ -134,13 +143,18 @@ def _tiles(run: RunData) -> Html:
     books = run.documents.books
     total = books.read + books.created
     tiles = [
-        (count(books.read), "documents read", ""),
-        (count(books.created), "made from them", "") if books.created else None,
-        (count(books.written), f"kept ({share(books.written, total)})", "good"),
-        (count(books.dropped), f"dropped ({share(books.dropped, total)})", ""),
-        (count(books.quarantined), "in quarantine", "bad" if books.quarantined else ""),
+        (_short(books.read), "documents read", ""),
+        (_short(books.created), "made from them", "") if books.created else None,
+        (_short(books.written), f"kept ({share(books.written, total)})", "good"),
+        (_short(books.dropped), f"dropped ({share(books.dropped, total)})", ""),
+        (_short(books.quarantined), "in quarantine", "bad" if books.quarantined else ""),
         (duration(run.time.wall_s), "by the clock", ""),
         (f"{run.time.efficiency.of_bound:.0%}", "of the optimum", "") if run.time.efficiency else None,
     ]
     made = (tag("li", tag("b", t[0], class_=t[2] or None), tag("span", t[1])) for t in tiles if t is not None)
     return tag("ul", *made, class_="tiles")
+
+
+def _short(number: int) -> str:
+    """In full as long as it fits a tile; every number is in full further down."""
+    return f"{number:,}" if number < SHORTENED_FROM else count(number)

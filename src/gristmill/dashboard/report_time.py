@@ -2,13 +2,16 @@
 
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 from gristmill.dashboard.drawing import shares_bar
 from gristmill.dashboard.markup import Child, Html, joined, table, tag, text
 from gristmill.dashboard.report_documents import Section
 from gristmill.dashboard.report_rules import name_of
 from gristmill.dashboard.run_data import RunData
+from gristmill.dashboard.run_time import NodeTime, StageTime
 from gristmill.metrics.amounts import duration, share, size
+from gristmill.metrics.latency import BOUNDS
 
 # What the shares of `engine/account.py` mean, and how each is drawn.
 SHARES = {
@@ -35,7 +38,7 @@ def _shares(run: RunData) -> Html:
         )
     parts = [(name, part, SHARES.get(name, (name, "rest"))[1]) for name, part in efficiency.shares.items()]
     rows: list[list[Child]] = [
-        [SHARES.get(name, (name, ""))[0], f"{part:.1%}", duration(part * efficiency.makespan_s)]
+        [_share_name(name), f"{part:.1%}", duration(part * efficiency.makespan_s)]
         for name, part in efficiency.shares.items()
         if part
     ]
@@ -43,7 +46,12 @@ def _shares(run: RunData) -> Html:
         f"Every second of the scarcest resource ({efficiency.resource}) has its place. No schedule could have done "
         f"this in less than {duration(efficiency.bound_s)}; it took {duration(efficiency.makespan_s)}."
     )
-    return joined(tag("p", said), shares_bar(parts), table(["share", "of the time", "seconds of each"], rows))
+    return joined(tag("p", said), shares_bar(parts), table(["share", "of the time", "of each CPU or GPU"], rows))
+
+
+def _share_name(name: str) -> Html:
+    words, kind = SHARES.get(name, (name, "rest"))
+    return joined(tag("span", class_=f"key {kind}"), words)
 
 
 def _stages(run: RunData) -> Html:
@@ -54,12 +62,68 @@ def _stages(run: RunData) -> Html:
             f"{stage.process_s:,.1f}",
             share(stage.process_s, whole),
             f"{stage.documents_per_s:,.0f}",
+            f"{stage.tasks:,}",
+            _seconds(stage.p50_s),
+            _seconds(stage.p95_s),
+            _longest(stage),
         ]
         for stage in run.time.stages
     ]
+    head: list[Child] = ["stage", "seconds of workers", "of all", "documents a second and worker", "tasks"]
     return joined(
-        tag("h3", "Stages"), table(["stage", "seconds of workers", "of all", "documents a second and worker"], rows)
+        tag("h3", "Stages"),
+        tag("div", table([*head, "half within", "95 % within", "all within"], rows), class_="wide"),
+        _workers(run),
+        _incidents(run),
     )
+
+
+def _seconds(value: float | None) -> str:
+    if value is None:
+        return "–"
+    return f"{value:,.0f} s" if value >= 10 else f"{value:.2g} s"
+
+
+def _longest(stage: StageTime) -> str:
+    """The slot of the longest task has an upper end, or is the last one."""
+    return (
+        "–" if not stage.tasks else f"> {BOUNDS[-1]:,.0f} s" if stage.longest_s is None else _seconds(stage.longest_s)
+    )
+
+
+def _workers(run: RunData) -> Html | None:
+    """What workers took at most. Stages that run fused in one worker have the same numbers, said once."""
+    rows: list[list[Child]] = []
+    before: tuple[int, int, int] | None = None
+    for stage in run.time.stages:
+        peaks = stage.peak_workers, stage.peak_memory_bytes, stage.peak_worker_bytes
+        if any(peaks) and peaks != before:
+            rows.append([name_of(stage.stage), f"{peaks[0]:,}", size(peaks[1]), size(peaks[2])])
+        before = peaks
+    limit = f" of the {size(run.time.memory_limit)} it may use" if run.time.memory_limit else ""
+    said = f"At most the run held {size(run.time.peak_memory_bytes)}{limit}." if run.time.peak_memory_bytes else ""
+    if not rows and not said:
+        return None
+    head: list[Child] = ["from stage", "most workers", "their memory", "largest worker"]
+    return joined(tag("h3", "Workers"), tag("p", said) if said else None, table(head, rows) if rows else None)
+
+
+def _incidents(run: RunData) -> Html:
+    """Losses and retries, in words."""
+    said = []
+    for stage in run.time.stages:
+        if stage.losses:
+            causes = ", ".join(f"{number:,} by {cause}" for cause, number in sorted(stage.losses.items()))
+            said.append(f"{stage.stage}: workers were lost, {causes}")
+        if stage.retries:
+            said.append(f"{stage.stage}: {stage.retries:,} task{'s were' if stage.retries > 1 else ' was'} tried again")
+        if stage.recycles:
+            said.append(
+                f"{stage.stage}: {stage.recycles:,} worker{'s were' if stage.recycles > 1 else ' was'} replaced"
+            )
+    if not said:
+        return tag("p", "No worker was lost, and no task was tried again.", class_="soft")
+    return tag("ul", *(tag("li", text(line, 300)) for line in said))
 
 
 def setting_section(run: RunData) -> Section:
@@ -71,6 +135,8 @@ def setting_section(run: RunData) -> Section:
         ["fingerprint", tag("code", setting.fingerprint)],
         ["gristmill", setting.version],
         ["process", run.process],
+        ["last session", _session(run)],
+        ["machines", "; ".join(_machine(node) for node in run.time.nodes[:20])],
         ["inputs", f"{setting.num_inputs:,} ({size(setting.input_bytes)})"],
         ["output", f"{setting.output_files:,} files{where}"],
         ["rejects", setting.rejects_path or "not kept"],
@@ -82,6 +148,18 @@ def setting_section(run: RunData) -> Section:
         tag("h3", "Messages") if run.messages else None,
         *(tag("p", text(message, 500)) for message in run.messages),
     )
+
+
+def _session(run: RunData) -> str:
+    if not run.time.started_at:
+        return ""
+    start, end = (datetime.fromtimestamp(at, UTC) for at in (run.time.started_at, run.time.ended_at))
+    return f"{start:%Y-%m-%d %H:%M:%S} to {end:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _machine(node: NodeTime) -> str:
+    gpus = f", {node.gpus} GPUs" if node.gpus else ""
+    return f"{node.node}: {node.cpus} CPUs{gpus}, {size(node.memory_total_bytes)}"
 
 
 def _configurations(run: RunData) -> Iterator[Html]:

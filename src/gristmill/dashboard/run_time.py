@@ -4,7 +4,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from gristmill.metrics.snapshot import RunSnapshot, StageCounts
+from gristmill.metrics.latency import BOUNDS, quantile
+from gristmill.metrics.snapshot import RunSnapshot, StageCounts, StageSnapshot
 
 
 class Efficiency(msgspec.Struct, frozen=True, kw_only=True):
@@ -18,11 +19,30 @@ class Efficiency(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StageTime(msgspec.Struct, frozen=True, kw_only=True):
-    """What one stage took, over all sessions."""
+    """What one stage took: seconds over all sessions, the rest of the last one."""
 
     stage: str
     process_s: float
     documents_per_s: float  # of one worker
+    tasks: int = 0
+    p50_s: float | None = None  # of a task
+    p95_s: float | None = None
+    longest_s: float | None = None  # an upper bound, from the slots of `metrics/latency.py`; None if beyond the last
+    retries: int = 0
+    losses: dict[str, int] = {}  # workers that died, by cause
+    recycles: int = 0
+    peak_workers: int = 0
+    peak_memory_bytes: int = 0  # of the workers of its group together
+    peak_worker_bytes: int = 0  # of the largest
+
+
+class NodeTime(msgspec.Struct, frozen=True, kw_only=True):
+    """A machine of the run, as it was last seen."""
+
+    node: str
+    cpus: int
+    gpus: int
+    memory_total_bytes: int
 
 
 class RunTime(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,17 +53,29 @@ class RunTime(msgspec.Struct, frozen=True, kw_only=True):
     efficiency: Efficiency | None = None
     stages: tuple[StageTime, ...] = ()
     memory_limit: int = 0
+    peak_memory_bytes: int = 0
+    started_at: float = 0.0  # of the last session, in seconds since 1970; 0 if it is not known
+    ended_at: float = 0.0
+    nodes: tuple[NodeTime, ...] = ()
 
 
 def read_time(snapshot: RunSnapshot | None, report: Mapping[str, object], counts: Mapping[str, StageCounts]) -> RunTime:
     """Put together what the files of a run say about time."""
     wall = report.get("wall_s")
+    seen = {stage.name: stage for stage in (snapshot.stages if snapshot else ())}
     return RunTime(
         wall_s=float(wall) if isinstance(wall, int | float) else snapshot.elapsed_s if snapshot else 0.0,
         resumed=bool(report.get("resumed")),
         efficiency=_efficiency(snapshot, report),
-        stages=tuple(_stage_time(name, own) for name, own in counts.items()),
+        stages=tuple(_stage_time(name, own, seen.get(name)) for name, own in counts.items()),
         memory_limit=snapshot.memory_limit if snapshot else 0,
+        peak_memory_bytes=snapshot.peak_memory_bytes if snapshot else 0,
+        started_at=snapshot.started_at if snapshot else 0.0,
+        ended_at=snapshot.made_at if snapshot else 0.0,
+        nodes=tuple(
+            NodeTime(node=one.node, cpus=one.cpus, gpus=len(one.gpus), memory_total_bytes=one.memory_total_bytes)
+            for one in (snapshot.nodes if snapshot else ())
+        ),
     )
 
 
@@ -66,7 +98,25 @@ def _efficiency(snapshot: RunSnapshot | None, report: Mapping[str, object]) -> E
     )
 
 
-def _stage_time(name: str, counts: StageCounts) -> StageTime:
+def _stage_time(name: str, counts: StageCounts, seen: StageSnapshot | None) -> StageTime:
     documents = counts.documents_in or counts.read
     speed = documents / counts.process_s if counts.process_s else 0.0
-    return StageTime(stage=name, process_s=round(counts.process_s, 3), documents_per_s=round(speed, 1))
+    seconds, speed = round(counts.process_s, 3), round(speed, 1)
+    if seen is None:
+        return StageTime(stage=name, process_s=seconds, documents_per_s=speed)
+    slowest = max((slot for slot, number in enumerate(seen.latency) if number), default=None)
+    return StageTime(
+        stage=name,
+        process_s=seconds,
+        documents_per_s=speed,
+        tasks=sum(seen.latency),
+        p50_s=quantile(seen.latency, 0.5),
+        p95_s=quantile(seen.latency, 0.95),
+        longest_s=BOUNDS[slowest] if slowest is not None and slowest < len(BOUNDS) else None,
+        retries=seen.retries,
+        losses=dict(seen.losses),
+        recycles=seen.recycles,
+        peak_workers=seen.peak_workers,
+        peak_memory_bytes=seen.peak_memory_bytes,
+        peak_worker_bytes=seen.peak_worker_bytes,
+    )

@@ -134,9 +134,9 @@ def _of_time(run: RunData) -> list[str]:
     efficiency = run.time.efficiency
     if efficiency is not None:
         kind = {"cpu": "CPUs", "gpu": "GPUs"}.get(efficiency.resource, efficiency.resource)
-        said.append(
-            f"That is {efficiency.of_bound:.0%} of the optimum: the {kind} allow {duration(efficiency.bound_s)}."
-        )
+        # The scheduler's time is that of the last segment; what comes before and after it is in the time of the run.
+        least = f"the {kind} allow {duration(efficiency.bound_s)} in place of {duration(efficiency.makespan_s)}"
+        said.append(f"The schedule was at {efficiency.of_bound:.0%} of the optimum: {least}.")
     return said
 
 

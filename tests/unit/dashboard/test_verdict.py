@@ -61,7 +61,10 @@ def test_it_says_what_was_kept_the_largest_losses_and_how_close_to_the_optimum()
 
     assert verdict.documents[0] == "100 documents were read; 60 were kept (60 %)."
     assert verdict.documents[2] == "The largest losses: words 30 (30 %); letters 10 (10 %)."
-    assert verdict.time == ("It took 0:10.", "That is 80% of the optimum: the CPUs allow 0:08.")
+    assert verdict.time == (
+        "It took 0:10.",
+        "The schedule was at 80% of the optimum: the CPUs allow 0:08 in place of 0:10.",
+    )
     assert verdict.warnings == ()
 
 
