@@ -34,13 +34,16 @@ def main() -> None:
     options.add_argument("--gigabytes", type=float, default=10.0)
     options.add_argument("--directory", default=None, help="where to make the files; a temporary directory otherwise")
     options.add_argument("--peers", default="", help="a directory with duckdb and polars in it")
+    options.add_argument("--form", choices=["parquet", "jsonl"], help="only this one")
     options.add_argument("--only-make", action="store_true", help="make the files and leave them")
     chosen, _ = options.parse_known_args()
     began = header()
     with tempfile.TemporaryDirectory() as scratch:
         directory = Path(chosen.directory or scratch)
         files = [directory / "large.parquet", directory / "large.jsonl"]
-        for file, make in zip(files, (make_parquet, make_lines), strict=True):
+        files = [file for file in files if chosen.form in {None, file.suffix[1:]}]
+        for file in files:
+            make = make_parquet if file.suffix == ".parquet" else make_lines
             if not file.exists():
                 make(file, int(chosen.gigabytes * 1e9))
         if not chosen.only_make:

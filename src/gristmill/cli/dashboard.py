@@ -52,7 +52,7 @@ def dashboard(
     runs = [RunFiles(run_dirs[0])] if beside else [run for path in run_dirs for run in find_runs(path, who="dashboard")]
     site = RunsSite([shown_run(run) for run in runs])
     with WebServer(site, guard, host, port) as server:
-        address = _address(host, server.port, token)
+        address = address_of(host, server.port, token)
         typer.echo(address)
         if open_page:
             import webbrowser
@@ -66,7 +66,7 @@ def dashboard(
         site.end()
 
 
-def _address(host: str, port: int, token: str | None) -> str:
+def address_of(host: str, port: int, token: str | None) -> str:
     """The address to open. What is behind # is not sent by browsers, so no log of a proxy has it."""
     everywhere = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # an address nobody can ask
     name = everywhere.get(host, host)

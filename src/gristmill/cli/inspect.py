@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from gristmill.inspection.wanted import Wanted
 
 HEAD = 10
+Where = Annotated[str, typer.Option(metavar="EXPR", help="Only rows for which this is true, such as 'score > 0.5'.")]
+LabelsDir = Annotated[str | None, typer.Option(metavar="DIR", help="Keep labels here, as train-classifier takes them.")]
+Port = Annotated[int, typer.Option(metavar="N", min=0, max=65535, help="With --web: the port; 0 is a free one.")]
 
 
 def inspect(
@@ -24,16 +27,15 @@ def inspect(
     sample: Annotated[int | None, typer.Option(metavar="N", min=1, help="Print N rows from all over the data.")] = None,
     stats: Annotated[bool, typer.Option("--stats", help="Print what the columns hold, with histograms.")] = False,
     row: Annotated[int | None, typer.Option(metavar="N", min=1, help="Print row N in full.")] = None,
-    where: Annotated[
-        str, typer.Option(metavar="EXPR", help="Only rows for which this is true, such as 'score > 0.5'.")
-    ] = "",
+    where: Where = "",
     search: Annotated[str, typer.Option(metavar="TEXT", help="Only rows that hold this text.")] = "",
     columns: Annotated[str, typer.Option(metavar="A,B,…", help="Only these columns.")] = "",
     diff: Annotated[str | None, typer.Option(metavar="PATH", help="Compare with this dataset, by id.")] = None,
     id_field: Annotated[str, typer.Option("--id-field", metavar="COLUMN", help="The column of ids.")] = "id",
-    labels: Annotated[
-        str | None, typer.Option(metavar="DIR", help="Keep labels here, as train-classifier takes them.")
-    ] = None,
+    labels: LabelsDir = None,
+    web: Annotated[bool, typer.Option("--web", help="Show it in a browser.")] = False,
+    host: Annotated[str, typer.Option(metavar="ADDRESS", help="With --web: the address to listen on.")] = "127.0.0.1",
+    port: Port = 0,
     seed: Annotated[int, typer.Option(metavar="N", help="Another seed is another sample.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as one line of JSON.")] = False,
     debug: Debug = False,
@@ -48,6 +50,7 @@ def inspect(
     gristmill inspect data/part-0.parquet --stats
     gristmill inspect raw/ --diff curated/ --id-field id
     gristmill inspect data/ --labels labels
+    gristmill inspect data/ --web
     """
     chosen = [name for name, given in _modes(head, sample, row, stats=stats, diff=diff) if given]
     if len(chosen) > 1:
@@ -61,16 +64,16 @@ def inspect(
         names = [name.strip() for name in columns.split(",") if name.strip()]
         dataset.check_columns(names)
         wanted = dataset.wanted(where, search)
-        if stats:
+        if web:
+            from gristmill.cli.inspect_web import serve
+
+            serve(dataset, diff, id_field, host, port)
+        elif stats:
             _print_statistics(dataset, names, wanted, seed, as_json=as_json)
         elif diff is not None:
             _print_difference(dataset, diff, id_field, names, as_json=as_json)
         elif not chosen and not as_json and _opens_here():
-            from gristmill.inspection.labels import Labels
-            from gristmill.inspection.terminal.app import Opened, look
-
-            kept = None if labels is None else Labels(labels)
-            look(Opened(dataset, names, kept, id_field, where, search))
+            _look(dataset, names, labels, id_field, where, search)
         else:
             _print_rows(dataset, names, wanted, (head, sample, row), seed, as_json=as_json)
 
@@ -99,6 +102,15 @@ def _opens_here() -> bool:
         say("pages, search and labels in the terminal: pip install 'gristmill[inspect]'")
         return False
     return True
+
+
+def _look(
+    dataset: "Dataset", columns: Sequence[str], labels: str | None, id_field: str, where: str, search: str
+) -> None:
+    from gristmill.inspection.labels import Labels
+    from gristmill.inspection.terminal.app import Opened, look
+
+    look(Opened(dataset, columns, None if labels is None else Labels(labels), id_field, where, search))
 
 
 def _print_rows(

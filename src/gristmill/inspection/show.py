@@ -1,6 +1,6 @@
 """Values as text for a screen: short in a table, whole below it; bars for histograms; what changed between two rows.
 
-Everything returned is safe to print: see `safe_text`.
+Everything is safe to print (see `safe_text`), except for what `as_text` returns.
 """
 
 import difflib
@@ -22,17 +22,18 @@ _AROUND = 5  # words shown around a change
 
 def brief(value: object) -> str:
     """A value on one line."""
-    return printable(shortened(_text(value), _BRIEF_CHARS))
+    return printable(shortened(as_text(value), _BRIEF_CHARS))
 
 
 def whole(value: object) -> str:
     """A value with its lines; of a very long one the beginning, and how much more there is."""
-    text = _text(value, indent=2)
+    text = as_text(value, indent=2)
     more = f"\n… ({len(text):,} characters)" if len(text) > _WHOLE_CHARS else ""
     return printable(text[:_WHOLE_CHARS], lines=True) + more
 
 
-def _text(value: object, indent: int | None = None) -> str:
+def as_text(value: object, indent: int | None = None) -> str:
+    """A value as text, not made safe: for what escapes by itself."""
     if isinstance(value, str):
         return value
     if value is None or isinstance(value, bool):

@@ -7,7 +7,7 @@ than as many rows chosen one by one. Whoever shows these numbers says how many r
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Literal, TypeAlias
@@ -72,13 +72,22 @@ class Statistics:
 
 
 def measure(
-    dataset: Dataset, columns: Sequence[str], *, seed: int, wanted: Wanted | None = None, most_rows: int = MOST_ROWS
+    dataset: Dataset,
+    columns: Sequence[str],
+    *,
+    seed: int,
+    wanted: Wanted | None = None,
+    most_rows: int = MOST_ROWS,
+    go_on: Callable[[float], bool] = lambda _: True,
 ) -> Statistics:
-    """Measure columns on a sample, the same for the same seed; of wanted rows, on the first ones there are."""
+    """Measure columns on a sample, the same for the same seed; of wanted rows, on the first ones there are.
+
+    `go_on` hears how far the search for wanted rows is, and ends it by returning False.
+    """
     kinds = dataset.kinds()
     collected = {name: _Column(kinds.get(name, "unknown")) for name in columns}
     num_rows = num_damaged = 0
-    chosen = dataset.sample(most_rows, seed=seed) if wanted is None or wanted.is_all else _first(dataset, wanted)
+    chosen = dataset.sample(most_rows, seed=seed) if wanted is None or wanted.is_all else _first(dataset, wanted, go_on)
     for located in islice((row for run in chosen for row in run), most_rows):
         if located.row.damage:
             num_damaged += 1
@@ -92,9 +101,11 @@ def measure(
     return Statistics(num_rows, num_damaged, basis, [c.finished(name) for name, c in collected.items()])
 
 
-def _first(dataset: Dataset, wanted: Wanted) -> Iterator[Sequence[Located]]:
+def _first(dataset: Dataset, wanted: Wanted, go_on: Callable[[float], bool]) -> Iterator[Sequence[Located]]:
     for looked in dataset.look(dataset.start, wanted):
         yield looked.rows
+        if not go_on(looked.share):
+            return
 
 
 @dataclass

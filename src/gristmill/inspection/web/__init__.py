@@ -1,0 +1,1 @@
+"""A dataset in a browser, served by the dashboard's server."""
