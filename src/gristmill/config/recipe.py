@@ -9,10 +9,12 @@ from gristmill.config.load_yaml import load_yaml
 from gristmill.config.variables import Substitution, names_in
 from gristmill.errors import ConfigError, nearest
 from gristmill.secrets import redacted
+from gristmill.storage.file_system import absolute
 
 if TYPE_CHECKING:
     from gristmill.pipeline import Pipeline
 
+PLACES = ("input", "output")  # variables of every command line
 KEYS = ("name", "description", "variables", "stages", "executor")
 
 
@@ -79,7 +81,22 @@ class Recipe:
             for number, item in enumerate(stages, start=1)
         ]
         built = [stage.make() for stage in prepared]
-        return Pipeline(name=self.name, description=self.description or None, stages=built)
+        pipeline = Pipeline(name=self.name, description=self.description or None, stages=built)
+        pipeline.recipe = self.filled_in(values)
+        return pipeline
+
+    def filled_in(self, values: Mapping[str, object] | None = None) -> str:
+        """The recipe as YAML with every variable replaced by its value: what a run keeps to be explained by.
+
+        Input and output are written so that they mean the same in every directory. What has the name of a secret is
+        hidden; a pipeline that needs it cannot be built from this.
+        """
+        import yaml
+
+        placed = {name: _absolute(value) if name in PLACES else value for name, value in (values or {}).items()}
+        document = {"name": self.name, "description": self.description, "stages": self.substituted(placed)}
+        shown = redacted(_without_variables({key: value for key, value in document.items() if value}))
+        return yaml.safe_dump(shown, sort_keys=False, allow_unicode=True, width=120)
 
     def substituted(self, values: Mapping[str, object] | None = None) -> list[object]:
         """The stages with every variable replaced by its value."""
@@ -117,3 +134,18 @@ def _text(document: Mapping[str, object], key: str, who: str) -> str:
     if value is not None and not isinstance(value, str):
         raise ConfigError(f"{who}: expected {key!r} to be text; got {redacted(value)!r:.200}")
     return value or ""
+
+
+def _absolute(value: object) -> object:
+    if isinstance(value, str):
+        return absolute(value)
+    return [_absolute(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def _without_variables(value: object) -> object:
+    """The same with every `${` written as the text it is, however it came in."""
+    if isinstance(value, str):
+        return value.replace("${", "$${")
+    if isinstance(value, Mapping):
+        return {key: _without_variables(inner) for key, inner in value.items()}
+    return [_without_variables(each) for each in value] if isinstance(value, list | tuple) else value

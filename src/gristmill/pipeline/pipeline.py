@@ -117,6 +117,7 @@ class Pipeline:
         self.description = description
         self.stages: list[AnyStage] = []
         self.config = dict(config or {})
+        self.recipe = ""  # the YAML it was built from, if it was; kept in the directory of its runs
         for stage in stages or ():
             self.add_stage(stage)
 
@@ -192,6 +193,7 @@ class Pipeline:
                 retry_quarantined=retry_quarantined,
                 observer=observed,
                 shared=shared,
+                recipe=self.recipe,
             )
             plan = self.plan(executor, initial_tasks)
             # Segments follow one another: what takes time to start is kept from one to the next.

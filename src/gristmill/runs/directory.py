@@ -1,6 +1,7 @@
 """The run directory: what a run is, what it has committed, what it looks like now.
 
     header.json    the plan's fingerprint, the stages' configurations, the input files: what a resumed run must equal
+    recipe.yaml    what the pipeline was built from, for `gristmill explain`; none for a pipeline of a program
     ledger.jsonl   one line a committed source partition (runs/ledger.py); append-only, one writer
     start          which start of which machine the files were written in (runs/sinks.py), or that they are on disk
     lock           held by the driver for as long as it lives
@@ -88,6 +89,7 @@ LEFT_BY_A_RUN = (
     "ledger.jsonl",
     "start",
     "header.json",
+    "recipe.yaml",
     "status.json",
     "report.json",
     "metrics.jsonl",
@@ -461,6 +463,11 @@ class RunDirectory:
         with contextlib.suppress(FileNotFoundError):
             return (self.path / name).read_text(encoding="utf-8", errors="replace")
         return ""
+
+    def write_recipe(self, text: str) -> None:
+        """Keep what the pipeline was built from, once for all segments."""
+        if text:
+            self._write("recipe.yaml" if self.root == self.path else "../recipe.yaml", [text])
 
     def _write(self, name: str, texts: Iterable[str], *, forced: bool = False) -> None:
         """Write a file, its text in pieces: a report names every output."""

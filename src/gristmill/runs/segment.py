@@ -235,6 +235,7 @@ class Segment:
         removed += [path for stage in stages for path in stage.prepare_output(resuming=resuming)]
         if self.keeps_directory:
             self.directory.begin()
+            self.directory.write_recipe(self.options.recipe)
         plural = "s" * (len(removed) != 1)
         told = [f"removed {len(removed)} file{plural} of an earlier run: {removed[:3]}"] if removed else []
         return told if resuming else [*told, *self._others_there()]

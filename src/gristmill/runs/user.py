@@ -34,6 +34,7 @@ class RunOptions:
     retry_quarantined: bool = False  # do again what could not be done, though it is committed
     observer: Observer | None = None
     shared: bool = False  # whether others may read the run directory, as far as the umask lets them
+    recipe: str = ""  # of the pipeline, kept in the run directory for whoever wants to build it again
 
     def __post_init__(self) -> None:
         # A stage may change the working directory, and the next call may come from another one.

@@ -13,9 +13,9 @@ from gristmill.errors import ConfigError
 RECIPE = """
 name: small
 stages:
-  - JsonlReader: {{file_paths: "{home}/in"}}
-  - ScoreFilter: {{filter_obj: {{WordCountFilter: {{min_words: 4}}}}}}
-  - JsonlWriter: {{path: "{home}/out"}}
+  - JsonlReader: {file_paths: "${input}"}
+  - ScoreFilter: {filter_obj: {WordCountFilter: {min_words: 4}}}
+  - JsonlWriter: {path: "${output}"}
 """
 
 
@@ -28,13 +28,12 @@ def gristmill(*arguments):
 
 @pytest.fixture
 def home(tmp_path):
-    """A finished run of a recipe, with the recipe in its directory."""
+    """A finished run of a recipe, which has left the recipe in its directory."""
     (tmp_path / "in").mkdir()
     lines = ['{"id": "long", "text": "a b c d e f"}', '{"id": "short", "text": "a b"}']
     (tmp_path / "in" / "a.jsonl").write_text("\n".join(lines))
-    text = RECIPE.format(home=tmp_path)
-    Recipe.parse(text, source="here").build().run(LocalExecutor(num_workers=0), quiet=True)
-    (tmp_path / "out" / ".gristmill" / "recipe.yaml").write_text(text)
+    values = {"input": str(tmp_path / "in"), "output": str(tmp_path / "out")}
+    Recipe.parse(RECIPE, source="here").build(values).run(LocalExecutor(num_workers=0), quiet=True)
     return tmp_path
 
 
@@ -81,3 +80,14 @@ def test_a_duplicate_names_the_document_it_lost_to(tmp_path, named):
     assert "lost to     first" in lost
     assert "(1.000 alike)" in lost
     assert kept.startswith("first: in the output")
+
+
+def test_a_run_that_starts_over_without_a_recipe_leaves_none_of_the_earlier_one(home):
+    kept = home / "out" / ".gristmill" / "recipe.yaml"
+    assert "min_words: 4" in kept.read_text()
+
+    recipe = Recipe.parse(kept.read_text(), source="kept")
+    pipeline = recipe.build()
+    pipeline.recipe = ""
+    pipeline.run(LocalExecutor(num_workers=0), fresh=True, quiet=True)
+    assert not kept.exists()

@@ -188,3 +188,22 @@ def test_a_value_for_no_variable_of_the_recipe_is_refused():
         ConfigError, match=r"expected one of its variables \(least\); got 'leest'; did you mean 'least'\?"
     ):
         recipe.build({"leest": 1, "least": 2})
+
+
+def test_a_recipe_filled_in_builds_the_same_pipeline_anywhere_and_holds_no_secret(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    stages = """stages:
+      - JsonlReader: {file_paths: "${input}", read_kwargs: {storage_options: {token: hidden-token}}}
+      - ScoreFilter: {filter_obj: {SubstringFilter: {substring: "${word} $${x}", position: any}}}
+      - JsonlWriter: {path: "${output}"}
+    """
+    recipe = Recipe.parse(f"name: r\n{stages}", source="t")
+    text = recipe.build({"input": ["raw/*.jsonl", "s3://b/c"], "output": "out", "word": "é ${y}"}).recipe
+    again = Recipe.parse(text, source="again")
+
+    assert again.variable_names() == set()
+    reader, score_filter, writer = again.substituted()
+    assert reader["JsonlReader"]["file_paths"] == [f"{tmp_path}/raw/*.jsonl", "s3://b/c"]
+    assert score_filter["ScoreFilter"]["filter_obj"]["SubstringFilter"]["substring"] == "é ${y} ${x}"
+    assert writer["JsonlWriter"]["path"] == f"{tmp_path}/out"
+    assert "hidden-token" not in text
