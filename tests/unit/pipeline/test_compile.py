@@ -78,7 +78,7 @@ def test_a_filter_used_twice_is_numbered():
 def test_a_name_given_twice_is_numbered_and_the_first_keeps_it():
     stages = [_Pass(), _Pass().with_(name="same"), _Pass().with_(name="same"), _Pass().with_(name="_Pass")]
 
-    assert unique_names(stages) == ["_Pass", "same", "same_2", "_Pass_2"]
+    assert unique_names(stages) == ["_Pass_2", "same", "same_2", "_Pass"]
 
 
 def test_two_writers_of_one_directory_are_an_error(source, tmp_path):
