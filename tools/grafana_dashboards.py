@@ -114,7 +114,14 @@ def heat(title: str, query: Query, help: str, unit: str) -> Panel:
     options = {
         "calculate": False,
         "yAxis": {"unit": unit},
-        "color": {"mode": "scheme", "scheme": "Oranges", "steps": 64},
+        "color": {
+            "mode": "scheme",
+            "scheme": "Oranges",
+            "steps": 64,
+            "exponent": 0.5,
+            "fill": "dark-orange",
+            "reverse": False,
+        },
         "cellGap": 1,
     }
     return Panel(title, "heatmap", [query], help, unit, options=options, format="heatmap")

@@ -17,11 +17,10 @@ from pathlib import Path
 import yaml
 
 from gristmill.errors import ConfigError
-from gristmill.metrics.rules import rule_groups
+from gristmill.metrics.rules import duration, rule_groups
 
 PROMETHEUS_PORT, GRAFANA_PORT, RUN_PORT = 9090, 3000, 9095
 PROMETHEUS_IMAGE, GRAFANA_IMAGE = "prom/prometheus:v2.53.0", "grafana/grafana:12.0.0"
-SCRAPE_INTERVAL = "5s"  # shorter than runs linger (15 s), so that the end of each is seen
 RAY_DIR = "/tmp/ray"  # noqa: S108  # where Ray keeps what it tells Prometheus unless told otherwise
 RAY_TARGETS = "prom_metrics_service_discovery.json"
 LOOPBACK = "127.0.0.1"
@@ -37,6 +36,7 @@ class MonitoringOptions:
     grafana_port: int = GRAFANA_PORT
     run_hosts: tuple[str, ...] = ()  # HOST or HOST:PORT of runs started with --metrics-port there
     ray_dir: str = RAY_DIR
+    interval_s: float = 5.0  # between two scrapes; less than runs linger (15 s), so that the end of each is seen
     factor: float = 1.0  # of all times in the alerts
 
 
@@ -84,15 +84,16 @@ def _files(directory: Path, options: MonitoringOptions) -> dict[str, str]:
 
 def _prometheus(options: MonitoringOptions) -> dict[str, object]:
     hosts = [host if ":" in host else f"{host}:{RUN_PORT}" for host in options.run_hosts]
+    every = duration(options.interval_s)
     runs: dict[str, object] = {
         "job_name": "gristmill",
-        "file_sd_configs": [{"files": [f"{TARGETS}/*.json"], "refresh_interval": SCRAPE_INTERVAL}],
+        "file_sd_configs": [{"files": [f"{TARGETS}/*.json"], "refresh_interval": every}],
     }
     if hosts:
         runs["static_configs"] = [{"targets": hosts}]
     ray = {"job_name": "ray", "file_sd_configs": [{"files": [f"{options.ray_dir.rstrip('/')}/{RAY_TARGETS}"]}]}
     return {
-        "global": {"scrape_interval": SCRAPE_INTERVAL, "evaluation_interval": SCRAPE_INTERVAL},
+        "global": {"scrape_interval": every, "evaluation_interval": every},
         "rule_files": ["rules/*.yml"],
         "scrape_configs": [runs, ray],
     }
@@ -106,7 +107,7 @@ def _datasource(options: MonitoringOptions) -> dict[str, object]:
         "access": "proxy",
         "url": f"http://{LOOPBACK}:{options.prometheus_port}",
         "isDefault": True,
-        "jsonData": {"timeInterval": SCRAPE_INTERVAL},
+        "jsonData": {"timeInterval": duration(options.interval_s)},
     }
     return {"apiVersion": 1, "datasources": [source]}
 
