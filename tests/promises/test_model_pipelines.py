@@ -162,3 +162,48 @@ def test_memory_for_16_rows_costs_no_document_and_later_workers_begin_there(work
     assert counted["oom"] == 2  # about 55 rows, then 32: of one task, before the kill
     assert 50 <= counted[MAY_DIFFER] <= DOCUMENTS
     assert "oom" in str(result)
+
+
+@dataclass
+class KilledForRowsModelStage(LabelModelStage):
+    """Is killed by a batch of more than 32 rows, as by a kernel that counts whom it kills for memory."""
+
+    marks: str = ""
+    kernel: str = ""
+
+    def open_model(self):
+        runtime = super().open_model()
+        answer = runtime.run
+
+        def run(ids, mask):
+            if len(ids) > 32:
+                counts = Path(self.kernel) / "memory.events"
+                killed = int(counts.read_text().split()[1])
+                counts.write_text(f"oom_kill {killed + 1}\n")
+                os.kill(os.getpid(), signal.SIGKILL)
+            return answer(ids, mask)
+
+        runtime.run = run
+        return runtime
+
+    def setup(self, worker_metadata=None):
+        super().setup(worker_metadata)
+        begun = Path(self.marks)
+        (begun / f"{len(list(begun.iterdir())):03d}").write_text(str(self._limits.rows))
+
+
+def test_after_a_worker_was_killed_for_memory_the_next_begins_with_half(work, tmp_path, monkeypatch):
+    """A batch that ends its process costs no document either, and is not tried again as it was."""
+    kernel, marks = tmp_path / "kernel", tmp_path / "marks"
+    kernel.mkdir()
+    marks.mkdir()
+    (kernel / "memory.events").write_text("oom_kill 7\n")
+    monkeypatch.setattr("gristmill.worker.memory.CGROUP", kernel)
+    options = {"max_batch_tokens": 100_000, "model_inference_batch_size": 64}
+    stages = stages_by_hand(work, KilledForRowsModelStage, marks=str(marks), kernel=str(kernel), **options)
+    stages[1] = stages[1].with_(num_workers=1)
+    result = between(work, tmp_path / "out", *stages).run(LocalExecutor(num_workers=2), quiet=True)
+
+    assert [int(mark.read_text()) for mark in sorted(marks.iterdir())] == [64, 32]
+    assert (kernel / "memory.events").read_text() == "oom_kill 8\n"
+    assert (result.read, result.written, result.quarantined) == (PARTS * DOCUMENTS, PARTS * DOCUMENTS, 0)

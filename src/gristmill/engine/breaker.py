@@ -18,6 +18,7 @@ from gristmill.engine.faults import FAILED_DOCUMENTS, Fault
 from gristmill.engine.policies import retry
 from gristmill.engine.policies.retry import Trial
 from gristmill.metrics.snapshot import StageCounts
+from gristmill.stages.worker_info import KILLED_FOR_MEMORY
 from gristmill.tasks import StagedFile
 
 if TYPE_CHECKING:
@@ -114,6 +115,7 @@ class Breaker:
             first = group.plan.first_stage
             group.has_finished_some = all(self._passed[first : first + len(group.plan.names)])
         self._causes: Counter[str] = Counter()  # of deaths
+        self._killed_for_memory_at: dict[int, float] = {}  # by group
         self._told: dict[int, int] = {}  # by group: the longest series of pauses somebody was told of
 
     # What fails
@@ -155,6 +157,8 @@ class Breaker:
         group.deaths += 1
         name = group.plan.names[offset]
         self._causes[f"{name}: {event.cause}"] += 1
+        if retry.loss_kind(event.cause) == "memory":
+            self._warn_of_memory(worker, group, event.crumb)
         most = DEATHS_IN_A_ROW if group.has_finished_some else DEATHS
         if group.deaths >= most:
             row = "" if event.crumb is None else f", document {event.crumb.first_row}"
@@ -162,6 +166,19 @@ class Breaker:
             since = "since a task was last done" if group.has_finished_some else "and no document has passed it"
             text = f"{name}: its workers died {group.deaths} times {since}; the last at {task.item_id}{row}\n  "
             s.ending.at_once("broken", text + "\n  ".join(lines), self._evidence())
+
+    def _warn_of_memory(self, worker: "WorkerRecord", group: "GroupRecord", crumb: e.Crumb | None) -> None:
+        """Tell workers that start later in which stage one was killed for memory; in any, if nobody knows in which.
+
+        Those killed together count as one: only a worker that knew of the last death and died as well had still too
+        much.
+        """
+        if worker.ready_at <= self._killed_for_memory_at.get(worker.group, -1.0):
+            return
+        self._killed_for_memory_at[worker.group] = self.scheduler.now
+        for name in group.plan.names if crumb is None else (group.plan.names[crumb.stage],):
+            key = f"{name}/{KILLED_FOR_MEMORY}"
+            group.learnt[key] = group.learnt.get(key, 0.0) + 1
 
     # What passes
 

@@ -102,11 +102,20 @@ class MemoryLimits:
     def tokens(self) -> int:
         return self._tokens.now
 
-    def begin_at(self, *, rows: float | None = None, tokens: float | None = None) -> None:
-        """Start from what other workers have learnt. It is a start: it grows again as after a failure."""
+    def begin_at(
+        self, *, rows: float | None = None, tokens: float | None = None, deaths: float = 0, now: float = 0.0
+    ) -> None:
+        """Start from what other workers have learnt. It is a start: it grows again as after a failure.
+
+        `deaths` of workers that were killed for memory are failures nobody was left to learn from: half for each.
+        """
         for limit, learnt in ((self._rows, rows), (self._tokens, tokens)):
             if learnt is not None:
                 limit.now = max(1, min(limit.most, int(learnt)))
+            for _ in range(int(deaths)):
+                limit.shrink_below(limit.now)
+        if deaths:
+            self._failed_at = now
 
     def failed(self, rows: int, longest: int, *, now: float) -> bool:
         """Note that so many rows, padded to the longest, did not fit; return whether fewer of them might."""

@@ -11,12 +11,16 @@ class NodeInfo:
     node_id: str = "local"
 
 
+KILLED_FOR_MEMORY = "killed_for_memory"
+
+
 @dataclass(frozen=True)
 class WorkerMetadata:
     """The worker itself. `gpu_ids` are what `CUDA_VISIBLE_DEVICES` holds in it.
 
-    `learnt` is what calls of the same stage have told `context.learn` in workers before it. `run` is the same for all
-    workers of a run, also when it is continued; empty outside a run.
+    `learnt` is what calls of the same stage have told `context.learn` in workers before it. Its `killed_for_memory`
+    says how often in a row such workers were killed because memory ran out. `run` is the same for all workers of a run,
+    also when it is continued; empty outside a run.
     """
 
     worker_id: str = ""

@@ -175,6 +175,45 @@ def test_the_smallest_of_what_was_learnt_goes_to_workers_that_start_later():
     assert [command.learnt for command in started] == [(), (("ask/batch", 256.0), ("ask/other", 1.0))]
 
 
+FOR_MEMORY = "killed by the system because memory ran out"
+
+
+def starts(run):
+    return [dict(command.learnt) for command in run.commands if isinstance(command, c.StartWorker)]
+
+
+def until_busy(run):
+    while not run.running():
+        run.next_step()
+
+
+def test_workers_that_start_later_know_of_those_that_were_killed_for_memory():
+    run = begun(lanes=1, sources=4)
+    run.lose(0, FOR_MEMORY, crumb=e.Crumb(0, 0, 5))
+    until_busy(run)
+    run.lose(1)  # for another reason
+    until_busy(run)
+    run.lose(2, FOR_MEMORY)
+    run.run()
+
+    key = f"{run.scheduler.groups[0].plan.names[0]}/killed_for_memory"
+    assert starts(run) == [{}, {key: 1.0}, {key: 1.0}, {key: 2.0}]
+
+
+def test_workers_killed_for_memory_together_count_as_one_and_idle_ones_not_at_all():
+    run = VirtualRun((group(0, num_workers=3),), [1] * 2)
+    run.join(cpus=3)
+    while len(run.running()) < 2:
+        run.next_step()
+    busy = [number for number, worker in run.scheduler.groups[0].workers.items() if worker.running]
+    for number in sorted(run.workers):
+        run.lose(number, FOR_MEMORY)
+    run.run()
+
+    assert len(busy) == 2
+    assert set(starts(run)[-1].values()) == {1.0}
+
+
 @pytest.mark.parametrize(
     ("sizes", "limits", "expected"),
     [

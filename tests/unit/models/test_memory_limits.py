@@ -110,6 +110,26 @@ def test_a_worker_begins_at_what_others_have_learnt(learnt, rows):
     assert limits.rows == rows
 
 
+def test_a_worker_begins_at_half_for_every_one_that_was_killed_and_stays_below_what_killed_it():
+    limits = MemoryLimits(max_rows=256, max_tokens=1024)
+    limits.begin_at(rows=64, deaths=2, now=100.0)
+
+    assert (limits.rows, limits.tokens) == (16, 256)
+    for _ in range(9 * GOOD_BATCHES):
+        limits.succeeded(now=101.0)
+    assert (limits.rows, limits.tokens) == (16, 256)
+    for _ in range(GOOD_BATCHES):
+        limits.succeeded(now=100.0 + FORGET_S)
+    assert (limits.rows, limits.tokens) == (32, 512)
+
+
+def test_nothing_is_smaller_than_a_row():
+    limits = MemoryLimits(max_rows=4, max_tokens=4)
+    limits.begin_at(deaths=9)
+
+    assert (limits.rows, limits.tokens) == (1, 1)
+
+
 def calls(runtime, limits, lengths):
     """How often a runtime is asked about rows of these lengths, what did not fit included."""
     before = len(runtime.shapes) + len(runtime.failed)

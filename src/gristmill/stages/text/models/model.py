@@ -7,6 +7,7 @@ quarantined. Every other document comes out, in its place, with null where there
 """
 
 import logging
+import time
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, ClassVar, Self, cast
@@ -41,7 +42,7 @@ from gristmill.stages.text.models.tokens import (
     to_mask_column,
     without_padding,
 )
-from gristmill.stages.worker_info import NodeInfo, WorkerMetadata
+from gristmill.stages.worker_info import KILLED_FOR_MEMORY, NodeInfo, WorkerMetadata
 from gristmill.tasks import DocumentBatch
 from gristmill.tasks.text_columns import to_bitmap
 
@@ -211,7 +212,12 @@ class ModelStage(TokenReader):
         most_tokens = self.max_batch_tokens or default_batch_tokens(self._runtime.device)
         self._limits = MemoryLimits(self.model_inference_batch_size, most_tokens)
         learnt = {} if worker_metadata is None else worker_metadata.learnt
-        self._limits.begin_at(rows=learnt.get(LEARNT_ROWS), tokens=learnt.get(LEARNT_TOKENS))
+        self._limits.begin_at(
+            rows=learnt.get(LEARNT_ROWS),
+            tokens=learnt.get(LEARNT_TOKENS),
+            deaths=learnt.get(KILLED_FOR_MEMORY, 0),
+            now=time.monotonic(),
+        )
 
     def open_model(self) -> "ModelRuntime":
         """Load the model."""
