@@ -50,7 +50,7 @@ FORBIDDEN["stages/io/"] = {f"gristmill.stages.{modality}" for modality in MODALI
 FORBIDDEN |= {f"stages/{mine}/": {f"gristmill.stages.{other}" for other in MODALITIES - {mine}} for mine in MODALITIES}
 
 # The scheduler knows what a stage needs, never what it does.
-ENGINE_SEES_OF_STAGES = {"gristmill.stages.base", "gristmill.stages.resources"}
+ENGINE_SEES_OF_STAGES = {"gristmill.stages.base", "gristmill.stages.resources", "gristmill.stages.worker_info"}
 
 # Users know workflows from beside the stages; these files re-export ours and hold nothing else.
 SHIMS = {f"stages/deduplication/{method}/workflow.py" for method in ("exact", "fuzzy", "semantic")} | {

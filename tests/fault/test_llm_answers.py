@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import time
+from bisect import bisect_right
 
 import pytest
 from tests.fault.ask_llm import run
@@ -68,15 +69,15 @@ def test_a_run_that_is_killed_pays_again_for_what_was_in_flight_and_the_last_mom
         on_disk = ResponseCache(cache)
         kept = len(on_disk)
         on_disk.close()
-        last_moment = [s for s in server.log if s.kind == "answered" and s.ended > killed - 1.0]
+        ended = sorted(seen.ended for seen in server.log if seen.kind == "answered" and seen.ended <= killed)
+        # Where answers stood in line, on a machine that ten others want, the last moment is the busiest one.
+        moment = max(bisect_right(ended, since + 0.1) - number for number, since in enumerate(ended))
 
         finish(scene.start("-m", "tests.fault.ask_llm", corpus, scene.work, *given))
         sent_again = sum(count - 1 for count in server.answered.values())
-        lately = sum(seen.ended > killed - 0.1 for seen in last_moment)
         total = sum(before.values())
-        print(f"{total} answered, {lately} of them in the last 0.1 s; {kept} on disk; {sent_again} sent again")
-        # Written every 0.1 s; on a machine that ten others want, the thread that writes may have to wait for its turn.
-        assert sent_again <= in_flight + len(last_moment)
+        print(f"{total} answered, at most {moment} of them in 0.1 s; {kept} on disk; {sent_again} sent again")
+        assert sent_again <= in_flight + max(moment, in_flight)
         assert total - kept == sent_again
         assert max(server.answered.values()) <= 2
 

@@ -4,9 +4,11 @@ One SQLite file in a directory, shared by all processes and all runs that name t
 decides an answer: path of the server, model, messages, all parameters, number of the sample. Errors are never kept.
 
 An answer is on disk 0.1 s after it came: a thread of its own writes what has come together, in one transaction. Until
-then it is found in memory. Should the process be killed, these 0.1 s are all that is paid for again, besides what was
-in flight. The file is in WAL mode: readers and the one writer at a time do not wait for each other. WAL needs a local
-disk: on a network file system SQLite refuses, or is not safe (docs/adr/0024-response-cache.md).
+then it is found in memory. Should that thread not get its turn in time, the next answer waits for it. So if the process
+is killed, 0.1 s of answers are all that is paid for again, besides what was in flight.
+
+The file is in WAL mode: readers and the one writer at a time do not wait for each other. WAL needs a local disk: on a
+network file system SQLite refuses, or is not safe (docs/adr/0024-response-cache.md).
 
 If the disk is full or goes away, whoever asks next is told as of any other machine's error (`engine/faults.py`). What
 was answered stays in memory and is written when that works again.
@@ -28,7 +30,9 @@ from gristmill.errors import ConfigError, MachineError
 from gristmill.storage.atomic_write import machine_error
 
 FILE = "responses.sqlite"
-GROUP_S = 0.1  # answers that come within it are written together
+GROUP_S = 0.08  # answers that come within it are written together
+LATE_S = 0.1  # an answer that is not on disk by then keeps the next one waiting
+MOST_WAIT_S = 2.0  # another process may be writing for long: better to pay again than to stand still
 BUSY_S = 30.0  # another process may be writing
 AGAIN_S = 0.5  # after a write that failed
 VERSION = 1  # of the table; another one is another file's
@@ -76,7 +80,9 @@ class ResponseCache:
         self._pending: dict[bytes, Stored] = {}
         self._spent: dict[str, float] = {}  # by scope, not yet written
         self._writing: dict[bytes, Stored] = {}
+        self._pending_since = self._writing_since = 0.0  # when the first of them came
         self._flushes = 0  # asked for by somebody who waits
+        self._hurries = 0
         self._error: MachineError | None = None
         self._closing = False
         with self._in_words():
@@ -102,13 +108,25 @@ class ResponseCache:
         return Stored(_decode_choices(row[0]), *row[1:])
 
     def put(self, key: bytes, stored: Stored, *, scope: str = "", cost: float = 0.0) -> None:
-        """Keep an answer, and what it cost whom."""
-        with self._lock:
+        """Keep an answer, and what it cost whom. Waits while earlier ones are late on their way to disk."""
+        with self._wake:
+            now = time.monotonic()
             if not self._pending:
+                self._pending_since = now
                 self._wake.notify_all()
             self._pending[key] = stored
             if cost:
                 self._spent[scope] = self._spent.get(scope, 0.0) + cost
+            if self._is_late(now):
+                self._hurries += 1
+                self._wake.notify_all()
+                self._wake.wait_for(lambda: self._error is not None or not self._is_late(now), MOST_WAIT_S)
+                self._hurries -= 1
+
+    def _is_late(self, now: float) -> bool:
+        """Whether an answer was not on disk in time, as of `now`."""
+        came = self._writing_since if self._writing else self._pending_since if self._pending else now
+        return now - came > LATE_S
 
     def spent(self, scope: str) -> float:
         """Return what `scope`, a stage of a run, has paid for answers so far."""
@@ -150,8 +168,9 @@ class ResponseCache:
                 self._wake.wait_for(lambda: self._pending or self._spent or self._closing)
                 if self._closing:
                     break
-                self._wake.wait_for(lambda: self._flushes or self._closing, AGAIN_S if self._error else GROUP_S)
+                self._wait_for_more()
                 self._writing, self._pending = self._pending, {}
+                self._writing_since = self._pending_since
                 spent, self._spent = self._spent, {}
             problem: MachineError | None = None
             try:
@@ -171,6 +190,14 @@ class ResponseCache:
                 self._wake.notify_all()
         if connection is not None:
             connection.close()
+
+    def _wait_for_more(self) -> None:
+        """Wait until it is time to write: at once if somebody waits for it, after a while if it failed before."""
+        if self._error is not None:
+            self._wake.wait_for(lambda: self._flushes or self._closing, AGAIN_S)
+            return
+        left_s = GROUP_S - (time.monotonic() - self._pending_since) if self._pending else GROUP_S
+        self._wake.wait_for(lambda: self._flushes or self._hurries or self._closing, max(0.0, left_s))
 
     def raise_if_failing(self) -> None:
         """Raise what keeps answers from being written, if anything does."""

@@ -42,6 +42,40 @@ def test_an_answer_is_found_at_once_after_a_flush_and_in_another_process(tmp_pat
     again.close()
 
 
+def test_an_answer_waits_while_those_before_it_are_late_on_their_way_to_disk(tmp_path, monkeypatch):
+    monkeypatch.setattr(response_cache, "LATE_S", 0.0)
+    monkeypatch.setattr(response_cache, "MOST_WAIT_S", 60.0)
+    cache = ResponseCache(tmp_path)
+    another = sqlite3.connect(tmp_path / FILE, isolation_level=None)
+    another.execute("BEGIN IMMEDIATE")  # as long as it writes, nobody else does
+    cache.put(key(1), STORED)
+    kept = []
+    waits = threading.Thread(target=lambda: (cache.put(key(2), STORED), kept.append(len(cache))))
+    waits.start()
+    waits.join(0.3)
+    assert waits.is_alive()
+    another.execute("COMMIT")
+    another.close()
+    waits.join()
+    assert kept[0] >= 1
+    cache.close()
+    assert len(ResponseCache(tmp_path)) == 2
+
+
+def test_a_process_that_writes_for_long_does_not_keep_others_from_asking(tmp_path, monkeypatch):
+    monkeypatch.setattr(response_cache, "LATE_S", 0.0)
+    monkeypatch.setattr(response_cache, "MOST_WAIT_S", 0.01)
+    cache = ResponseCache(tmp_path)
+    another = sqlite3.connect(tmp_path / FILE, isolation_level=None)
+    another.execute("BEGIN IMMEDIATE")
+    for number in range(3):
+        cache.put(key(number), STORED)  # ends although nothing can be written
+    assert cache.get(key(2)) == STORED
+    another.execute("COMMIT")
+    another.close()
+    cache.close()
+
+
 def test_the_key_holds_path_request_and_sample():
     keys = {
         cache_key("/v1/chat/completions", b"{}", 0),
