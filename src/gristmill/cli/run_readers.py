@@ -9,6 +9,7 @@ from gristmill.errors import GristmillError
 from gristmill.storage.file_system import file_system, is_url
 
 if TYPE_CHECKING:
+    from gristmill.dashboard.history_points import HistoryPoints
     from gristmill.dashboard.measures import Measures
     from gristmill.dashboard.run_data import RunData
     from gristmill.dashboard.shown_run import ShownRun
@@ -26,6 +27,7 @@ def shown_run(run: RunFiles) -> "ShownRun":
 
     readers = Readers(
         documents=functools.partial(apart, read_documents, run.place),
+        history=functools.partial(apart, read_history_points, run.place),
         timeline=functools.partial(apart, read_timeline, run.place),
         trace=functools.partial(apart, read_trace, run.place),
         quarantine_files=run.quarantine_files,
@@ -43,9 +45,17 @@ def read_documents(place: str) -> "tuple[RunData, Measures]":
     return read_run(RunFiles(place), examples=False), measures_of(seen)
 
 
+def read_history_points(place: str) -> "HistoryPoints":
+    """Read what was written down about the run's progress. Of ten hours it takes more memory than all of the server."""
+    from gristmill.dashboard.history_points import history_points
+    from gristmill.metrics.history import read_history
+
+    return history_points(read_history(RunFiles(place).read("metrics.jsonl") or b""))
+
+
 def read_timeline(place: str) -> "Timeline":
     """Read what was scheduled when; a timeline that says why if that cannot be known."""
-    from gristmill.dashboard.timeline import Happened, Timeline
+    from gristmill.dashboard.timeline import Timeline
 
     if is_url(place):
         return Timeline(problem="the schedule is shown of runs on a disk only")
@@ -58,7 +68,8 @@ def read_timeline(place: str) -> "Timeline":
     except (GristmillError, OSError) as error:
         return Timeline(problem=str(error))
     timeline = Timeline(groups=tuple(group.name for group in schedule.groups), problem=schedule.problem)
-    for span in merge_spans([one for one in shown if isinstance(one, Span)], MOST_SPANS):
+    spans = merge_spans([one for one in shown if isinstance(one, Span)], MOST_SPANS)
+    for span in sorted(spans, key=lambda s: (s.group, s.worker, s.lane, s.start_s)):
         number = timeline.add(span.kind, span.worker, span.group, span.lane, span.start_s, span.end_s)
         timeline.items.append(span.item_id)
         timeline.documents.append(span.documents_in)
@@ -69,9 +80,9 @@ def read_timeline(place: str) -> "Timeline":
             if one.kind == "worker":
                 timeline.names[one.worker] = one.text
             else:
-                timeline.marks.append(Happened(one.kind, one.at_s, one.text))
+                timeline.mark(one.kind, one.at_s, one.text)
         elif not isinstance(one, Span) and one.kind == "memory":
-            timeline.memory.setdefault(one.worker, []).append((one.at_s, one.value))
+            timeline.sample(one.worker, one.at_s, one.value)
     return timeline
 
 

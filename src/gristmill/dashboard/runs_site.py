@@ -36,6 +36,8 @@ class RunsSite:
             return Answer(b"ok\n", "text/plain")
         if path == "/api/runs":
             return Answer(msgspec.json.encode([_listed(run.watched) for run in self._runs]))
+        if path == "/metrics":
+            return self._asked_for(query).metrics()
         if not path.startswith(API):
             raise Wrong(404, "expected a question below /api; got another path")
         return self._asked_for(query).answer(path.removeprefix(API), query)

@@ -4,21 +4,25 @@ What is dear to find out (the books, what was recorded, the schedule) is asked o
 kept; for a live run it is found out again now and then.
 """
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from gristmill.dashboard.funnel import funnel_of
-from gristmill.dashboard.history_points import history_points
+from gristmill.dashboard.history_points import HistoryPoints
 from gristmill.dashboard.kept_documents import KeptDocuments
 from gristmill.dashboard.measures import Measures
 from gristmill.dashboard.run_data import RunData
 from gristmill.dashboard.server import Answer, Wrong
 from gristmill.dashboard.timeline import KINDS, Happened, Timeline, events, one_worker, spans_within, workers
 from gristmill.dashboard.watched_run import ENDED, Remembered, WatchedRun
-from gristmill.metrics.history import read_history
+
+if TYPE_CHECKING:
+    from gristmill.metrics.exposition import Exposition
 
 Query = Mapping[str, str]
 
@@ -28,6 +32,7 @@ class Readers:
     """What a command knows how to find out about a run. Each may take a while."""
 
     documents: Callable[[], tuple[RunData, Measures]]
+    history: Callable[[], HistoryPoints]
     timeline: Callable[[], Timeline]
     trace: Callable[[], bytes]
     quarantine_files: Callable[[], Sequence[str]]
@@ -40,11 +45,14 @@ class ShownRun:
         self.watched = watched
         self._readers = readers
         self._found = Remembered(readers.documents, self._has_ended)
+        self._history = Remembered(readers.history, self._has_ended)
         self._timeline = Remembered(readers.timeline, self._has_ended)
         self._documents = KeptDocuments()
+        self._exposition: Exposition | None = None
+        self._lock = threading.Lock()
         self._routes: dict[str, Callable[[Query], object]] = {
             "run": lambda _: self.watched.state(),
-            "history": lambda _: self._history(),
+            "history": lambda _: self._history.get(),
             "funnel": lambda _: funnel_of(*self._found.get()),
             "slices": self._slices,
             "rules": lambda _: self._rules(),
@@ -74,13 +82,19 @@ class ShownRun:
             raise Wrong(404, f"expected one of {', '.join(self.questions)}; got another path")
         return Answer(msgspec.json.encode(route(query)))
 
+    def metrics(self) -> Answer:
+        """Return the latest snapshot as text for Prometheus."""
+        from gristmill.metrics.exposition import Exposition
+
+        with self._lock:
+            self._exposition = self._exposition or Exposition()
+            snapshot = self.watched.state().snapshot
+            if snapshot is not None:
+                self._exposition.add(snapshot)
+            return Answer(*self._exposition.encode())
+
     def _has_ended(self) -> bool:
         return self.watched.state().run in ENDED
-
-    # Over time
-
-    def _history(self) -> object:
-        return history_points(read_history(self.watched.source.read("metrics.jsonl") or b""))
 
     # Rules
 

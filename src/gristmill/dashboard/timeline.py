@@ -5,7 +5,8 @@ fills a timeline. It is kept in arrays, so that a run of many hours takes a few 
 """
 
 from array import array
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -20,7 +21,7 @@ LAST_SPANS = 30
 
 @dataclass
 class Timeline:
-    """Spans, marks and samples of memory, in the order they were found. Group `g` is called `groups[g]`."""
+    """Spans by group, worker, lane and start; marks and samples of memory by time. Group `g` is called `groups[g]`."""
 
     groups: tuple[str, ...] = ()
     problem: str = ""  # why it ends early, or is empty
@@ -34,8 +35,9 @@ class Timeline:
     documents: "array[int]" = field(default_factory=lambda: array("q"))
     items: list[str] = field(default_factory=list)
     notes: dict[int, str] = field(default_factory=dict)  # by the number of the span
-    marks: list["Happened"] = field(default_factory=list)
-    memory: dict[int, list[tuple[float, int]]] = field(default_factory=dict)  # by worker
+    marks: dict[str, "deque[Happened]"] = field(default_factory=dict)  # by kind, the latest of each
+    counts: dict[str, int] = field(default_factory=dict)  # of all marks, by kind
+    memory: dict[int, "array[float]"] = field(default_factory=dict)  # by worker: time, bytes, time, bytes ...
     names: dict[int, str] = field(default_factory=dict)  # of workers, where another engine gives them
 
     def add(self, kind: str, worker: int, group: int, lane: int, start: float, end: float) -> int:
@@ -48,6 +50,19 @@ class Timeline:
         self.end.append(end)
         self.duration_s = max(self.duration_s, end)
         return len(self.worker) - 1
+
+    def mark(self, kind: str, at_s: float, text: str) -> None:
+        """Note what happened at one moment."""
+        self.counts[kind] = self.counts.get(kind, 0) + 1
+        self.marks.setdefault(kind, deque(maxlen=EVENTS)).append(Happened(kind, at_s, text))
+
+    def sample(self, worker: int, at_s: float, num_bytes: int) -> None:
+        """Note how much memory a worker has. Of a long run every other sample goes, as often as need be."""
+        samples = self.memory.setdefault(worker, array("d"))
+        samples.extend((at_s, num_bytes))
+        if len(samples) >= 4 * SAMPLES:
+            pairs = list(zip(samples[::2], samples[1::2], strict=True))
+            self.memory[worker] = array("d", [number for pair in pairs[::2] for number in pair])
 
 
 class Happened(msgspec.Struct, frozen=True):
@@ -111,27 +126,31 @@ class Spans(msgspec.Struct):
 
 def spans_within(timeline: Timeline, start: float, end: float, most: int = MOST_SPANS) -> tuple[Spans, int]:
     """Return the spans that touch a part of the time, and how many there are; too many are joined with neighbours."""
-    inside = [n for n in range(len(timeline.worker)) if timeline.end[n] >= start and timeline.start[n] <= end]
-    order = (timeline.group, timeline.worker, timeline.lane, timeline.start)
-    inside.sort(key=lambda n: tuple(column[n] for column in order))
-    gap = 0.0 if len(inside) <= most else (end - start) / 4_000
-    joined = _joined(timeline, inside, gap)
-    while len(joined) > most:
-        gap *= 2
-        joined = _joined(timeline, inside, gap)
-    return _columns(timeline, joined), len(inside)
+    gap = 0.0
+    number = sum(1 for _ in _within(timeline, start, end))
+    if number > most:
+        gap = (end - start) / 4_000
+        while sum(1 for _ in _joined(timeline, start, end, gap)) > most:
+            gap *= 2
+    return _columns(timeline, _joined(timeline, start, end, gap)), number
 
 
-def _joined(timeline: Timeline, inside: Sequence[int], gap: float) -> list[tuple[int, float, int]]:
+def _within(timeline: Timeline, start: float, end: float) -> Iterator[int]:
+    return (n for n in range(len(timeline.worker)) if timeline.end[n] >= start and timeline.start[n] <= end)
+
+
+def _joined(timeline: Timeline, start: float, end: float, gap: float) -> Iterator[tuple[int, float, int]]:
     """The first span of each row of neighbours, where the last of them ends, and how many they are."""
-    rows: list[tuple[int, float, int]] = []
-    for number in inside:
-        if gap and rows and _is_neighbour(timeline, rows[-1], number, gap):
-            first, _, count = rows[-1]
-            rows[-1] = first, timeline.end[number], count + 1
-        else:
-            rows.append((number, timeline.end[number], 1))
-    return rows
+    row: tuple[int, float, int] | None = None
+    for number in _within(timeline, start, end):
+        if row is not None and gap and _is_neighbour(timeline, row, number, gap):
+            row = row[0], timeline.end[number], row[2] + 1
+            continue
+        if row is not None:
+            yield row
+        row = number, timeline.end[number], 1
+    if row is not None:
+        yield row
 
 
 def _is_neighbour(timeline: Timeline, row: tuple[int, float, int], number: int, gap: float) -> bool:
@@ -140,7 +159,7 @@ def _is_neighbour(timeline: Timeline, row: tuple[int, float, int], number: int, 
     return all(column[first] == column[number] for column in same) and timeline.start[number] - end <= gap
 
 
-def _columns(timeline: Timeline, rows: Sequence[tuple[int, float, int]]) -> Spans:
+def _columns(timeline: Timeline, rows: Iterable[tuple[int, float, int]]) -> Spans:
     spans = Spans()
     for first, end, count in rows:
         spans.worker.append(timeline.worker[first])
@@ -160,8 +179,8 @@ def one_worker(timeline: Timeline, number: int, *, is_live: bool) -> dict[str, o
     if now is None:
         return None
     own = [n for n, worker in enumerate(timeline.worker) if worker == number]
-    samples = timeline.memory.get(number, [])
-    step = max(1, -(-len(samples) // SAMPLES))
+    samples = timeline.memory.get(number, array("d"))
+    pairs = [(at, held) for at, held in zip(samples[::2], samples[1::2], strict=True) if held]
     return {
         "number": number,
         "stage": timeline.groups[now.group],
@@ -171,7 +190,7 @@ def one_worker(timeline: Timeline, number: int, *, is_live: bool) -> dict[str, o
         "node": timeline.names.get(number, f"started at {timeline.start[own[0]]:.1f} s"),
         "item": timeline.items[now.last],
         "note": timeline.notes.get(now.last, "")[:300],
-        "memory": [sample for sample in samples[::step] if sample[1]],
+        "memory": pairs,
         "spans": [
             {
                 "kind": KINDS[timeline.kind[n]],
@@ -187,11 +206,11 @@ def one_worker(timeline: Timeline, number: int, *, is_live: bool) -> dict[str, o
 
 def events(timeline: Timeline, messages: Sequence[Happened], kind: str | None) -> dict[str, object]:
     """Return what happened, the latest first, and how often each kind of thing did."""
-    everything = sorted([*timeline.marks, *messages], key=lambda mark: mark.at_s)
-    counts: dict[str, int] = {}
-    for mark in everything:
-        counts[mark.kind] = counts.get(mark.kind, 0) + 1
-    wanted = [mark for mark in everything if kind is None or mark.kind == kind]
+    everything = [*(mark for marks in timeline.marks.values() for mark in marks), *messages]
+    wanted = sorted((mark for mark in everything if kind in (None, mark.kind)), key=lambda mark: mark.at_s)
+    counts = dict(timeline.counts)
+    for message in messages:
+        counts[message.kind] = counts.get(message.kind, 0) + 1
     shown = wanted[: -EVENTS - 1 : -1]
-    left = len(wanted) - len(shown)
+    left = sum(counts.values() if kind is None else [counts.get(kind, 0)]) - len(shown)
     return {"events": shown, "counts": counts, "left_out": left, "problem": timeline.problem}

@@ -123,6 +123,7 @@ class Remembered(Generic[Found]):
             now = time.monotonic()
             if self._found is not None and (self._is_final or now < self._good_until):
                 return self._found
+            self._found = None  # two of them at once would be twice the memory
             had_ended = self._has_ended()  # before it is read: what is written meanwhile is read next time
             found = self._find()
             took = time.monotonic() - now

@@ -11,6 +11,7 @@ from gristmill.dashboard.history_points import history_points
 from gristmill.dashboard.kept_documents import EXAMPLES, MOST_CHARS, KeptDocuments
 from gristmill.dashboard.measures import measures_of
 from gristmill.dashboard.run_data import Life
+from gristmill.dashboard.shown_run import Readers, ShownRun
 from gristmill.dashboard.timeline import LOG_ENDS, Happened, Timeline, events, one_worker, spans_within, workers
 from gristmill.dashboard.watched_run import Remembered, WatchedRun
 from gristmill.metrics.history import read_history
@@ -140,7 +141,8 @@ def test_of_a_part_of_the_time_the_spans_are_those_that_touch_it():
 
 
 def test_too_many_spans_are_joined_with_their_neighbours_of_one_kind_only():
-    many = timeline(*(("task", n % 2, float(n), n + 0.9) for n in range(2_000)), ("lost", 0, 2_000.0, 2_001.0))
+    rows = [("task", n % 2, float(n), n + 0.9) for n in range(2_000)] + [("lost", 0, 2_000.0, 2_001.0)]
+    many = timeline(*sorted(rows, key=lambda row: (row[1], row[2])))
     spans, number = spans_within(many, 0, 2_001, most=100)
     assert number == 2_001
     assert len(spans.worker) <= 100
@@ -151,15 +153,19 @@ def test_too_many_spans_are_joined_with_their_neighbours_of_one_kind_only():
 
 def test_a_worker_is_told_with_its_memory_and_last_tasks():
     found = timeline(*(("task", 7, float(n), n + 1.0) for n in range(100)))
-    found.memory[7] = [(float(n), n) for n in range(1_000)]
+    for n in range(1, 1_001):
+        found.sample(7, float(n), n)
     told = one_worker(found, 7, is_live=False)
     assert (told["tasks"], told["spans"][0]["item"], len(told["spans"])) == (100, "item-99", 30)
-    assert 200 < len(told["memory"]) <= 300
+    assert 300 <= len(told["memory"]) <= 600
+    assert told["memory"][-1] == (1_000.0, 1_000.0) or told["memory"][-1] == (999.0, 999.0)
     assert one_worker(found, 8, is_live=False) is None
 
 
 def test_events_are_the_latest_first_with_messages_among_them():
-    found = Timeline(marks=[Happened("commit", float(n), f"part {n}") for n in range(600)])
+    found = Timeline()
+    for n in range(600):
+        found.mark("commit", float(n), f"part {n}")
     told = events(found, [Happened("message", 599.5, "slow")], None)
     assert [event.text for event in told["events"][:2]] == ["slow", "part 599"]
     assert (told["counts"], told["left_out"]) == ({"commit": 600, "message": 1}, 101)
@@ -191,6 +197,13 @@ def test_a_run_that_says_nothing_and_whose_process_is_gone_was_killed():
     source.alive = False
     assert (run.state().number, run.state().run) == (2, "killed")
     assert run.news(1, threading.Event()).number == 2
+
+
+def test_prometheus_can_ask_for_the_latest_snapshot():
+    source = Changing()
+    source.content = msgspec.json.encode(snapshot())
+    shown = ShownRun(WatchedRun(source), Readers(dict, dict, dict, dict, dict))
+    assert b'gristmill_read_documents_total{pipeline="demo"' in shown.metrics().body
 
 
 def test_what_is_known_of_a_live_run_is_found_out_again_and_of_an_ended_one_once():

@@ -69,7 +69,7 @@ def site(tmp_path):
     def unread():
         raise AssertionError("nobody asked for this")
 
-    return Site([ShownRun(WatchedRun(Directory(tmp_path)), Readers(unread, unread, unread, unread))])
+    return Site([ShownRun(WatchedRun(Directory(tmp_path)), Readers(unread, unread, unread, unread, unread))])
 
 
 @pytest.fixture
@@ -98,7 +98,7 @@ def sent(server, content: bytes) -> bytes:
         return b"".join(iter(lambda: connection.recv(65_536), b""))
 
 
-PATHS = ("/api/runs", "/api/run", "/api/history", "/api/stream", "/healthz", "/api/nothing", "/etc/passwd")
+PATHS = ("/api/runs", "/api/run", "/api/history", "/api/stream", "/healthz", "/metrics", "/api/nothing", "/etc/passwd")
 
 
 @pytest.mark.parametrize("path", PATHS)

@@ -6,7 +6,7 @@ const DASHES = [[], [6, 3], [2, 3], [8, 3, 2, 3]]; // besides its colour each li
 const ROWS = 40;
 
 // `lines` are {name, of: "c1" or a colour name, fill, dash}; data is [times, values...]. `stacked` lines are added up.
-export function timeChart(title, lines, {format, stacked = false, most = null, height = 150}) {
+export function timeChart(title, lines, {format, stacked = false, most = null, height = 170}) {
   const plot = el("div", {class: "plot", role: "img", "aria-label": `${title}: a chart over time; the button shows it as a table`});
   const behind = el("div", {class: "behind", hidden: true});
   const button = el("button", {type: "button", class: "quiet", "aria-expanded": "false", onclick: flip}, "Table");
@@ -36,11 +36,11 @@ export function timeChart(title, lines, {format, stacked = false, most = null, h
       font: "11px system-ui, sans-serif"};
     const series = lines.map((line, i) => ({label: line.name, stroke: colour(line.of), width: stacked ? 0.5 : 1.5,
       dash: line.dash ?? (stacked ? [] : DASHES[i % DASHES.length]), fill: stacked || line.fill ? colour(line.of + "f") : undefined,
-      points: {show: false}}));
+      points: {show: () => data[0].length === 1, size: 6}}));
     chart = new uPlot({width: plot.clientWidth || 400, height, cursor: {show: false}, legend: {show: false},
       padding: [8, 8, 0, 0],
-      scales: {y: {range: (_, low, high) => [0, most ?? ((high || 1) * 1.08)]}},
-      axes: [{...axis, size: 26, grid: {show: false}}, {...axis, size: 62, values: (_, ticks) => ticks.map((t) => format(t))}],
+      scales: {x: {range: (_, low, high) => high - low < 10 ? [low, low + 10] : [low, high]}, y: {range: (_, low, high) => [0, most ?? ((high || 1) * 1.08)]}},
+      axes: [{...axis, size: 40, grid: {show: false}}, {...axis, size: 62, values: (_, ticks) => ticks.map((t) => format(t))}],
       series: [{}, ...series].map((s, i) => stacked && i ? {...s, label: lines[lines.length - i].name, stroke: colour(lines[lines.length - i].of), fill: colour(lines[lines.length - i].of)} : s)},
       summed(), plot);
     show(legend, lines.map((line) => el("li", {}, el("i", {class: `swatch ${line.of}`}), line.name)));

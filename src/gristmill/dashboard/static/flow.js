@@ -4,6 +4,7 @@ import {el, say, show} from "/static/dom.js";
 import {count, duration, exact, share, size, value} from "/static/words.js";
 
 const AGAIN_S = 60; // after which the history is asked for again; meanwhile snapshots are appended
+const POINTS = 600;
 const SHARES = ["useful", "setup", "starved", "blocked", "fragmented", "wasted", "scheduler"];
 
 // The group that holds the others up: the longest wait before it or, if nothing waits, the most of its workers busy.
@@ -113,9 +114,9 @@ export async function open(main, page) {
 
   function append({snapshot: s, documents_per_s}) {
     const now = s.made_at || Date.now() / 1000, h = history;
-    if (now <= h.time.at(-1)) return;
+    // A point that would fall on the pixel of the one before is not worth drawing four charts again.
+    if (now - h.time.at(-1) < Math.max(0.9, (now - h.time[0]) / POINTS)) return;
     const before = h.last ?? s, seconds = s.elapsed_s - before.elapsed_s;
-    if (h.last && seconds < 0.9) return;
     h.last = s;
     h.time.push(now);
     h.read_per_s.push(documents_per_s[0] ?? null);

@@ -61,6 +61,11 @@ function frame(state) {
     ? s.input_bytes_done / s.input_bytes_total : s.partitions_total ? s.partitions_done / s.partitions_total : 0;
   if (chip.dataset.state !== state.run) say($("said"), `The run is ${state.run}.`);
   chip.dataset.state = state.run;
+  const run = page.runs[page.run];
+  if (run.name !== s.name) {
+    run.name = s.name;
+    say($("run").options[page.run], called(run));
+  }
   say(chip, state.run);
   const bar = $("progress");
   bar.setAttribute("aria-valuenow", Math.round(100 * done));
