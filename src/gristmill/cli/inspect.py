@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from gristmill.inspection.wanted import Wanted
 
 HEAD = 10
+_MALLOC_OPTIONS = ((-8, 1), (-3, 1 << 18), (-1, 1 << 18))  # one arena; larger blocks mapped, and returned at once
 Where = Annotated[str, typer.Option(metavar="EXPR", help="Only rows for which this is true, such as 'score > 0.5'.")]
 LabelsDir = Annotated[str | None, typer.Option(metavar="DIR", help="Keep labels here, as train-classifier takes them.")]
 Port = Annotated[int, typer.Option(metavar="N", min=0, max=65535, help="With --web: the port; 0 is a free one.")]
@@ -79,8 +80,18 @@ def inspect(
 
 
 def take_little_memory() -> None:
-    """Let Arrow, which is not loaded yet, give memory back: its own allocator keeps 50 MB more on a file of 10 GB."""
+    """Let the allocators give memory back, before Arrow is loaded. A view of 10 GB takes 133 to 141 MB so.
+
+    Arrow's own allocator keeps 50 MB more, the system's 20 to 40 if it is not told (docs/log/2026-11-17-inspect.md).
+    """
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
+    if sys.platform == "linux":
+        import ctypes
+
+        mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # of glibc; others do not keep so much
+        if mallopt is not None:
+            for option, value in _MALLOC_OPTIONS:
+                mallopt(option, value)
 
 
 def _modes(

@@ -115,7 +115,10 @@ def test_conditions_columns_and_histograms(path):
         await screen.press("h")
         assert "score  number" in screen.text("shown")
         assert "from the first 11 rows that are wanted" in screen.text("shown")
+        await screen.press("space", "slash", "w", "g")  # keys of the screen below
+        assert "score  number" in screen.text("shown")
         await screen.press("escape")
+        assert screen.column("score")[0] == "0.7"
         await screen.type("w", "")
         assert screen.column("id")[0] == "d0"
 

@@ -7,13 +7,14 @@ what could act on a terminal is escaped by `show`, and nothing is read as markup
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 from rich.text import Text
 from textual import work
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
+from textual.widget import Widget
 from textual.widgets import DataTable, Footer, Input, Static
 from textual.worker import get_current_worker
 
@@ -29,6 +30,7 @@ from gristmill.inspection.view import GoOn, View
 from gristmill.inspection.words import difference_lines, statistics_lines
 
 _CELL_CHARS = 60
+Part = TypeVar("Part", bound=Widget)
 _LOOKED_S = 0.5  # between two looks at how far counting is
 _MARKS: dict[Label | None, str] = {None: " ", "good": "+", "bad": "-"}
 
@@ -98,6 +100,14 @@ class InspectApp(App[None]):
         yield Input(id="ask")
         yield Footer()
 
+    def _part(self, selector: str, kind: type[Part]) -> Part:
+        """A part of the first screen, also while a text lies over it: a step may end meanwhile."""
+        return self.screen_stack[0].query_one(selector, kind)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Keys of the first screen do nothing while a text lies over it."""
+        return len(self.screen_stack) == 1 or action in {"quit", "pop_screen"}
+
     def on_mount(self) -> None:
         """Show the first page, and start counting rows."""
         threading.Thread(target=self._dataset.count_rows, daemon=True).start()
@@ -136,7 +146,7 @@ class InspectApp(App[None]):
 
     def action_stop(self) -> None:
         """End the step that is under way, or the question."""
-        if self.query_one("#ask", Input).display:
+        if self._part("#ask", Input).display:
             self._hide_question()
         else:
             self.workers.cancel_all()
@@ -180,7 +190,7 @@ class InspectApp(App[None]):
 
     def action_ask(self, what: str) -> None:
         """Ask for a row, a text, a condition, columns, or another dataset."""
-        ask = self.query_one("#ask", Input)
+        ask = self._part("#ask", Input)
         before = {"where": self._view.wanted.where.source if self._view.wanted.where else "", "search": self._searched}
         before["columns"] = ",".join(self._columns)
         ask.placeholder = {
@@ -210,8 +220,8 @@ class InspectApp(App[None]):
             self._compare(value)
 
     def _hide_question(self) -> None:
-        self.query_one("#ask", Input).display = False
-        self.query_one("#rows", DataTable).focus()
+        self._part("#ask", Input).display = False
+        self._part("#rows", DataTable).focus()
 
     def _jump(self, value: str) -> None:
         digits = value.replace(",", "")
@@ -246,7 +256,7 @@ class InspectApp(App[None]):
         except GristmillError as error:  # a full disk
             self._tell(str(error))
             return
-        table = self.query_one("#rows", DataTable)
+        table = self._part("#rows", DataTable)
         table.update_cell_at((table.cursor_row, 0), Text(_MARKS[given]))  # type: ignore[arg-type]
         table.move_cursor(row=table.cursor_row + 1)
         counts = labels.counts()
@@ -255,22 +265,22 @@ class InspectApp(App[None]):
     # Drawing
 
     def _at_hand(self) -> Located | None:
-        row = self.query_one("#rows", DataTable).cursor_row
+        row = self._part("#rows", DataTable).cursor_row
         return self._view.rows[row] if 0 <= row < len(self._view.rows) else None
 
     def _tell(self, said: str) -> None:
         self._said = said
-        self.query_one("#status", Static).update(brief(said))
+        self._part("#status", Static).update(brief(said))
 
     def _draw_title(self) -> None:
         paths = self._dataset.paths
         files = brief(paths[0]) if len(paths) == 1 else f"{len(paths):,} files"
         where = self._view.wanted.where
         condition = f" · where {brief(where.source)}" if where is not None else ""
-        self.query_one("#title", Static).update(f"{files} · {self._dataset.num_rows()} rows{condition}")
+        self._part("#title", Static).update(f"{files} · {self._dataset.num_rows()} rows{condition}")
 
     def _draw(self, said: str) -> None:
-        table = self.query_one("#rows", DataTable)
+        table = self._part("#rows", DataTable)
         table.clear(columns=True)
         table.add_columns(*(Text(name) for name in (" ", "row", *map(brief, self._columns))))
         for located in self._view.rows:
@@ -295,7 +305,7 @@ class InspectApp(App[None]):
     def _draw_row(self) -> None:
         located = self._at_hand()
         text = "no rows" if located is None else _in_full(located, brief(self._dataset.place_name(located.place)))
-        self.query_one("#text", Static).update(text)
+        self._part("#text", Static).update(text)
 
 
 def _in_full(located: Located, name: str) -> str:
