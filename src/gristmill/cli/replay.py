@@ -19,6 +19,9 @@ def replay(
         bool, typer.Option("--check", help="Fail if a decision differs or an invariant does not hold.")
     ] = False,
     task: Annotated[str | None, typer.Option("--task", metavar="ITEM_ID", help="Tell what happened to it.")] = None,
+    session: Annotated[
+        int | None, typer.Option("--session", metavar="N", min=1, help="Of an earlier session: events.N.log.")
+    ] = None,
     debug: Debug = False,
 ) -> None:
     """Replay a run's event log and compare every decision with the recorded one."""
@@ -28,7 +31,7 @@ def replay(
     from gristmill.engine.replay import replay as steps_of
     from gristmill.engine.task_story import TaskStory
 
-    path = find_log(run_dir)
+    path = find_log(run_dir, session=session)
     tally = Tally()
     story = None if task is None else TaskStory(task)
     difference = ""
@@ -52,13 +55,14 @@ def replay(
     typer.echo(tally.summary(difference, checked=check))
 
 
-def find_log(path: str) -> Path:
+def find_log(path: str, *, session: int | None = None) -> Path:
     """Return the event log of a run, whether the run directory, the output directory or the log itself was named."""
+    name = "events.log" if session is None else f"events.{session}.log"
     given = disk_path(path, who="replay")
-    for candidate in (given, given / "events.log", given / ".gristmill" / "events.log"):
+    for candidate in (given, given / name, given / ".gristmill" / name):
         if candidate.is_file():
             return candidate
-    raise ConfigError(f"replay: expected the directory of a run (with events.log in it); got {path!r}")
+    raise ConfigError(f"replay: expected the directory of a run (with {name} in it); got {path!r}")
 
 
 class Tally:

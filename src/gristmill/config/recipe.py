@@ -8,7 +8,7 @@ from gristmill.config.hydra_form import is_hydra_form, to_recipe_form
 from gristmill.config.load_yaml import load_yaml
 from gristmill.config.variables import Substitution, names_in
 from gristmill.errors import ConfigError, nearest
-from gristmill.secrets import redacted
+from gristmill.secrets import redacted, without_secrets
 from gristmill.storage.file_system import absolute
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class Recipe:
         placed = {name: _absolute(value) if name in PLACES else value for name, value in (values or {}).items()}
         document = {"name": self.name, "description": self.description, "stages": self.substituted(placed)}
         shown = redacted(_without_variables({key: value for key, value in document.items() if value}))
-        return yaml.safe_dump(shown, sort_keys=False, allow_unicode=True, width=120)
+        return without_secrets(yaml.safe_dump(shown, sort_keys=False, allow_unicode=True, width=120))
 
     def substituted(self, values: Mapping[str, object] | None = None) -> list[object]:
         """The stages with every variable replaced by its value."""

@@ -19,6 +19,18 @@ def size(number: float) -> str:
     return _scaled(number, 1000.0, (" B", " kB", " MB", " GB", " TB"))
 
 
+def time_left(low_s: float | None, left_s: float, high_s: float | None) -> str:
+    """How long something still takes, for a person, and from what to what if that is worth saying.
+
+    >>> time_left(200.0, 250.0, 320.0)
+    '4:10 left (3:20 to 5:20)'
+    """
+    words = f"{duration(left_s)} left"
+    if low_s is None or high_s is None or duration(low_s) == duration(high_s):
+        return words
+    return f"{words} ({duration(low_s)} to {duration(high_s)})"
+
+
 def duration(seconds: float) -> str:
     """Hours, minutes and seconds.
 

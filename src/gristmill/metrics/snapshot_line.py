@@ -1,6 +1,6 @@
 """A `RunSnapshot` in one line, for a log file. Apart from the table, which needs rich."""
 
-from gristmill.metrics.amounts import duration, share, size
+from gristmill.metrics.amounts import duration, share, size, time_left
 from gristmill.metrics.snapshot import Rates, RunSnapshot
 
 
@@ -17,5 +17,5 @@ def one_line(snapshot: RunSnapshot, rates: Rates) -> str:
         parts.append(f"quarantined {snapshot.quarantined:,}")
     parts.append(f"{size(rates.bytes_per_s())}/s")
     if snapshot.eta_s is not None and snapshot.state == "running":
-        parts.append(f"about {duration(snapshot.eta_s)} left")
+        parts.append(f"about {time_left(snapshot.eta_low_s, snapshot.eta_s, snapshot.eta_high_s)}")
     return ", ".join(parts)

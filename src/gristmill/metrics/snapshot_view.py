@@ -6,7 +6,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from gristmill.metrics.amounts import count, duration, share, size
+from gristmill.metrics.amounts import count, duration, share, size, time_left
+from gristmill.metrics.slowest import slowest
 from gristmill.metrics.snapshot import Rates, RunSnapshot, StageSnapshot
 from gristmill.metrics.tally import metric_lines
 
@@ -17,7 +18,17 @@ NAME_WIDTH = 22  # what the eight numbers leave of 80 columns
 
 def full_view(snapshot: RunSnapshot, rates: Rates) -> RenderableType:
     """The state of a run for a terminal: totals, then a row for each stage."""
-    return Group(_headline(snapshot, rates), _totals(snapshot), _table(snapshot, rates))
+    pace = [] if snapshot.state != "running" else _pace(snapshot)
+    return Group(_headline(snapshot, rates), _totals(snapshot), *pace, _table(snapshot, rates))
+
+
+def _pace(snapshot: RunSnapshot) -> list[Text]:
+    """What the run waits for, and how sure the time left is."""
+    words = [slowest(snapshot)]
+    if snapshot.eta_s is not None:
+        words.append(time_left(snapshot.eta_low_s, snapshot.eta_s, snapshot.eta_high_s))
+    line = " · ".join(word for word in words if word)
+    return [Text(line, no_wrap=True, overflow="ellipsis", style="bold")] if line else []
 
 
 def live_view(snapshot: RunSnapshot, rates: Rates) -> RenderableType:
@@ -57,8 +68,6 @@ def _headline(snapshot: RunSnapshot, rates: Rates) -> Text:
     line.append("━" * filled, style="green").append("━" * (BAR_WIDTH - filled), style="dim")
     parts = f"{snapshot.partitions_done}/{snapshot.partitions_total} parts"
     line.append(f" {share(done, total)}, {parts}, {size(rates.bytes_per_s())}/s")
-    if snapshot.eta_s is not None and snapshot.state == "running":
-        line.append(f", {duration(snapshot.eta_s)} left", style="bold")
     return line
 
 

@@ -125,6 +125,7 @@ class Pipeline:
         """Append a stage; returns the pipeline, so that calls can be chained."""
         check_is_stage(self.name, stage)
         self.stages.append(stage)
+        self.recipe = ""
         return self
 
     def build(self) -> None:

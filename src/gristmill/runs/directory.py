@@ -177,7 +177,8 @@ class RunDirectory:
         remove_for_good(path for path in published if not is_url(path))
         self._close_ledger()
         had_lines = (ledger := self.path / "ledger.jsonl").exists() and ledger.stat().st_size
-        for name in LEFT_BY_A_RUN:
+        earlier = [path.name for path in self.path.glob("events.*.log")]
+        for name in (*LEFT_BY_A_RUN, *earlier):
             (self.path / name).unlink(missing_ok=True)
         shutil.rmtree(self.quarantine, ignore_errors=True)
         if had_lines:  # a machine that stops must not bring them back under the header of the run that starts now

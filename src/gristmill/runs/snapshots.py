@@ -9,6 +9,7 @@ import msgspec
 from gristmill.engine.plan import Plan
 from gristmill.engine.scheduler import Scheduler
 from gristmill.engine.state import GroupRecord, WorkerState
+from gristmill.metrics.eta import Estimate, Eta
 from gristmill.metrics.history_writer import HistoryWriter
 from gristmill.metrics.node_sample import NodeSample
 from gristmill.metrics.peaks import Peaks
@@ -28,8 +29,10 @@ class BookSnapshots:
         self._books = books
         self._started = time.monotonic()
         self._started_at = time.time()
+        self._eta = Eta()
         self._earlier = [copy.deepcopy(books.totals[name]) for name in plan.stage_names]
         self._bytes_before = books.input_bytes_done
+        self._partitions_before = len(books.records)
 
     def counts(self, here: Sequence[StageCounts]) -> list[StageCounts]:
         """What every stage has done in all sessions, from what it has done in this one."""
@@ -48,12 +51,16 @@ class BookSnapshots:
         memory_limit: int,
         messages: Sequence[str],
         nodes: Sequence[NodeSample] = (),
+        longest_s: float = 0.0,
     ) -> RunSnapshot:
-        """Return how the run is now. `stages` say who works; what was done is added from `counts`."""
+        """Return how the run is now. `stages` say who works; what was done is added from `counts`.
+
+        `longest_s` is the longest way of a partition through the run so far, where it is known.
+        """
         elapsed = time.monotonic() - self._started
         done = self._books.input_bytes_done
         total = self._plan.input_bytes
-        done_here = done - self._bytes_before
+        left = self._left(elapsed, longest_s)
         return RunSnapshot(
             name=self._plan.name,
             state=state,
@@ -69,7 +76,9 @@ class BookSnapshots:
             input_bytes_total=total,
             memory_bytes=memory_bytes,
             memory_limit=memory_limit,
-            eta_s=elapsed * (total - done) / done_here if done_here else None,
+            eta_s=None if left is None else left.left_s,
+            eta_low_s=None if left is None else left.low_s,
+            eta_high_s=None if left is None else left.high_s,
             stages=tuple(stage.with_counts(own) for stage, own in zip(stages, counts, strict=True)),
             messages=tuple(messages),
             made_at=time.time(),
@@ -77,6 +86,15 @@ class BookSnapshots:
             fingerprint=self._plan.fingerprint,
             nodes=tuple(nodes),
         )
+
+    def _left(self, elapsed_s: float, longest_s: float) -> Estimate | None:
+        """How long the rest takes. Where nobody knows the size of the input, partitions are counted."""
+        done, total = self._books.input_bytes_done - self._bytes_before, self._plan.input_bytes - self._bytes_before
+        if total <= 0:
+            done, total = len(self._books.records) - self._partitions_before, len(self._plan.sources)
+            total -= self._partitions_before
+        self._eta.add(elapsed_s, done)
+        return self._eta.estimate(elapsed_s, total - done, longest_s)
 
 
 class SnapshotMaker:
@@ -99,6 +117,7 @@ class SnapshotMaker:
             memory_limit=self._memory_limit,
             messages=messages,
             nodes=nodes,
+            longest_s=scheduler.account.longest_path_s,
         )
         return self._peaks.seen(
             msgspec.structs.replace(
@@ -242,6 +261,8 @@ class JoinedSnapshots:
             quarantined=snapshot.quarantined + sum(count.quarantined for count in done),
             created=snapshot.created + sum(count.created for count in done),
             eta_s=snapshot.eta_s if is_last else None,
+            eta_low_s=snapshot.eta_low_s if is_last else None,
+            eta_high_s=snapshot.eta_high_s if is_last else None,
             stages=tuple(self._stage(stage, now) for stage in stages),
         )
         joined = self.earlier.peaks.seen(joined)

@@ -104,9 +104,10 @@ def test_the_table_fits_in_80_columns_whatever_the_numbers():
     target.print(full_view(now, rates_of(now)))
 
     lines = shown(target).splitlines()
-    assert len(lines) == 5
+    assert len(lines) == 6
     assert max(map(len, lines)) <= 80
-    assert "128/128" in lines[3]
+    assert "slowest" in lines[2]
+    assert "128/128" in lines[4]
 
 
 def test_fused_stages_show_their_workers_once():

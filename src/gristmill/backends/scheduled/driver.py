@@ -20,7 +20,14 @@ import cloudpickle
 import msgspec
 
 from gristmill.backends.local.launch import where_prints_go
-from gristmill.backends.scheduled.kept_records import FILE_NAME, EventRecorder, ProfileStore, priors, remember
+from gristmill.backends.scheduled.kept_records import (
+    FILE_NAME,
+    EventRecorder,
+    ProfileStore,
+    keep_earlier_logs,
+    priors,
+    remember,
+)
 from gristmill.backends.scheduled.pool import Pool
 from gristmill.engine import commands as c
 from gristmill.engine import events as e
@@ -379,6 +386,7 @@ def _recorded(run: Segment, driver: Driver, shell: Shell) -> Iterator[None]:
     if not run.keeps_directory or not shell.event_log:
         yield
         return
+    keep_earlier_logs(run.directory.path)
     with contextlib.suppress(OSError):  # a run goes on without its log
         run.directory.private_file(FILE_NAME)
     recorder = EventRecorder(run.directory.path, run.plan.groups, driver.scheduler.config)

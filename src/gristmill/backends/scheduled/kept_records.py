@@ -148,8 +148,22 @@ FLUSH_S = 1.0
 BUFFER_BYTES = 1 << 20
 
 
+EARLIER = 8  # logs of sessions before that are kept: events.1.log is the latest of them
+
+
+def keep_earlier_logs(directory: Path) -> None:
+    """Make room for the log of a new session; what cannot be renamed is replaced by it."""
+    names = [FILE_NAME, *(f"events.{number}.log" for number in range(1, EARLIER + 1))]
+    with contextlib.suppress(OSError):
+        if not (directory / FILE_NAME).stat().st_size:
+            return
+        for older, newer in reversed(list(zip(names[1:], names, strict=False))):
+            with contextlib.suppress(FileNotFoundError):
+                (directory / newer).replace(directory / older)
+
+
 class EventRecorder:
-    """Writes the log of one driver, from the beginning: an earlier driver's log in this directory is replaced.
+    """Writes the log of one driver, from the beginning; `keep_earlier_logs` has put an earlier driver's aside.
 
     A log is an observation: if it cannot be written (the disk is full, a task's size is not a number), the
     run goes on without it, and `problem` says so.
