@@ -43,7 +43,7 @@ def in_use() -> bool:
     """Whether Ray is where this program runs: it names a cluster, or has initialised Ray itself."""
     if os.environ.get("RAY_ADDRESS"):
         return True
-    ray = sys.modules.get("ray")  # who has not imported it has not initialised it
+    ray = sys.modules.get("ray")  # whoever has not imported it has not initialised it
     return ray is not None and bool(ray.is_initialized())
 
 

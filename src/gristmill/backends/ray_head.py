@@ -1,7 +1,7 @@
 """`problem_at`: whether a Ray head answers at an address, found out in seconds. Ray itself would try for minutes.
 
-A head is asked whether it is alive, by the call Ray's own processes use: gRPC, which is HTTP/2. That many gRPC servers
-are no heads is why it is not enough to be greeted. A dozen lines of HTTP/2 stand here because a Ray without its extras
+A head is asked whether it is alive, by the call Ray's own processes use: gRPC, which is HTTP/2. Other gRPC
+servers answer too, so a greeting is not enough. A dozen lines of HTTP/2 stand here because a Ray without its extras
 comes without a gRPC for Python, and one call with an empty message needs no more. Nothing of Ray is imported here.
 
     we send    the preface, SETTINGS, HEADERS (which call), DATA (an empty message)
@@ -104,5 +104,5 @@ def _problem_with_answer(frames: Iterator[tuple[int, int, bytes]]) -> str:
             late = f"has not answered within {REACH_S:g} s: a Ray head with too much to do, or none"
             return f"a server that speaks gRPC, as Ray does, and {late} ({PORTS})"
     if not greeted:
-        return f"somebody who does not speak as Ray does ({PORTS})"
+        return f"a program that does not speak Ray's protocol ({PORTS})"
     return f"a server that speaks gRPC, as Ray does, and is not a Ray head ({PORTS})"

@@ -32,7 +32,7 @@ def decontaminate(
     *,
     metrics: "MetricsOptions",
 ) -> None:
-    """Remove documents that share words in a row with a benchmark."""
+    """Remove documents that share a run of words with a benchmark."""
     from gristmill.cli.choose_executor import choose_executor
     from gristmill.deduplication.decontamination import DecontaminationWorkflow
 

@@ -34,7 +34,7 @@ def simulate(
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as one line of JSON.")] = False,
     debug: Debug = False,
 ) -> None:
-    """Run the scheduler on pretended machines and show how close to the best possible it comes."""
+    """Run the scheduler on simulated machines and show how close to the best possible it comes."""
     path = Path(spec)
     if path.is_dir():
         _simulate_run(_find_measured(path), what_if or [], as_json=as_json)

@@ -267,8 +267,11 @@ class Dispatcher:
             group = s.groups[index]
             while group.delayed and group.delayed[0][0] <= s.now:
                 group.queue.append(heapq.heappop(group.delayed)[2])
-            self._hand_out(index, group)
-            self._share_out(index, group)
+            # Asked here and not in the calls: an event concerns one group, and a run may have a dozen.
+            if group.queue:
+                self._hand_out(index, group)
+            if not group.queue and group.crew.num_open:
+                self._share_out(index, group)
         for index, group in enumerate(s.groups):
             if group.crew.waiting and not self._too_far_ahead(index + 1):
                 s.out.extend(c.GrantEmit(worker, task) for worker, task in group.crew.take_waiting(s.now))
@@ -320,13 +323,14 @@ class Dispatcher:
 
     def _dispatch_group(self, index: int, group: GroupRecord) -> None:
         s, size, workers = self.scheduler, group.plan.batch_size, group.crew.num_ready
+        sized, several = group.plan.has_sized_batches, group.plan.lanes > 1
         more_coming = s.more_is_coming(index)
         slots = self.slots(group, more_coming=more_coming)
         while group.queue:
             head = group.queue[0]
             if size == 1:
                 count = -(-len(group.queue) // workers)
-            elif group.plan.has_sized_batches:
+            elif sized:
                 count = self._sized(group, more_coming=more_coming)
             else:
                 count = batch_of(
@@ -340,14 +344,12 @@ class Dispatcher:
             if count == 0:
                 return
             # What has killed its workers waits for one that has nothing else: the next death must be its own.
-            below = 1 if runs_alone(head, group) else slots
+            below = 1 if several and runs_alone(head, group) else slots
             # A task that failed is tried elsewhere, if there is room elsewhere.
             workers_in_turn = group.crew.least_loaded(below=below, avoid=head.last_worker, near=head.node)
-            whole = (
-                group.plan.has_sized_batches
-            )  # a call is not cut to what a worker may hold: that is counted in calls
+            # A call bounded by its size is not cut to what a worker may hold: that is counted in calls.
             if not any(
-                self._send(w, group, count if whole else min(count, below - len(w.assigned))) for w in workers_in_turn
+                self._send(w, group, count if sized else min(count, below - len(w.assigned))) for w in workers_in_turn
             ):
                 return
 
@@ -436,7 +438,7 @@ class Dispatcher:
         if index == len(s.groups):
             return False
         group = s.groups[index]
-        # Who waits for a group without workers may be what keeps it from having one (they share a GPU, or take turns).
+        # What waits for a group without workers may be what keeps it from having one (they share a GPU, or take turns).
         if group.live == 0 or not group.workers:
             return False
         at_once = group.plan.lanes * max(1, len(group.workers))

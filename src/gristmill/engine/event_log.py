@@ -4,7 +4,7 @@
     file  = frame of the header, then one frame for every call of `Scheduler.handle`
 
 A body holds the events of the call; `commands` is the xxh3_64 of the commands it returned. The commands themselves are
-not kept: who has the events can make them again. How events and commands are laid out is declared where they are
+not kept: whoever has the events can make them again. How events and commands are laid out is declared where they are
 defined (arrays that begin with the class name), so that encoding is one call into C.
 
 A payload is written as it is, so an executor that keeps a log uses numbers for payloads and keeps what they stand for

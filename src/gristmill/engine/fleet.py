@@ -314,8 +314,8 @@ class Fleet:
     def _kept_for_now(self, plan: WorkerPlan) -> dict[int, int]:
         """The workers of groups that have too many of them, but not for as long as setting one up takes.
 
-        Upstream may only pause. Who gives up what it cost tau to set up after it was of no use for tau never pays more
-        than twice what somebody who knew the future would. Once the source has ended nothing is needed back.
+        Upstream may only pause. To give up a worker that took tau to set up, once it has been idle for tau, never costs
+        more than twice what somebody who knew the future would pay. Once the source has ended nothing is needed back.
         """
         s = self.scheduler
         now = {group: s.groups[group].crew.num_staying for group in plan.workers}
@@ -412,7 +412,7 @@ class Fleet:
         return self.scheduler.now - worker.ready_at >= 2 * group.setup_s
 
     def _take_turns(self, active: list[int]) -> None:
-        """Not even one worker of every group fits on the GPUs: who has work waiting and nobody to do it comes first.
+        """Not even one worker of every group fits on the GPUs: groups with work and nobody to do it come first.
 
         Downstream before upstream. If it does not fit, what the others give up is kept for it: else they would take it
         back at once, and it would never have its turn.
@@ -443,5 +443,5 @@ def _staying(group: GroupRecord) -> list[WorkerRecord]:
 
 
 def _busy_first(workers: Iterable[WorkerRecord]) -> list[WorkerRecord]:
-    """Who keeps a place if not all can: of those in like places the idle are the first to go."""
+    """The order in which workers keep their places if not all can: among equals the idle ones go first."""
     return sorted(workers, key=lambda worker: not worker.assigned)

@@ -312,7 +312,7 @@ class Crew:
             self._lowest = min(self._lowest, shelf)
 
     def least_loaded(self, *, below: int, avoid: int = -1, near: int | None = None) -> Iterator[WorkerRecord]:
-        """The worker that holds the fewest tasks, fewer than `below`; then, machine by machine, who could replace it.
+        """The worker with the fewest tasks, fewer than `below`; then, machine by machine, those that could replace it.
 
         Of several the one on the machine `near`; `avoid` only if there is no other. Whoever does not take the first has
         found its machine full, and goes on: one pass over the machines, and no other of the same one. Nobody's load may

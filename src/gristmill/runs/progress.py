@@ -32,7 +32,7 @@ class Telling:
         self._messages_told = 0
 
     def tell(self, messages: list[str], make: Callable[[list[str]], RunSnapshot], *, at_once: bool = False) -> None:
-        """Tell who is due. `make` gets the messages nobody has heard yet, and is called only if somebody listens."""
+        """Tell whoever is due. `make` gets the messages nobody has heard yet; it is called only if somebody listens."""
         now = time.monotonic()
         if self._observer is None and self._directory is None:
             return

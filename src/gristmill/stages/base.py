@@ -111,7 +111,7 @@ class ProcessingStage(Generic[X, Y]):
     `expected_s`     seconds a task is expected to take one worker: a guess to share out workers by until it is measured
     `may_run_twice`  True if a task that takes suspiciously long may be given to a second worker as well, when one is
                      idle at the end of a run; the first result counts and the other worker is stopped
-    `transient_errors`   exception types that are nobody's fault (a server that was away): tried again later
+    `transient_errors`   exception types that pass by themselves (a server that was away): tried again later
     """
 
     name: str = ""

@@ -136,7 +136,7 @@ def payload_bytes(payload: Payload) -> memoryview:
 
 
 def number_or_text(value: object, most_chars: int = 10_000) -> float | str | None:
-    """Any value as JSON can have it: a number that is finite, or text; None for what is no number at all."""
+    """Any value as JSON can have it: a number that is finite, or text; None for what is not a number at all."""
     listed = getattr(value, "tolist", None)
     if callable(listed):  # a scalar or an array of numpy
         value = listed()

@@ -30,7 +30,7 @@ from gristmill.tasks.text_columns import count_true, filter_array, filter_table,
 D = TypeVar("D", bound="DocumentBatch")
 
 LEAST_KEPT = 0.75  # of the bytes of lines: as long as so many stay, the others may stay in memory with them
-BETWEEN_STAGES = "_gristmill_"  # begins the names of columns that travel between our own stages and are no user's
+BETWEEN_STAGES = "_gristmill_"  # begins the names of columns that travel between our own stages and are not the user's
 _DATA = ("_table", "_held", "_pending", "_labels")
 _NO_LINES = pa.nulls(0, pa.large_binary())  # pa.array would import pandas, for 0.2 s
 

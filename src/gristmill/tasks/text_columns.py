@@ -131,7 +131,7 @@ def is_text(kind: pa.DataType) -> bool:
 
 
 def from_texts(values: Sequence[str | None]) -> pa.Array:
-    """Return what `pa.array` returns, which would import pandas (0.2 s in every worker) to see that this is no Series.
+    """Return what `pa.array` returns, which would import pandas (0.2 s a worker) to see that this is not a Series.
 
     Raises UnicodeEncodeError for half of a surrogate pair, which UTF-8 cannot hold.
     """

@@ -86,7 +86,7 @@ def limit_threads(group: Group) -> None:
 
         pa.set_cpu_count(threads)
     else:
-        os.environ["OMP_NUM_THREADS"] = str(threads)  # what Arrow reads should a stage load it yet
+        os.environ["OMP_NUM_THREADS"] = str(threads)  # Arrow reads it, if a stage loads Arrow later
 
 
 class Line(Protocol):

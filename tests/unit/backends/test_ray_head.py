@@ -23,7 +23,7 @@ NO_SUCH_CALL = ray_head._frame(
     Kind.HEADERS, ray_head.END_HEADERS | ray_head.END_STREAM, 1, b"\x88@\x0bgrpc-status\x0212"
 )
 WANTS_A_TOKEN = NO_SUCH_CALL.replace(b"12", b"16")
-STRANGER = "somebody who does not speak as Ray does"
+STRANGER = "a program that does not speak Ray's protocol"
 LATE = "a server that speaks gRPC, as Ray does, and has not answered within 0.3 s: a Ray head with too much to do, or"
 NO_HEAD = "a server that speaks gRPC, as Ray does, and is not a Ray head"
 

@@ -76,10 +76,10 @@ class LocalExecutor(BaseExecutor):
     `logging_interval`   seconds between lines of metrics.jsonl; if not given, 1, and 1/600 of a long run
     `ignore_failures`   do not stop at `max_quarantined`
     `worker_max_lifetime_m`, `worker_restart_interval_m`   replace workers older than this, so long apart
-    `worker_max_tasks`   replace workers that have done about so many tasks: for libraries that wear out with use
+    `worker_max_tasks`   replace workers that have done about so many tasks: for libraries that grow with every task
     `event_log`      record what `gristmill replay` needs in the run directory, if the run has one. On by default: it
-                     costs 1 µs an event, and who needs it needs it afterwards. Off for billions of tiny tasks, as it
-                     takes 45 bytes an event on disk
+                     costs 1 µs an event, and is needed when it is too late to turn on. Off for billions of tiny tasks,
+                     as it takes 45 bytes an event on disk
     `durable`        wait until a file is on disk before it counts. Without it, what a machine that stops has not
                      written is found and done again when the run is continued (docs/guide/runs-and-resume.md)
     `watchdog_s`     seconds somebody may be at one thing (planning, a set-up, a task, an end) before it is named

@@ -6,8 +6,8 @@
     listen()                     ◀────────   what the loop has sent since, and how many blocks go with it
     take(n)                      ◀────────   these blocks: objects that belong to the driver from then on
 
-The driver asks for the blocks because who calls owns the result: what the actor put into the store itself would go with
-the actor, and a worker that is recycled or killed must not take finished work along. When the loop has ended, the
+The driver asks for the blocks because whoever calls owns the result: what the actor put into the store itself would go
+with the actor, and a worker that is recycled or killed must not take finished work along. When the loop has ended, the
 actor may begin again with other stages (`kept_actors.py`).
 """
 

@@ -2,8 +2,8 @@
 
 Here as there a process knows a block by a number. Behind the number is an array (just packed, not in the store yet) or
 a reference. An object belongs to the driver, which called for it (`actor.py`), and lies on the machine that made it: it
-outlives its worker, and is lost with its machine. Who knows that a machine is gone says so with `lose`: Ray would look
-for its objects for ten seconds each.
+outlives its worker, and is lost with its machine. `lose` is told that a machine is gone: Ray would look for its objects
+for ten seconds each.
 """
 
 from collections.abc import Callable

@@ -15,7 +15,7 @@ from gristmill.engine.events import Crumb
 from gristmill.metrics.latency import Latency
 
 MEMORY = 50  # completions an estimate rests on, at least
-MEMORY_S = 20.0  # and the completions of so many seconds: with many workers fifty are no time at all
+MEMORY_S = 20.0  # and the completions of so many seconds: with many workers fifty come in no time
 MEASURED = 8  # completions before a rate is believed
 
 

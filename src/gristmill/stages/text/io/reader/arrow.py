@@ -22,7 +22,7 @@ _FILE_START_BYTES = 8  # the magic bytes, padded
 
 @dataclass(eq=False)
 class ArrowReader(_DocumentReader):
-    """Read Arrow IPC files or streams; which of the two is seen from their first bytes.
+    """Read Arrow IPC files or streams; the first bytes tell which of the two a file is.
 
     Each file is one batch, unless it has more than 128 MiB, or four times `blocksize`.
     """
