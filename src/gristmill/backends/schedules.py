@@ -98,9 +98,12 @@ class _TaskTimes:
     def __init__(self, path: Path, segment: int, session: int | None) -> None:
         self._path, self._segment = path, segment
         sessions = task_times.read_sessions(path)
-        if not sessions or (session is not None and not 1 <= session <= len(sessions)):
-            raise ConfigError(f"{path}: expected a session from 1 to {len(sessions)}; got {session}")
-        self._header, self._start = sessions[-1 if session is None else session - 1]
+        back = 0 if session is None else session  # 1 is the one before the last, as with event logs
+        if back >= len(sessions):
+            raise ConfigError(
+                f"{path}: expected one of its {len(sessions) - 1} earlier sessions, 1 the latest; got {back}"
+            )
+        self._header, self._start = sessions[-1 - back]
 
     def groups(self) -> tuple[ScheduledGroup, ...]:
         return tuple(ScheduledGroup(_name(g.names), g.names, self._segment) for g in self._header.groups)

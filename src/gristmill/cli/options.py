@@ -55,6 +55,9 @@ Shared = Annotated[
     bool, typer.Option("--shared", help="Let others read the run directory, which holds quarantined documents.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON, the only line of stdout.")]
+IndexIds = Annotated[
+    bool, typer.Option("--index-ids", help="Note at the end which input file holds which ids, for a quick explain.")
+]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Start over instead of continuing.")]
 RetryQuarantined = Annotated[
     bool, typer.Option("--retry-quarantined", help="Do again what is in quarantine, once the cause is mended.")

@@ -16,6 +16,7 @@ from gristmill.cli.options import (
     Debug,
     ExecutorName,
     Fresh,
+    IndexIds,
     Inputs,
     MaxQuarantined,
     MemoryLimit,
@@ -32,6 +33,7 @@ from gristmill.cli.options import (
     Workers,
 )
 from gristmill.errors import ConfigError, InputsChanged, TooManyQuarantined
+from gristmill.storage.file_system import disk_path
 
 if TYPE_CHECKING:
     from gristmill.config.shard import Shard
@@ -59,6 +61,7 @@ def run(
     fresh: Fresh = False,
     retry_quarantined: RetryQuarantined = False,
     max_quarantined: MaxQuarantined = None,
+    index_ids: IndexIds = False,
     shared: Shared = False,
     dashboard: Dashboard = None,
     as_json: AsJson = False,
@@ -100,9 +103,8 @@ def run(
             observer=observer,
             quiet=True,  # this command says everything itself
         )
-        _tell(result, progress, rejects, as_json=as_json, quiet=quiet)
-    if not result.balanced:
-        raise typer.Exit(1)
+        _index(result.run_dir, wanted=index_ids)
+        _end(result, progress, rejects, as_json=as_json, quiet=quiet)
 
 
 @contextlib.contextmanager
@@ -113,6 +115,19 @@ def _told_if_limited(progress: "Progress", rejects: str | None, *, quiet: bool) 
     except (TooManyQuarantined, InputsChanged) as error:
         _tell(cast("RunResult", error.result), progress, rejects, as_json=False, quiet=quiet)
         raise
+
+
+def _end(result: "RunResult", progress: "Progress", rejects: str | None, *, as_json: bool, quiet: bool) -> None:
+    _tell(result, progress, rejects, as_json=as_json, quiet=quiet)
+    if not result.balanced:
+        raise typer.Exit(1)
+
+
+def _index(run_dir: str | None, *, wanted: bool) -> None:
+    if wanted and run_dir is not None:
+        from gristmill.pipeline.id_index import index_ids
+
+        index_ids(disk_path(run_dir, who="--index-ids: the run directory"))
 
 
 def _part_of(

@@ -25,6 +25,7 @@ from gristmill.pipeline.find_document import (
     number_of,
     sample_ids,
 )
+from gristmill.pipeline.id_index import may_hold
 from gristmill.pipeline.re_execution import ReExecution, document_of, re_execute, read_partition
 from gristmill.runs.ledger import CommitRecord, header_of, in_full, parse, refusal, replay
 from gristmill.tasks import Batch, DocumentBatch, FileGroupTask
@@ -211,7 +212,11 @@ def _at_source(source: str) -> Found:
 
 def _in_sources(run: _Run, document_id: str) -> Found | None:
     here = [path for path in run.inputs if Path(path).is_file()]
-    found = find_id(here, document_id)
+    said = may_hold(run.home, document_id)
+    likely = [path for path in here if said.get(path, True)]
+    found = find_id(likely, document_id)
+    if not found and len(likely) < len(here):  # a field of another name may hold it, and filters know of `id` only
+        found = find_id([path for path in here if not said.get(path, True)], document_id)
     return found[0] if found else None
 
 

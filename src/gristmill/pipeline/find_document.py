@@ -16,6 +16,8 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+
 from gristmill.errors import ReadError
 from gristmill.storage.file_system import is_url
 from gristmill.storage.open_read import open_stream
@@ -23,6 +25,8 @@ from gristmill.storage.paths import is_compressed
 
 ID = "id"
 PIECE_BYTES = 1 << 22  # of a decompressed file
+COUNTED_BYTES = 1 << 18
+NEWLINE = 10
 SHARED_OUT_BYTES = 512 << 20  # starting processes takes as long as searching this
 MAX_FOUND = 20  # documents of one id: the first are shown, and whoever has more has another problem
 JSON_ENDINGS = (".jsonl", ".json", ".ndjson", ".jsonlines")
@@ -94,13 +98,14 @@ def sample_ids(paths: Iterable[str], most: int = 2_000) -> list[str]:
     """Return some ids of the input, to name the nearest to one that is not there."""
     ids: list[str] = []
     for path in paths:
-        ids += itertools.islice(_ids_of(path), most - len(ids))
+        ids += itertools.islice(ids_of(path), most - len(ids))
         if len(ids) >= most:
             break
     return ids
 
 
-def _ids_of(path: str) -> Iterator[str]:
+def ids_of(path: str) -> Iterator[str]:
+    """Yield the ids of a file, as texts."""
     if path.endswith(".parquet"):
         import pyarrow.parquet as pq
 
@@ -109,10 +114,15 @@ def _ids_of(path: str) -> Iterator[str]:
                 for batch in file.iter_batches(columns=[ID], batch_size=1_000):
                     yield from map(str, batch.column(ID).to_pylist())
         return
+    if not _has_json_lines(path):
+        return
     for text, _ in _lines(path):
-        document = _parsed(text)
-        if document is not None and document.get(ID) is not None:
-            yield str(document[ID])
+        try:
+            found = _named.decode(text).id
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            continue
+        if found is not None:
+            yield str(found)
 
 
 def _size(path: str) -> int:
@@ -125,11 +135,25 @@ def _size(path: str) -> int:
 def _find_in(path: str, document_id: str, needles: Sequence[bytes]) -> list[Found]:
     if path.endswith(".parquet"):
         return list(_find_in_parquet(path, document_id))
-    if not Path(path.removesuffix(".gz").removesuffix(".zst").removesuffix(".bz2")).suffix.endswith(JSON_ENDINGS):
+    if not _has_json_lines(path):
         return []
     if is_compressed(path) or is_url(path):
         return list(_find_in_stream(path, document_id, needles))
     return list(_find_in_lines(path, document_id, needles))
+
+
+def _has_json_lines(path: str) -> bool:
+    name = Path(path).name
+    return Path(Path(name).stem if is_compressed(path) else name).suffix in JSON_ENDINGS
+
+
+class _Named(msgspec.Struct):
+    """What is looked at of a document that need not be parsed whole."""
+
+    id: str | int | float | bool | None = None
+
+
+_named = msgspec.json.Decoder(_Named)
 
 
 def _needles(document_id: str, *, quoted: bool) -> list[bytes]:
@@ -186,7 +210,15 @@ def _hits(data: mmap.mmap, needles: Sequence[bytes]) -> Iterator[tuple[int, int]
 
 
 def _newlines(data: mmap.mmap, start: int, end: int) -> int:
-    return sum(data[at : min(at + PIECE_BYTES, end)].count(b"\n") for at in range(start, end, PIECE_BYTES))
+    """Counted where they lie, some at a time that fit into a cache: twice as fast as `bytes.count` on copies."""
+    import numpy as np
+
+    found = 0
+    for at in range(start, end, COUNTED_BYTES):
+        piece = np.frombuffer(data, np.uint8, min(COUNTED_BYTES, end - at), at)
+        found += int(np.count_nonzero(piece == NEWLINE))
+        del piece  # or the file could not be unmapped
+    return found
 
 
 def _find_in_stream(path: str, document_id: str, needles: Sequence[bytes]) -> Iterator[Found]:

@@ -129,8 +129,8 @@ def test_where_another_engine_schedules_the_times_of_tasks_are_the_schedule(tmp_
     assert spans == [("p", 0, 0, 0.0, 3.0), ("q", 0, 0, 3.0, 4.0), ("x", 1, 0, 3.0, 5.0), ("y", 1, 1, 3.0, 5.0)]
     assert [m.text for m in found if isinstance(m, Mark)] == ["n-1", "n-2"]
     assert [s.item_id for s in RunSchedule(tmp_path, session=1) if isinstance(s, Span)] == ["old"]
-    with pytest.raises(ConfigError, match="expected a session from 1 to 2; got 3"):
-        RunSchedule(tmp_path, session=3)
+    with pytest.raises(ConfigError, match="expected one of its 1 earlier sessions, 1 the latest; got 2"):
+        RunSchedule(tmp_path, session=2)
 
 
 def test_the_registrar_notes_when_a_task_was_begun_and_done_by_its_own_clock():
