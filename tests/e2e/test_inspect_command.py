@@ -29,7 +29,7 @@ def data(tmp_path_factory):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--head", "60"], ["damaged: not JSON", "text 49", "51 rows in 1 files"]),
+        (["--head", "60"], ["damaged: not JSON", "text 49", "51 rows in 1 file\n"]),
         (
             ["--where", "score >= 4.8", "--columns", "id,score"],
             ["d48", "d49", "2 of", "1 damaged, which cannot be judged"],

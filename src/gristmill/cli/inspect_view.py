@@ -54,7 +54,8 @@ def _cells(located: "Located", names: Sequence[str]) -> list[Text]:
 
 
 def _below(dataset: "Dataset", found: "Selection", *, is_filtered: bool) -> str:
-    rows = f"{len(found.rows):,} of {dataset.num_rows()} rows in {len(dataset.paths):,} files"
+    num_files = len(dataset.paths)
+    rows = f"{len(found.rows):,} of {dataset.num_rows()} rows in {num_files:,} file{'s' if num_files != 1 else ''}"
     return f"{rows}; {found.said()}" if is_filtered else rows
 
 

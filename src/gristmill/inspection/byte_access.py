@@ -23,6 +23,7 @@ class ByteAccess(Protocol):
     """What a file of lines needs of its file."""
 
     is_streamed: bool
+    guessed_size: int  # as it was guessed at the beginning, so that the same question has the same answer later
 
     @property
     def size(self) -> int: ...
@@ -45,7 +46,7 @@ class PlainBytes:
 
     def __init__(self, path: str) -> None:
         self._file = InputFile(path)
-        self.size = self._file.size
+        self.size = self.guessed_size = self._file.size
 
     def read(self, start: int, num_bytes: int) -> bytes:
         """Return bytes from `start` on, fewer where the file ends."""
@@ -69,17 +70,18 @@ class StreamedBytes:
         self._is_whole = False
         self._file = InputFile(path)
         self._pieces: Iterator[bytes] = self._file.pieces()
+        self.guessed_size = self._file.size * _GUESSED_RATIO
 
     @property
     def size(self) -> int:
         """How many bytes there are decompressed; guessed until the end was seen."""
-        return self._longest if self._is_whole else max(self._longest + 1, self._file.size * _GUESSED_RATIO)
+        return self._longest if self._is_whole else max(self._longest + 1, self.guessed_size)
 
     def read(self, start: int, num_bytes: int) -> bytes:
         """Return bytes from `start` on, fewer where the file ends or is damaged."""
         if self._kept and start < self._kept[0][0]:
             self._begin_again()
-        while self._end < start + num_bytes and self._decompress_more():
+        while self._end < start + num_bytes and self._decompress_more(start):
             pass
         parts = [
             piece[max(0, start - begin) : start + num_bytes - begin]
@@ -97,7 +99,8 @@ class StreamedBytes:
         self._pieces, self._end = self._file.pieces(), 0
         self._kept.clear()
 
-    def _decompress_more(self) -> bool:
+    def _decompress_more(self, wanted: int) -> bool:
+        """Decompress the next piece; what is wanted from there on is kept, however much it is."""
         try:
             piece = next(self._pieces, None)
         except DamagedFile as error:
@@ -108,6 +111,7 @@ class StreamedBytes:
         self._kept.append((self._end, piece))
         self._end += len(piece)
         self._longest = max(self._longest, self._end)
-        while self._end - self._kept[0][0] > _KEPT_BYTES and len(self._kept) > 1:
+        keep_from = min(wanted, self._end - _KEPT_BYTES)
+        while len(self._kept) > 1 and self._kept[1][0] <= keep_from:
             self._kept.popleft()
         return True

@@ -66,11 +66,11 @@ class LinesFile:
             rows.append(Row(end, end + 1, damage=self._bytes.damage))
         return rows
 
-    def _lines(self, offset: int, step: int = _READ_BYTES) -> Iterator[tuple[int, int, bytes]]:
+    def _lines(self, offset: int) -> Iterator[tuple[int, int, bytes]]:
         """Yield where each line begins and where the next one does, and the line; of a very long one its beginning."""
         held = b""
         while True:
-            piece = self._bytes.read(offset + len(held), step)
+            piece = self._bytes.read(offset + len(held), _READ_BYTES)
             held += piece
             if not piece:
                 if held:
@@ -125,7 +125,7 @@ class LinesFile:
         """A line about that far into the file; of a compressed one, about that far into its first 32 MiB."""
         if not self.is_streamed:
             return self._line_start(int(self.size * share))
-        most = min(self.size, _NEAR_BYTES)
+        most = min(self._bytes.guessed_size, _NEAR_BYTES)
         found = self._line_start(int(most * share))
         # The size was a guess: at the end of the file it is known.
         return found if found < self.size else self._line_start(int(self.size * share))

@@ -8,9 +8,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from gristmill.errors import ConfigError, NoInputError
-from gristmill.inspection import byte_access, line_counts, lines_file, selection
+from gristmill.inspection import byte_access, line_counts, lines_file, parquet_file, selection
 from gristmill.inspection.dataset import Dataset
 from gristmill.inspection.rows import Place
+from gristmill.storage import open_read
 
 NUM_ROWS = 500
 FORMS = ("jsonl", "jsonl.gz", "parquet", "three files")
@@ -40,6 +41,8 @@ def small_blocks(monkeypatch):
     for module in (lines_file, line_counts):
         monkeypatch.setattr(module, "BLOCK_BYTES", 4096)
     monkeypatch.setattr(byte_access, "_KEPT_BYTES", 8192)
+    monkeypatch.setattr(open_read, "_PIECE_BYTES", 4096)
+    monkeypatch.setattr(parquet_file, "_MOST_ROWS", 16)
 
 
 @pytest.fixture(params=FORMS)
@@ -139,10 +142,34 @@ def test_a_search_continues_behind_the_last_row_it_found(path):
     with Dataset(path) as dataset:
         wanted, place, seen = dataset.wanted("n % 9 == 0"), dataset.start, []
         while (found := selection.first(dataset, wanted, 4, place)).rows:
+            assert len(found.rows) <= 4
             seen += ids(found.rows)
             place = found.rows[-1].end
 
     assert seen == all_ids(range(0, NUM_ROWS, 9))
+
+
+def test_every_row_is_reached_one_by_one_from_the_end(path):
+    with Dataset(path) as dataset:
+        place, seen = dataset.last(), []
+        while True:
+            seen += ids(dataset.page(place, 1))
+            if place == dataset.start:
+                break
+            place = dataset.back(place, 1)
+
+    assert seen == all_ids(range(NUM_ROWS))[::-1]
+
+
+@pytest.mark.parametrize(
+    "line", [b'{"t": "a/b \\u00e9 c"}', b'{"t": "a\\/b \\u00e9 c"}', '{"t": ["x", {"y": "a/b é c"}]}'.encode()]
+)
+def test_a_text_is_found_however_json_writes_it(tmp_path, line):
+    (tmp_path / "a.jsonl").write_bytes(b'{"t": "other"}\n' + line + b"\n")
+    with Dataset(str(tmp_path)) as dataset:
+        found = selection.first(dataset, dataset.wanted(text="a/b é"), 5, dataset.start)
+
+    assert [located.place.offset for located in found.rows] == [15]
 
 
 def test_a_sample_is_distinct_rows_of_the_asked_number_and_depends_on_the_seed(path):
