@@ -155,7 +155,7 @@ def documents() -> object:
         time=RunTime(),
         setting=Setting(),
     )
-    return run, Measures([], {}, {})
+    return run, Measures([], {}, {}), {}
 
 
 class _Alive:

@@ -9,6 +9,7 @@ from gristmill.errors import GristmillError
 from gristmill.storage.file_system import file_system, is_url
 
 if TYPE_CHECKING:
+    from gristmill.dashboard.funnel import StageBytes
     from gristmill.dashboard.history_points import HistoryPoints
     from gristmill.dashboard.measures import Measures
     from gristmill.dashboard.run_data import RunData
@@ -35,14 +36,22 @@ def shown_run(run: RunFiles) -> "ShownRun":
     return ShownRun(WatchedRun(run, look_s=STORE_LOOK_S if is_url(run.place) else LOOK_S), readers)
 
 
-def read_documents(place: str) -> "tuple[RunData, Measures]":
+def read_documents(place: str) -> "tuple[RunData, Measures, dict[str, StageBytes]]":
     """Read the books and everything else a report says, and what was recorded about documents."""
+    from gristmill.dashboard.funnel import StageBytes
     from gristmill.dashboard.measures import measures_of
     from gristmill.dashboard.run_data import read_run
     from gristmill.metrics.observation_files import load_observations
 
+    run = RunFiles(place)
     seen = load_observations(place, file_system(place) if is_url(place) else None)
-    return read_run(RunFiles(place), examples=False), measures_of(seen)
+    counts = {name: own for segment in run.segments() for name, own in segment.counts.items()}
+    # Ledgers of earlier versions say nothing about bytes by outcome.
+    sizes = {
+        name: StageBytes(getattr(own, "bytes_out", 0), getattr(own, "dropped_bytes", {}))
+        for name, own in counts.items()
+    }
+    return read_run(run, examples=False), measures_of(seen), sizes
 
 
 def read_history_points(place: str) -> "HistoryPoints":

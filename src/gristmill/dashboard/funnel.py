@@ -1,14 +1,15 @@
 """The funnel as the page shows it: a row for each stage and, below it, one for each of its rules and reasons."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from gristmill.dashboard.measures import Measures
+from gristmill.dashboard.measures import Measures, Rule
 from gristmill.dashboard.run_data import Books, RunData, StageFlow
 
 Amounts = dict[str, float]  # by unit: documents, bytes, tokens
 NOTHING: Amounts = {}
+TOKENS = "tokens"
 
 
 class FunnelRow(msgspec.Struct, frozen=True):
@@ -32,40 +33,55 @@ class Funnel(msgspec.Struct, frozen=True):
     slices: list[str]  # columns there are slices by
 
 
-def funnel_of(run: RunData, measures: Measures) -> Funnel:
-    """Return the funnel of what is committed."""
-    rules = {(rule.stage, rule.name) for rule in measures.rules}
-    rows = [row for flow in run.documents.funnel for row in _rows(flow, rules)]
-    units = ["documents", "bytes"]
+class StageBytes(msgspec.Struct, frozen=True):
+    """Bytes of the documents a stage passed on, and of those it dropped, by reason."""
+
+    out: int = 0
+    dropped: dict[str, int] = {}
+
+
+def funnel_of(run: RunData, measures: Measures, sizes: Mapping[str, StageBytes]) -> Funnel:
+    """Return the funnel of what is committed. Tokens are known where a measure says that it counts them."""
+    rules = {(rule.stage, rule.name): rule for rule in measures.rules}
+    rows = [row for flow in run.documents.funnel for row in _rows(flow, rules, sizes.get(flow.stage, StageBytes()))]
+    units = ["documents"]
+    units += ["bytes"] if any(size.out for size in sizes.values()) else []
+    units += [TOKENS] if any(rule.amount == TOKENS for rule in measures.rules) else []
     return Funnel(run.documents.books, rows, units, [column for column, values in measures.slices.items() if values])
 
 
-def _rows(flow: StageFlow, rules: "set[tuple[str, str]]") -> Sequence[FunnelRow]:
-    came = flow.documents_in or flow.read
-    went = flow.documents_out or flow.written
+def _rows(flow: StageFlow, rules: "Mapping[tuple[str, str], Rule]", size: StageBytes) -> Sequence[FunnelRow]:
+    came, went = flow.documents_in or flow.read, flow.documents_out or flow.written
+    dropped_bytes = sum(size.dropped.values())
+    own = [rule for (stage, _), rule in rules.items() if stage == flow.stage]
+    counted = [rule for rule in own if rule.amount == TOKENS][:1]
+    tokens = {TOKENS: sum(rule.sum_kept for rule in counted)}, {TOKENS: sum(rule.sum_refused for rule in counted)}
+    kept_tokens, lost_tokens = tokens if counted else ({}, {})
     whole = FunnelRow(
         stage=flow.stage,
         rule=None,
-        in_={"documents": came, "bytes": flow.bytes_in},
-        dropped={"documents": flow.dropped},
+        # What came in is what became of it: the size of a table says little about the rows left in it.
+        in_={"documents": came, "bytes": size.out + dropped_bytes, **_added(kept_tokens, lost_tokens)},
+        dropped={"documents": flow.dropped, "bytes": dropped_bytes, **lost_tokens},
         failed={"documents": flow.quarantined},
-        out={"documents": went},
+        out={"documents": went, "bytes": size.out, **kept_tokens},
     )
+    lost = {reason.reason: reason.documents for reason in flow.reasons}
+    lost |= {rule.name: 0 for rule in own if rule.name not in lost}
     parts = [
         FunnelRow(
             stage=flow.stage,
-            rule=reason.reason,
+            rule=name,
             in_=whole.in_,
-            dropped={"documents": reason.documents},
+            dropped={"documents": number, "bytes": size.dropped.get(name, 0)},
             failed=NOTHING,
             out=NOTHING,
-            measured=(flow.stage, reason.reason) in rules,
+            measured=(flow.stage, name) in rules,
         )
-        for reason in flow.reasons
-    ]
-    idle = [name for stage, name in rules if stage == flow.stage and name not in {part.rule for part in parts}]
-    parts += [
-        FunnelRow(flow.stage, name, whole.in_, {"documents": 0}, NOTHING, NOTHING, measured=True)
-        for name in sorted(idle)
+        for name, number in lost.items()
     ]
     return [whole, *parts]
+
+
+def _added(one: Amounts, other: Amounts) -> Amounts:
+    return {unit: one[unit] + other[unit] for unit in one}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gristmill.dashboard.funnel import funnel_of
+from gristmill.dashboard.funnel import StageBytes, funnel_of
 from gristmill.dashboard.history_points import HistoryPoints
 from gristmill.dashboard.kept_documents import KeptDocuments
 from gristmill.dashboard.measures import Measures
@@ -31,7 +31,7 @@ Query = Mapping[str, str]
 class Readers:
     """What a command knows how to find out about a run. Each may take a while."""
 
-    documents: Callable[[], tuple[RunData, Measures]]
+    documents: Callable[[], tuple[RunData, Measures, Mapping[str, StageBytes]]]
     history: Callable[[], HistoryPoints]
     timeline: Callable[[], Timeline]
     trace: Callable[[], bytes]

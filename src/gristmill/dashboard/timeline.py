@@ -14,7 +14,7 @@ import msgspec
 MOST_SPANS = 20_000  # in one answer
 KINDS = ("set-up", "task", "wasted", "raised", "lost", "ending")
 LOG_ENDS = "the log ends here"  # the note of what was under way then
-EVENTS = 500
+EVENTS = 200
 SAMPLES = 300
 LAST_SPANS = 30
 

@@ -73,9 +73,15 @@ function picture(tally, changed) {
     const grip = svg("g", {class: "grip", tabindex: 0, role: "slider", "aria-label": bound === "low" ? "least value kept" : "greatest value kept",
       "aria-valuemin": scale.back(0), "aria-valuemax": scale.back(1), "data-bound": bound},
     svg("rect", {class: "reach", x: -10, width: 20, y: 0, height: H}), svg("line", {y1: 0, y2: H}), svg("circle", {cy: 9, r: 6}));
+    const label = svg("text", {y: 13});
+    grip.append(label);
     const put = (v) => {
       now[bound] = v;
-      grip.setAttribute("transform", `translate(${x(Math.min(1, Math.max(0, scale.at(v))))} 0)`);
+      const at = Math.min(1, Math.max(0, scale.at(v))), left = bound === "low" ? at > 0.12 : at > 0.88;
+      grip.setAttribute("transform", `translate(${x(at)} 0)`);
+      label.setAttribute("x", left ? -12 : 12);
+      label.setAttribute("text-anchor", left ? "end" : "start");
+      say(label, value(v) + (scale.at(v) > 1 ? " →" : ""));
       grip.setAttribute("aria-valuenow", v);
       grip.setAttribute("aria-valuetext", value(v));
       changed(now);

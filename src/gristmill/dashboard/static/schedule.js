@@ -44,7 +44,7 @@ export async function open(main, page) {
       pen.fillRect(a, y + 1, Math.max(0.6, b - a - (b - a > 3 ? 0.6 : 0)), tall - 2);
     }
     pen.fillStyle = colour("muted");
-    rows.forEach(([g, w, lane], i) => { if (tall > 9 || !i || rows[i - 1][0] !== g) pen.fillText(`${found.groups[g].slice(0, 16)} ${w}${lane ? `.${lane}` : ""}`, 0, i * tall + tall / 2, LABEL - 8); });
+    rows.forEach(([g, w, lane], i) => { if (tall > 9 || !i || rows[i - 1][0] !== g) pen.fillText(`${found.groups[g].slice(0, 16)} ${w}${lane ? `.${lane}` : ""}`, 0, Math.max(6, i * tall + tall / 2), LABEL - 8); });
     for (let k = 0; k <= 6; k++) {
       pen.textAlign = k === 6 ? "right" : k ? "center" : "left";
       pen.fillText(duration(from + k * (to - from) / 6), x(from + k * (to - from) / 6), rows.length * tall + 12);
