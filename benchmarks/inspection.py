@@ -50,8 +50,8 @@ def main() -> None:
             record("inspection", began, {file.suffix[1:]: measured(file, chosen.peers) for file in files})
 
 
-def section(gigabytes: float = 10.0) -> dict[str, object]:
-    """The same for another benchmark to print."""
+def measure(gigabytes: float = 1.0) -> dict[str, object]:
+    """The same with less, for `benchmarks.observation` to print."""
     with tempfile.TemporaryDirectory() as scratch:
         files = [Path(scratch, "large.parquet"), Path(scratch, "large.jsonl")]
         make_parquet(files[0], int(gigabytes * 1e9))

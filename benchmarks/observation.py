@@ -9,7 +9,10 @@ import sys
 
 from benchmarks.record import header
 
-SECTIONS = {"dashboard": "benchmarks.observation_dashboard"}  # name -> module with a `measure()`
+SECTIONS = {  # name -> module with a `measure()`
+    "dashboard": "benchmarks.observation_dashboard",
+    "inspect": "benchmarks.inspection",
+}
 
 
 def main() -> None:
