@@ -5,6 +5,8 @@ from tests.jsonl_files import contents, write_documents
 from tests.parity.executors import EXECUTORS, local
 
 from gristmill.backends.local import LocalExecutor
+from gristmill.cli.run_files import find_runs
+from gristmill.dashboard.run_data import read_run
 from gristmill.pipeline import Pipeline
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.deduplication.exact.workflow import ExactDeduplicationWorkflow
@@ -68,7 +70,9 @@ def text(corpus, out, executor):
         ScoreFilter(NonAlphaNumericFilter(0.4)),
         JsonlWriter(str(out / "clean")),
     ]
-    return counts_of(Pipeline("text", stages=stages).run(executor, rejects_path=out / "rejects"))
+    return counts_of(
+        Pipeline("text", stages=stages).run(executor, checkpoint_path=out / ".gristmill", rejects_path=out / "rejects")
+    )
 
 
 def custom(corpus, out, executor):
@@ -79,7 +83,12 @@ def custom(corpus, out, executor):
         Score(len, "chars"),
         JsonlWriter(str(out / "clean")),
     ]
-    return counts_of(Pipeline("custom", stages=stages).run(executor))
+    return counts_of(Pipeline("custom", stages=stages).run(executor, checkpoint_path=out / ".gristmill"))
+
+
+def told_about(out):
+    """What the reports of the runs in a directory tell about documents."""
+    return [(run.name, run.state, run.documents) for run in map(read_run, find_runs(str(out), who="report"))]
 
 
 def account_of(result):
@@ -107,7 +116,7 @@ def expected(corpus, tmp_path_factory):
     def look(pipeline):
         if pipeline not in made:
             out = tmp_path_factory.mktemp(pipeline.__name__)
-            made[pipeline] = (pipeline(corpus, out, LocalExecutor(num_workers=0)), contents(out))
+            made[pipeline] = (pipeline(corpus, out, LocalExecutor(num_workers=0)), contents(out), told_about(out))
         return made[pipeline]
 
     return look
@@ -124,8 +133,9 @@ def executor(request):
 
 @pytest.mark.parametrize("pipeline", [text, custom, exact, fuzzy])
 def test_bytes_and_books_are_those_of_one_process(executor, pipeline, corpus, expected, tmp_path):
-    account, files = expected(pipeline)
+    account, files, told = expected(pipeline)
 
     assert account
     assert pipeline(corpus, tmp_path, executor) == account
     assert contents(tmp_path) == files
+    assert told_about(tmp_path) == told

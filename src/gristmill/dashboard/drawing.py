@@ -105,6 +105,24 @@ def split_bar(kept: float, whole: float, width: float = 160.0) -> Html:
     )
 
 
+CURVE_HEIGHT = 110.0
+
+
+def curve_chart(seconds: Sequence[float], values: Sequence[float | None], label: str) -> Html:
+    """A line over time from zero to its greatest value, broken where nothing is known."""
+    known = [value for value in values if value is not None]
+    most, long = max(known, default=0.0) or 1.0, (seconds[-1] if seconds else 0.0) or 1.0
+    pieces: list[list[str]] = [[]]
+    for at, value in zip(seconds, values, strict=True):
+        if value is None:
+            pieces.append([])
+        else:
+            pieces[-1].append(f"{CHART_WIDTH * at / long:.1f},{(CURVE_HEIGHT - 2) * (1 - value / most) + 1:.1f}")
+    lines = (tag("polyline", points=" ".join(piece), class_="curve") for piece in pieces if len(piece) > 1)
+    axis = tag("line", x1=0, x2=CHART_WIDTH, y1=CURVE_HEIGHT, y2=CURVE_HEIGHT, class_="axis")
+    return _svg(CHART_WIDTH, CURVE_HEIGHT + 1, *lines, axis, label=label)
+
+
 def _svg(width: float, height: float, *children: Html | None, label: str) -> Html:
     box = f"0 0 {width:.0f} {height:.0f}"
     return tag("svg", *children, viewBox=box, width=width, height=height, role="img", aria_label=label)

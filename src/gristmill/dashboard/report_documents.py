@@ -27,7 +27,7 @@ def documents_sections(run: RunData, prefix: str = "") -> list[Section]:
 def _funnel(run: RunData) -> Html:
     books = run.documents.books
     total = books.read + books.created
-    head: list[Child] = ["stage, and why documents left", "", "documents", "of all", "left"]
+    head: list[Child] = ["stage, and why documents left", "", "documents", "of all", "left", "size"]
     rows = [_row(row, "bar") for row in _funnel_rows(run, total)]
     header = tag("tr", *(tag("th", cell, class_="n" if at > 1 else None) for at, cell in enumerate(head)))
     key = joined(
@@ -47,6 +47,7 @@ def _funnel(run: RunData) -> Html:
         tag("p", key, class_="soft"),
         tag("div", tag("table", tag("thead", header), tag("tbody", *rows)), class_="wide"),
         tag("p", sums, class_="soft"),
+        *(tag("p", line) for line in _amounts(run)),
         joined(tag("h3", "What stages count"), table(["stage", "", ""], notes, numbers=9)) if notes else None,
     )
 
@@ -61,29 +62,39 @@ def _row(cells: tuple[str, list[Child]], bar: str) -> Html:
 def _funnel_rows(run: RunData, total: int) -> Iterator[tuple[str, list[Child]]]:
     left = 0
     for stage in run.documents.funnel:
-        left += stage.read + stage.created
-        if stage.read:
-            said = f"{stage.read:,}"
-            yield (
-                "stage",
-                [_stage(stage, "read"), waterfall(left, 0, total), said, share(stage.read, total), f"{left:,}"],
-            )
-        if stage.created:
-            said = f"+{stage.created:,}"
-            bar = waterfall(left, 0, total)
-            yield "stage", [_stage(stage, "created"), bar, said, share(stage.created, total), f"{left:,}"]
-        gone = [(reason.reason, reason.documents, "gone") for reason in stage.reasons]
-        gone += [("quarantined", stage.quarantined, "aside")] if stage.quarantined else []
+
+        def row(name: Html, bar: Html, number: str, part: str, num_bytes: int | None) -> list[Child]:
+            return [name, bar, number, part, f"{left:,}", size(num_bytes) if num_bytes else ""]  # noqa: B023
+
+        for what, number, sign in (("read", stage.read, ""), ("created", stage.created, "+")):
+            left += number
+            if number:
+                said = f"{sign}{number:,}"
+                bytes_in = stage.bytes_in if what == "read" else None
+                yield "stage", row(_stage(stage, what), waterfall(left, 0, total), said, share(number, total), bytes_in)
+        gone = [(reason.reason, reason.documents, reason.num_bytes, "gone") for reason in stage.reasons]
+        gone += [("quarantined", stage.quarantined, None, "aside")] if stage.quarantined else []
         if gone and not stage.read:
-            bar = waterfall(left, 0, total)
-            yield "stage", [_stage(stage, ""), bar, f"−{stage.dropped + stage.quarantined:,}", "", f"{left:,}"]
-        for reason, number, kind in gone:
+            said = f"−{stage.dropped + stage.quarantined:,}"
+            yield "stage", row(_stage(stage, ""), waterfall(left, 0, total), said, "", stage.bytes_in)
+        for reason, number, num_bytes, kind in gone:
             left -= number
             bar = waterfall(left, number, total, kind)
-            yield "reason", [name_of(reason), bar, f"−{number:,}", share(number, total), f"{left:,}"]
+            yield "reason", row(name_of(reason), bar, f"−{number:,}", share(number, total), num_bytes)
         if stage.written:
-            bar = waterfall(left, 0, total)
-            yield "stage", [_stage(stage, "kept"), bar, f"{stage.written:,}", share(stage.written, total), f"{left:,}"]
+            bar, part = waterfall(left, 0, total), share(stage.written, total)
+            yield "stage", row(_stage(stage, "kept"), bar, f"{stage.written:,}", part, stage.bytes_in)
+
+
+def _amounts(run: RunData) -> Iterator[str]:
+    """What else documents are counted in, where a measure says that its sums are an amount."""
+    for rule in run.documents.rules:
+        if rule.amount:
+            whole = rule.kept_sum + rule.refused_sum
+            yield (
+                f"In {rule.amount}, as {rule.name} counts them: {whole:,.0f} reached it, {rule.kept_sum:,.0f} went on "
+                f"({share(rule.kept_sum, whole)})."
+            )
 
 
 def _stage(stage: StageFlow, what: str) -> Html:

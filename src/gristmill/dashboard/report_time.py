@@ -4,10 +4,10 @@ import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from gristmill.dashboard.drawing import shares_bar
+from gristmill.dashboard.drawing import curve_chart, shares_bar
 from gristmill.dashboard.markup import Child, Html, joined, table, tag, text
 from gristmill.dashboard.report_documents import Section
-from gristmill.dashboard.report_rules import name_of
+from gristmill.dashboard.report_rules import NAME_CHARS, name_of
 from gristmill.dashboard.run_data import RunData
 from gristmill.dashboard.run_time import NodeTime, StageTime
 from gristmill.metrics.amounts import duration, share, size
@@ -24,10 +24,13 @@ SHARES = {
     "scheduler": ("scheduler: deciding what to do next", "rest"),
 }
 
+MOMENTS_DRAWN = 3  # fewer are not a curve
+CREWS_DRAWN = 6
+
 
 def time_section(run: RunData) -> Section:
     """Where the time of the last session went, and what stages took in all sessions."""
-    return "time", joined(_shares(run), _stages(run))
+    return "time", joined(_shares(run), _stages(run), *_curves(run))
 
 
 def _shares(run: RunData) -> Html:
@@ -47,6 +50,28 @@ def _shares(run: RunData) -> Html:
         f"this in less than {duration(efficiency.bound_s)}; it took {duration(efficiency.makespan_s)}."
     )
     return joined(tag("p", said), shares_bar(parts), table(["share", "of the time", "of each CPU or GPU"], rows))
+
+
+def _curves(run: RunData) -> Iterator[Html]:
+    """Speed, memory and workers over time, where there are enough moments to draw."""
+    curves = run.time.curves
+    if len(curves.seconds) < MOMENTS_DRAWN:
+        return
+    several = f", {run.time.sessions} sessions one after another" if run.time.sessions > 1 else ""
+    yield tag("h3", f"Over time ({duration(curves.seconds[-1])}{several})")
+    drawn = [("Documents read a second", curves.read_per_s), ("Memory", curves.memory_bytes)]
+    drawn += [(f"Workers of {name[:NAME_CHARS]}", values) for name, values in _crews(run)]
+    for title, values in drawn:
+        most = max((value for value in values if value is not None), default=0.0)
+        if most:
+            label = f"{title}, at most {size(most) if title == 'Memory' else f'{most:,.0f}'}"
+            yield joined(tag("h4", text(label, 300)), curve_chart(curves.seconds, values, label))
+
+
+def _crews(run: RunData) -> list[tuple[str, tuple[float | None, ...]]]:
+    """The largest crews."""
+    found = run.time.curves.workers.items()
+    return sorted(found, key=lambda item: -max((value or 0.0 for value in item[1]), default=0.0))[:CREWS_DRAWN]
 
 
 def _share_name(name: str) -> Html:
@@ -135,6 +160,7 @@ def setting_section(run: RunData) -> Section:
         ["fingerprint", tag("code", setting.fingerprint)],
         ["gristmill", setting.version],
         ["process", run.process],
+        ["sessions", f"{run.time.sessions:,}" if run.time.sessions > 1 else ""],
         ["last session", _session(run)],
         ["machines", "; ".join(_machine(node) for node in run.time.nodes[:20])],
         ["inputs", f"{setting.num_inputs:,} ({size(setting.input_bytes)})"],

@@ -16,6 +16,7 @@ import msgspec
 
 from gristmill.dashboard.run_rules import RuleData, SampleShown, SliceTable, rules_of, samples_of, slices_of
 from gristmill.dashboard.run_time import Efficiency, RunTime, read_time
+from gristmill.metrics.history import read_history
 from gristmill.metrics.observation_files import ObservationReader
 from gristmill.metrics.snapshot import ErrorCount, RunSnapshot, StageCounts, balance
 from gristmill.metrics.tally import Distribution
@@ -90,6 +91,7 @@ class Reason(msgspec.Struct, frozen=True, kw_only=True):
 
     reason: str
     documents: int
+    num_bytes: int | None = None  # None where nothing was recorded
 
 
 class StageFlow(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,6 +109,7 @@ class StageFlow(msgspec.Struct, frozen=True, kw_only=True):
     bytes_in: int
     lost_parts: int
     lost_bytes: int
+    bytes_out: int | None
     reasons: tuple[Reason, ...]
     counted: dict[str, int]  # what the author of the stage counts
     observed: dict[str, dict[str, float]]  # figures of the values the author has noted
@@ -201,7 +204,7 @@ def read_run(source: RunSource, *, examples: bool = True) -> RunData:
         is_live=life.is_alive,
         process=life.process,
         documents=_documents(source, segments, counts, examples=examples),
-        time=read_time(snapshot, report, counts),
+        time=read_time(snapshot, report, counts, read_history(source.read("metrics.jsonl") or b"")),
         setting=setting,
         messages=snapshot.messages if snapshot else (),
     )
@@ -268,6 +271,7 @@ def _books(segments: Sequence[Segment], counts: Sequence[StageCounts]) -> Books:
 def _flow(name: str, counts: StageCounts, kind: str, order: Sequence[str]) -> StageFlow:
     """Reasons are in the order in which the rules are applied, as far as it is known; then the commonest first."""
     places = {reason: place for place, reason in enumerate(order)}
+    sizes: Mapping[str, int] = getattr(counts, "dropped_bytes", {})
     last = len(order)
     reasons = sorted(counts.dropped.items(), key=lambda item: (places.get(item[0], last), -item[1], item[0]))
     return StageFlow(
@@ -283,7 +287,10 @@ def _flow(name: str, counts: StageCounts, kind: str, order: Sequence[str]) -> St
         bytes_in=counts.bytes_in,
         lost_parts=counts.lost_parts,
         lost_bytes=counts.lost_bytes,
-        reasons=tuple(Reason(reason=reason, documents=number) for reason, number in reasons),
+        bytes_out=getattr(counts, "bytes_out", None) or None,  # ledgers of earlier versions have none
+        reasons=tuple(
+            Reason(reason=reason, documents=number, num_bytes=sizes.get(reason)) for reason, number in reasons
+        ),
         counted=dict(sorted(counts.counted.items())),
         observed={key: Distribution(slots).to_json() for key, slots in sorted(counts.observed.items())},
     )

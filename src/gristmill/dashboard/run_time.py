@@ -1,11 +1,16 @@
 """`RunTime`: where the time of a run went, from its snapshots and its report."""
 
 from collections.abc import Mapping
+from itertools import pairwise
 
 import msgspec
 
+from gristmill.dashboard.history_points import history_points
+from gristmill.metrics.history import History
 from gristmill.metrics.latency import BOUNDS, quantile
 from gristmill.metrics.snapshot import RunSnapshot, StageCounts, StageSnapshot
+
+CURVE_POINTS = 150  # of each curve in a report: as many as can be told apart on paper
 
 
 class Efficiency(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,6 +50,15 @@ class NodeTime(msgspec.Struct, frozen=True, kw_only=True):
     memory_total_bytes: int
 
 
+class Curves(msgspec.Struct, frozen=True, kw_only=True):
+    """How the run went over time, over all sessions: one value for each of a few moments, None where none is known."""
+
+    seconds: tuple[float, ...] = ()  # since the first moment
+    read_per_s: tuple[float | None, ...] = ()
+    memory_bytes: tuple[float | None, ...] = ()
+    workers: dict[str, tuple[float | None, ...]] = {}  # by the first stage of each group
+
+
 class RunTime(msgspec.Struct, frozen=True, kw_only=True):
     """Everything about time."""
 
@@ -57,9 +71,13 @@ class RunTime(msgspec.Struct, frozen=True, kw_only=True):
     started_at: float = 0.0  # of the last session, in seconds since 1970; 0 if it is not known
     ended_at: float = 0.0
     nodes: tuple[NodeTime, ...] = ()
+    sessions: int = 1
+    curves: Curves = Curves()
 
 
-def read_time(snapshot: RunSnapshot | None, report: Mapping[str, object], counts: Mapping[str, StageCounts]) -> RunTime:
+def read_time(
+    snapshot: RunSnapshot | None, report: Mapping[str, object], counts: Mapping[str, StageCounts], history: History
+) -> RunTime:
     """Put together what the files of a run say about time."""
     wall = report.get("wall_s")
     seen = {stage.name: stage for stage in (snapshot.stages if snapshot else ())}
@@ -76,6 +94,27 @@ def read_time(snapshot: RunSnapshot | None, report: Mapping[str, object], counts
             NodeTime(node=one.node, cpus=one.cpus, gpus=len(one.gpus), memory_total_bytes=one.memory_total_bytes)
             for one in (snapshot.nodes if snapshot else ())
         ),
+        sessions=_sessions(history),
+        curves=_curves(history),
+    )
+
+
+def _sessions(history: History) -> int:
+    """A session counts its seconds from zero."""
+    elapsed = [seconds for seconds in history.column("run", "", "elapsed_s") if seconds is not None]
+    return 1 + sum(after < before for before, after in pairwise(elapsed))
+
+
+def _curves(history: History) -> Curves:
+    if not len(history):
+        return Curves()
+    points = history_points(history, CURVE_POINTS)
+    start = history.times[0]
+    return Curves(
+        seconds=tuple(round(at - start, 1) for at in points.time),
+        read_per_s=tuple(points.read_per_s),
+        memory_bytes=tuple(points.memory_bytes),
+        workers={name: tuple(values) for name, values in points.workers.items()},
     )
 
 
