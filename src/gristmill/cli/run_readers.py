@@ -81,7 +81,7 @@ def read_timeline(place: str) -> "Timeline":
     for span in sorted(spans, key=lambda s: (s.group, s.worker, s.lane, s.start_s)):
         number = timeline.add(span.kind, span.worker, span.group, span.lane, span.start_s, span.end_s)
         timeline.items.append(span.item_id)
-        timeline.documents.append(span.documents_in)
+        timeline.documents.append(span.documents_in or span.documents_out)  # a reader is given none
         if span.note:
             timeline.notes[number] = span.note
     for one in shown:

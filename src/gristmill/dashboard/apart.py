@@ -5,6 +5,7 @@ replaying its log loads the scheduler: together twice what the server is allowed
 """
 
 import multiprocessing
+import signal
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from typing import ParamSpec, TypeVar
@@ -16,5 +17,10 @@ Given = ParamSpec("Given")
 def apart(function: Callable[Given, Found], *args: Given.args, **kwargs: Given.kwargs) -> Found:
     """Return what the function returns, or raise what it raises. It is found by its name, so it is one of a module."""
     # Spawned and not forked: the server has threads, and what they hold at that moment would be held for ever.
-    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=spawn, initializer=_leave_interrupts_to_the_server) as pool:
         return pool.submit(function, *args, **kwargs).result()
+
+
+def _leave_interrupts_to_the_server() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C reaches every process of the terminal

@@ -16,7 +16,7 @@ from gristmill.metrics.snapshot import alike
 
 MOST_CHARS = 200_000  # of a document that is shown
 MOST_READ_BYTES = 16_000_000  # of files looked through for examples
-MOST_LINE_BYTES = 64_000_000
+MOST_LINE_BYTES = 16_000_000  # a longer document is passed over
 EXCERPT_CHARS = 400
 EXAMPLES = 20
 RECORDS = 100

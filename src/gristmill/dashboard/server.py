@@ -217,7 +217,7 @@ class _Request(BaseHTTPRequestHandler):
         query = dict(parse_qsl(urlsplit(self.path).query, max_num_fields=MOST_QUERY_FIELDS, keep_blank_values=True))
         try:
             stream = self.server.site.stream(path, query)
-            if stream is not None:
+            if stream is not None and self.command == "GET":
                 self._send_stream(stream)
                 return
             answer = self.server.site.answer(path, query)

@@ -38,7 +38,7 @@ export async function open(main, page) {
     const most = Math.max(...w.memory.map(([, bytes]) => bytes), 1);
     show(detail, card(`Worker ${w.number} – ${w.stage}`, el("p", {class: "lead"}, `${WORDS[w.state]} · ${exact(w.tasks)} tasks in ${duration(w.busy_s)} of work · ${w.node}`, w.item ? ` · last: ${w.item}` : "", w.note ? ` · ${w.note}` : ""),
       w.memory.length > 1 ? memory(w, most) : note("No samples of its memory."),
-      table("Its last tasks", ["Task", "What#", "Start#", "Took#", "Documents#"], w.spans.map((s) => [s.item || "–", s.kind, duration(s.start), duration(s.end - s.start), exact(s.documents)]))));
+      table("Its last tasks", ["Task", "What", "Start#", "Took#", "Documents#"], w.spans.map((s) => [s.item || "–", s.kind, duration(s.start), duration(s.end - s.start), exact(s.documents)]))));
   }
 
   async function load() {
