@@ -12,6 +12,7 @@ from benchmarks.record import header
 SECTIONS = {  # name -> module with a `measure()`
     "dashboard": "benchmarks.observation_dashboard",
     "inspect": "benchmarks.inspection",
+    "replayed": "benchmarks.observation_replayed",
 }
 
 

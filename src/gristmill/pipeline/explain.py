@@ -14,7 +14,7 @@ from gristmill.engine.plan import AnyStage, Plan
 from gristmill.engine.replay import read_header
 from gristmill.engine.replay import replay as steps_of
 from gristmill.engine.task_story import TaskStory
-from gristmill.errors import ConfigError, EngineBug, ReadError, nearest
+from gristmill.errors import ConfigError, EngineBug, NoInputError, ReadError, nearest
 from gristmill.pipeline.explanation import Duplicate, Explanation, Place
 from gristmill.pipeline.find_document import (
     Found,
@@ -83,7 +83,7 @@ def explain_document(
         done = re_execute(batch.batch, stages[batch.read_by :], recorded=recorded, with_models=with_models)
         if plan.then is not None:
             remarks.append("The run has an exchange: what follows it depends on other documents and is not run again.")
-    elif plan is None:
+    elif pipeline is None:
         remarks.append("There is no pipeline to run again: this is what the run has written down.")
     places = [place for place, _ in written]
     disagreements = [] if done is None else _disagreements(done, written, run.record(partition))
@@ -116,9 +116,12 @@ def _open(given: Path) -> _Run:
     if not runs:
         raise ConfigError(f"expected the directory of a run (with header.json in it); got {str(given)!r}")
     segments = [segment for run in runs for segment in sorted(run.glob("segment-*")) or [run]]
-    header = parse(runs[0], _headers(runs[0])[0].read_text()) or {}
+    header = parse(runs[0], _headers(runs[0])[0].read_text(errors="replace"))
+    if header is None:
+        raise ConfigError(f"{_headers(runs[0])[0]}: expected to read there what was run; it is damaged")
     records = [_records(segment) for segment in segments]
     sides = [file.final for each in records for record in each.values() for file in record.side_files]
+    sides = [path for path in sides if Path(path).is_file()]
     quarantine = [path for path in sides if "/quarantine/" in path and path.endswith(".jsonl")]
     return _Run(
         runs[0] if homes else given,
@@ -243,7 +246,10 @@ def _plan(pipeline: "Pipeline | None", run: _Run) -> tuple[Plan | None, list[str
         return None, []
     from gristmill.backends.local import LocalExecutor
 
-    plan = pipeline.plan(LocalExecutor(num_workers=0))
+    try:
+        plan = pipeline.plan(LocalExecutor(num_workers=0))
+    except NoInputError as error:
+        return None, [f"The input is not there any more: {error}"]
     rejects = run.header.get("rejects_path")
     now = in_full(header_of(plan, None if rejects is None else str(rejects)))
     if run.header and now["fingerprint"] != run.header.get("fingerprint"):

@@ -16,7 +16,7 @@ from gristmill.pipeline.explain import explain_document
 from gristmill.pipeline.explanation import changes_between, printable
 from gristmill.pipeline.find_document import document_at, find_id
 from gristmill.stages.base import ProcessingStage
-from gristmill.stages.text.filters import ScoreFilter
+from gristmill.stages.text.filters import Filter, ScoreFilter
 from gristmill.stages.text.filters.heuristic import MeanWordLengthFilter, WordCountFilter
 from gristmill.stages.text.io.reader import JsonlReader, ParquetReader
 from gristmill.stages.text.io.writer import JsonlWriter
@@ -49,6 +49,22 @@ class AddsChance(ProcessingStage):
 
     def process(self, task):
         return task.with_column("chance", pa.array([uuid.uuid4().hex for _ in range(task.num_items)]))
+
+
+class CountsWithAModel(ProcessingStage):
+    """Needs its set-up, as a stage with a model does."""
+
+    name = "counts_with_a_model"
+
+    def outputs(self):
+        return ["data"], ["words"]
+
+    def setup(self, worker_metadata=None):
+        self.separator = " "
+
+    def process(self, task):
+        counts = [len(text.split(self.separator)) for text in task.column("text").to_pylist()]
+        return task.with_column("words", pa.array(counts))
 
 
 class DropsByWeather(ProcessingStage):
@@ -253,6 +269,44 @@ def test_a_stage_that_decides_by_something_else_than_the_document_contradicts_th
         "run again it is dropped",
         "drops_by_weather drops it for rain",
     ]
+
+
+def test_a_stage_with_a_set_up_is_shown_from_what_was_written_unless_it_is_to_run(corpus):
+    pipeline = pipeline_of(corpus, CountsWithAModel(), Filter(lambda words: words > 4, "words"))
+    run(corpus, pipeline)
+    written, again = (pipeline.explain(corpus / "out", "kept", with_models=models) for models in (False, True))
+    unknown = pipeline_of(corpus, CountsWithAModel()).explain(corpus / "out", "poison")
+
+    assert [(p.outcome, p.columns) for p in written.passages[:2]] == [("not run", {"words": 6}), ("kept", {})]
+    assert [(p.outcome, p.columns) for p in again.passages[:2]] == [("kept", {"words": 6}), ("kept", {})]
+    assert written.passages[1].checks == again.passages[1].checks
+    assert written.passages[1].checks[0].value == 6
+    assert written.verdict == again.verdict == "kept"
+    assert written.disagreements == again.disagreements == ()
+    assert "--with-models runs it" in unknown.passages[0].note
+
+
+def test_where_the_input_is_gone_what_is_written_down_is_told(corpus):
+    pipeline = pipeline_of(corpus, ScoreFilter(WordCountFilter(min_words=4)))
+    run(corpus, pipeline)
+    (corpus / "in" / "docs.jsonl").unlink()
+    (rejects,) = (corpus / "rejects").glob("*.jsonl")
+    found = pipeline.explain(corpus / "out", "short")
+
+    assert found.verdict == "dropped by word_count: word_count"
+    assert "The input is not there any more" in found.remarks[0]
+    rejects.unlink()
+    with pytest.raises(ConfigError, match="which is not in 0 of its 1 input files"):
+        pipeline.explain(corpus / "out", "short")
+
+
+def test_a_damaged_header_is_said(corpus):
+    pipeline = pipeline_of(corpus)
+    run(corpus, pipeline)
+    (corpus / "out" / ".gristmill" / "header.json").write_bytes(b'{"format": \xff')
+
+    with pytest.raises(ConfigError, match=r"header\.json: expected to read there what was run; it is damaged"):
+        pipeline.explain(corpus / "out", "kept")
 
 
 def test_another_threshold_than_the_run_had_is_said(corpus):
