@@ -12,7 +12,7 @@ from gristmill.stages.worker_info import NodeInfo, WorkerMetadata
 
 __all__ = ["BaseExecutor", "NodeInfo", "RunOptions", "WorkerMetadata"]
 
-WATCHDOG_S = 60.0
+WATCHDOG_S = 40.0
 
 
 class BaseExecutor:

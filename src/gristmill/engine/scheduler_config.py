@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from gristmill.engine.breaker import NO_LIMIT, NOTHING_FAILED, Failed, QuarantineLimit
 from gristmill.engine.policies.rates import Prior
 
-WATCHDOG_S = 60.0
+WATCHDOG_S = 40.0
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """`Pipeline`: a name and a list of stages. Running it never changes it."""
 
 import contextlib
+import html
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -10,7 +11,7 @@ from gristmill.backends.base import BaseExecutor
 from gristmill.backends.default_executor import default_executor
 from gristmill.engine.breaker import DEFAULT_LIMIT, QuarantineLimit
 from gristmill.engine.plan import AnyStage, AnyTask, Plan
-from gristmill.errors import ConfigError
+from gristmill.errors import ConfigError, GristmillError
 from gristmill.pipeline.compile import check_is_stage, check_no_secrets, compile_chain, decompose
 from gristmill.runs.books import RunResult
 from gristmill.runs.user import Observer, RunOptions, watched
@@ -230,6 +231,14 @@ class Pipeline:
             lines += [f"     reads {', '.join(reads)}"] if reads else []
             lines += [f"     adds {', '.join(adds)}"] if adds else []
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """The plan, for notebooks; the stages, if there is no plan because something is wrong or missing."""
+        try:
+            said = self.plan().describe()
+        except GristmillError as error:
+            said = f"{self.describe()}\n\n{type(error).__name__}: {error}"
+        return f"<pre>{html.escape(said)}</pre>"
 
     def __repr__(self) -> str:
         return f"Pipeline(name={self.name!r}, stages={[stage.stage_name() for stage in self.stages]})"

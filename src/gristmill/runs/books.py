@@ -15,6 +15,7 @@ from gristmill.engine.plan import AnyTask, Plan
 from gristmill.metrics.snapshot import ErrorCount, ErrorCounts, ErrorExample, StageCounts, balance, of_record
 from gristmill.metrics.tally import Distribution
 from gristmill.runs.ledger import CommitRecord
+from gristmill.runs.result_view import ShownInNotebooks
 from gristmill.stages.context import Completer, CompletesRecords
 from gristmill.storage.atomic_write import make_directory, stage_file
 from gristmill.storage.file_system import StorageOptions, file_system, is_url
@@ -66,7 +67,7 @@ class LazyTasks(Sequence[AnyTask]):
 
 
 @dataclass(repr=False)
-class RunResult(Sequence[AnyTask]):
+class RunResult(ShownInNotebooks, Sequence[AnyTask]):
     """The final tasks (the files written, if the pipeline ends in a writer) and what became of every document.
 
     `print(result)` says it in words. `errors` are kept even where the run leaves no directory behind.

@@ -162,7 +162,7 @@ def _places(result: "RunResult", rejects: str | None) -> list[str]:
     if result.quarantine_files:
         places.append(f"quarantine   {_directories(result.quarantine_files)} (each with its source and error)")
     if result.run_dir:
-        places.append(f"run          {result.run_dir} (gristmill status {result.run_dir})")
+        places.append(f"run          {result.run_dir} (next: gristmill report {result.run_dir})")
     return ["", *places] if places else []
 
 

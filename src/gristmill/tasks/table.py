@@ -15,6 +15,7 @@ from gristmill.errors import StageError, nearest
 from gristmill.tasks.batch import Batch, ItemRecord
 from gristmill.tasks.joining import concat_tables
 from gristmill.tasks.json_lines import JSON_MARK, is_json, loads
+from gristmill.tasks.notebook_view import MOST_COLUMNS, MOST_ROWS, table_html
 from gristmill.tasks.task import StagePerfStats
 from gristmill.tasks.text_columns import count_true, filter_table
 
@@ -309,6 +310,14 @@ class TableBatch(Batch[pa.Table]):
     def __repr__(self) -> str:
         name = type(self).__name__
         return f"{name}(dataset_name={self.dataset_name!r}, task_id={self.task_id!r}, num_items={self._num_rows})"
+
+    def _repr_html_(self) -> str:
+        """The first rows, cut, for notebooks."""
+        shown = self.slice(0, MOST_ROWS).to_pyarrow()
+        names = shown.column_names[:MOST_COLUMNS]
+        rows = ([row[name] for name in names] for row in shown.select(names).to_pylist())
+        more = self._num_rows - len(shown)
+        return table_html(repr(self), names, rows, below=f"and {more:,} more rows" if more > 0 else "")
 
 
 def _from_table(kind: type[TableBatch], state: dict[str, object], table: pa.Table) -> TableBatch:

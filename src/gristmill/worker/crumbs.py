@@ -13,12 +13,24 @@ CRUMB = struct.Struct("=iiii")  # method, stage, first row, end row
 METHODS = ("process", "setup", "teardown")
 NO_CRUMB = CRUMB.pack(0, -1, 0, 0)
 
+NOTE_BYTES = 256  # behind the crumbs: which document it is, once somebody has had time to find out (`silence.py`)
+
 Left = tuple[int, int, int, int]
 
 
 def empty_block(lanes: int = 1) -> bytes:
     """The block of a worker that has left no crumb."""
-    return NO_CRUMB * lanes
+    return NO_CRUMB * lanes + bytes(NOTE_BYTES)
+
+
+def write_note(block: memoryview, note: str) -> None:
+    """Leave a note behind the crumbs, or remove the one that is there."""
+    said = note.encode("utf-8", "replace")[:NOTE_BYTES]
+    block[len(block) - NOTE_BYTES : len(block)] = said.ljust(NOTE_BYTES, b"\0")
+
+
+def _note(block: bytes | memoryview) -> str:
+    return bytes(block[len(block) - NOTE_BYTES :]).rstrip(b"\0").decode("utf-8", "replace")
 
 
 def method_crumb(method: str, stage: int) -> bytes:
@@ -27,7 +39,8 @@ def method_crumb(method: str, stage: int) -> bytes:
 
 
 def _left(block: bytes | memoryview) -> list[Left]:
-    whole = len(block) - len(block) % CRUMB.size  # a file may have been cut with its machine
+    end = max(0, len(block) - NOTE_BYTES)
+    whole = end - end % CRUMB.size  # a file may have been cut with its machine
     return [crumb for crumb in CRUMB.iter_unpack(block[:whole]) if crumb[1] >= 0]
 
 
@@ -50,5 +63,5 @@ def place_of(block: bytes | memoryview, group: Group) -> str:
         return f"in {METHODS[method]} of stage {group.names[stage]}"
     if len(left) > 1:
         return f"in stage {group.names[stage]}, {len(left)} calls under way"
-    document = f"document {first}" if end - first == 1 else f"one of {end - first} documents"
+    document = _note(block) or (f"document {first}" if end - first == 1 else f"one of {end - first} documents")
     return f"in stage {group.names[stage]}, {document}"

@@ -22,9 +22,10 @@ from gristmill.engine.plan import AnyTask, Group
 from gristmill.stages.worker_info import WorkerMetadata
 from gristmill.worker import shared_memory
 from gristmill.worker.channel import MAX_FDS, Channel, ChannelClosed, Message
-from gristmill.worker.crumbs import CRUMB, NO_CRUMB, method_crumb
+from gristmill.worker.crumbs import CRUMB, NO_CRUMB, empty_block, method_crumb
 from gristmill.worker.group_runner import GroupRunner
 from gristmill.worker.job import Job, JobFailure, JobResult, RunSettings
+from gristmill.worker.silence import Silence
 from gristmill.worker.wire import BlockLost, Blocks, Parcel, counts_to_wire, pack, unpack
 
 HOLD_S = 0.002
@@ -48,7 +49,7 @@ def work(
         os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(gpus)
     group = groups[group_index]
     limit_threads(group)
-    crumbs = mmap.mmap(crumb_fd, CRUMB.size * group.lanes)
+    crumbs = mmap.mmap(crumb_fd, len(empty_block(group.lanes)))
     os.close(crumb_fd)
     last = group_index + 1 == len(groups)
     process = make_loop(Channel(sock), group, settings, crumbs, last=last)
@@ -150,6 +151,7 @@ class WorkerLoop:
         return True
 
     def run(self) -> None:
+        Silence(self.crumbs, lambda: (self.crumbs[: CRUMB.size], self.running)).start()
         while True:
             if not self.calls:
                 self._flush()
@@ -211,7 +213,7 @@ class WorkerLoop:
 
     def _run_call(self, call: list[tuple[Message, Parcel]]) -> None:
         self.running = call[0][0][0]
-        self.crumbs[:] = NO_CRUMB
+        self.crumbs[: CRUMB.size] = NO_CRUMB
         call, jobs = self._unpacked(call)
         if not jobs:
             return

@@ -1,0 +1,110 @@
+"""`Silence`: which document a worker has been at for a long time, found out without any cost while it works.
+
+A stage gets a batch, and says nothing while it goes through it. After `LOOK_AFTER_S` at the same call a thread looks at
+what the stage holds in its local variables, innermost function first: a text or an id of the batch among them is the
+document it is at. What is found is left beside the crumb, where the driver can read it.
+"""
+
+import contextlib
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any
+
+from gristmill.tasks.batch import Batch
+from gristmill.tasks.table import TableBatch
+from gristmill.worker.crumbs import CRUMB, write_note
+
+AnyBatch = Batch[Any]
+LOOK_AFTER_S = 30.0
+LOOK_EVERY_S = 5.0
+MOST_FRAMES, MOST_STRINGS = 60, 200
+END = "group_runner.py"  # functions of ours around a stage's: what is further out is not the stage's
+
+
+class Silence:
+    """Looks at one worker from a thread of its own. `doing` is crumb and task: the same, while nothing moves."""
+
+    def __init__(self, block: Any, doing: Callable[[], tuple[bytes, int]]) -> None:
+        self._block = block  # an mmap, or anything that can be written like one
+        self._doing = doing
+        self._of = threading.get_ident()
+        self._last: tuple[bytes, int] | None = None
+        self._since = 0.0
+        self._has_noted = False
+
+    def start(self) -> None:
+        """Begin to look now and then, until the process ends."""
+        threading.Thread(target=self._run, name="gristmill-silence", daemon=True).start()
+
+    def _run(self) -> None:
+        while True:
+            time.sleep(LOOK_EVERY_S)
+            with contextlib.suppress(ValueError):  # the block is closed: the worker is ending
+                self.look(time.monotonic())
+
+    def look(self, now: float) -> None:
+        """See whether anything has moved; if not for long, note the document."""
+        doing = self._doing()
+        if doing != self._last:
+            self._last, self._since = doing, now
+            if self._has_noted:
+                write_note(self._block, "")
+                self._has_noted = False
+        elif not self._has_noted and now - self._since >= LOOK_AFTER_S and CRUMB.unpack(doing[0])[1] >= 0:
+            frame = sys._current_frames().get(self._of)
+            found = "" if frame is None else document_in(frame)
+            write_note(self._block, found)
+            self._has_noted = bool(found)
+
+
+def document_in(frame: FrameType) -> str:
+    """The document a stage is at, as its innermost functions know it; "" if none of them does."""
+    frames = list(_frames(frame))
+    batch = next((found for each in frames for found in each.f_locals.values() if isinstance(found, Batch)), None)
+    if batch is None:
+        return ""
+    if batch.num_items == 1:
+        return _name(batch, 0)
+    columns = _texts(batch)
+    for each in frames:
+        for text in _strings(each):
+            for column in columns:
+                if text in column:
+                    return _name(batch, column.index(text))
+    return ""
+
+
+def _frames(frame: FrameType | None) -> Iterator[FrameType]:
+    for _ in range(MOST_FRAMES):
+        if frame is None:
+            return
+        yield frame
+        if frame.f_code.co_filename.endswith(END):
+            return
+        frame = frame.f_back
+
+
+def _strings(frame: FrameType) -> list[str]:
+    found = []
+    for value in list(frame.f_locals.values())[:MOST_STRINGS]:
+        if isinstance(value, str):
+            found.append(value)
+        elif isinstance(value, dict):
+            found += [inner for inner in list(value.values())[:MOST_STRINGS] if isinstance(inner, str)]
+    return [text for text in found if text]
+
+
+def _texts(batch: AnyBatch) -> list[list[str]]:
+    """What documents of a table may be known by."""
+    if not isinstance(batch, TableBatch):
+        return []
+    return [[str(value.as_py()) for value in batch.column(name)] for name in ("text", "id") if batch.has_column(name)]
+
+
+def _name(batch: AnyBatch, row: int) -> str:
+    item = batch.item(row)
+    source = item.source.rpartition("/")[2]
+    return f"document {item.id or row}" + (f" of {source}" if source else "")
