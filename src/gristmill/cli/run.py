@@ -8,6 +8,7 @@ import typer
 
 from gristmill.cli.answer import answer
 from gristmill.cli.dashboard import dashboard_beside
+from gristmill.cli.log_format import LogFormat, log_format
 from gristmill.cli.metrics_options import shown, with_metrics
 from gristmill.cli.options import (
     AllowModules,
@@ -66,6 +67,7 @@ def run(
     dashboard: Dashboard = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
+    log: LogFormat = None,
     debug: Debug = False,
     *,
     metrics: "MetricsOptions",
@@ -87,6 +89,7 @@ def run(
     directory = run_dir or default_run_dir(output)
     pipeline = _part_of(found.build(values, allow_modules=allowed), directory, sample=sample, shard=part, fresh=fresh)
     with (
+        log_format(log),
         dashboard_beside(directory, dashboard),
         shown(metrics, chosen, quiet=quiet) as (progress, observer),
         _told_if_limited(progress, rejects, quiet=quiet),

@@ -7,11 +7,13 @@ run does not fail for want of an audience. rich is imported when there is a tabl
 import contextlib
 import importlib
 import io
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Protocol, TextIO
 
+from gristmill.metrics.log_lines import is_json, log_line
 from gristmill.metrics.snapshot import SNAPSHOT_S, Rates, RunSnapshot
 from gristmill.metrics.snapshot_line import one_line
 from gristmill.metrics.spoken import ENDED
@@ -68,7 +70,7 @@ class Lines:
         if stream is None:  # as in a program without a console; `print` would turn to standard output
             return
         with _heard_or_not(stream):
-            print(text, file=stream, flush=True)
+            print(_as_json(text) if is_json() else text, file=stream, flush=True)
 
     def show(self, snapshot: RunSnapshot, rates: Rates) -> None:
         if snapshot.elapsed_s >= self._next_s:
@@ -161,7 +163,20 @@ def choose_screen(pace: Pace) -> Screen:
     """Where a run started by this process is best shown."""
     if in_notebook():
         return Notebook(pace)
-    return Terminal(pace) if _is_terminal(sys.stderr) else Lines(pace)
+    return Terminal(pace) if _is_terminal(sys.stderr) and not is_json() else Lines(pace)
+
+
+_WORKER = re.compile(r"\bworker (\d+)\b(?: \([^)]*\))? of (\S+)")
+
+
+def _as_json(text: str) -> str:
+    """Every line as an object; a message about a worker says which, and of which stage."""
+    made = []
+    for line in filter(str.strip, text.splitlines()):
+        found = _WORKER.search(line)
+        worker, stage = (found[1], found[2]) if found else ("", "")
+        made.append(log_line(line, level="warning" if found else "info", stage=stage, worker=worker))
+    return "\n".join(made)
 
 
 def say(text: str) -> None:

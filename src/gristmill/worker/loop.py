@@ -27,6 +27,7 @@ from gristmill.worker.group_runner import GroupRunner
 from gristmill.worker.job import Job, JobFailure, JobResult, RunSettings
 from gristmill.worker.silence import Silence
 from gristmill.worker.wire import BlockLost, Blocks, Parcel, counts_to_wire, pack, unpack
+from gristmill.worker.worker_log import take_over
 
 HOLD_S = 0.002
 RSS_S = 0.05
@@ -55,11 +56,14 @@ def work(
     process = make_loop(Channel(sock), group, settings, crumbs, last=last)
     process.own_fd = sock.fileno()
     metadata = WorkerMetadata(worker_id=f"{group.name}-{worker}", gpu_ids=gpus, learnt=dict(learnt))
+    log = take_over(str(worker), process.stage_name)
     try:
         if process.set_up(metadata):
             process.run()
     except ChannelClosed:
         return
+    finally:
+        log.flush()
 
 
 def make_loop(
@@ -195,6 +199,11 @@ class WorkerLoop:
             if kept:
                 calls.append(kept)
         self.calls = calls
+
+    def stage_name(self) -> str:
+        """The stage that is at work, or the first of its group."""
+        stage = CRUMB.unpack_from(self.crumbs)[1]
+        return str(self.runner.group.names[max(0, stage)])
 
     def _enter_method(self, method: str, stage: int) -> None:
         self.crumbs[: CRUMB.size] = method_crumb(method, stage)

@@ -1,0 +1,86 @@
+"""What the code of stages logs in a worker: with the stage and the worker it came from, repeated lines counted.
+
+A program that has set up logging itself keeps what it has. Where lines are JSON, what stages print becomes lines of the
+log too, since a reader of JSON could not make anything of it; where they are text it is left as it is.
+"""
+
+import logging
+import sys
+import threading
+from collections.abc import Callable
+from typing import TextIO
+
+from gristmill.metrics.log_lines import Repeats, is_json, log_line
+from gristmill.secrets import without_secrets
+
+
+class WorkerLog(logging.Handler):
+    """Writes what is logged in this process. `stage` says which stage is at work."""
+
+    def __init__(self, worker: str, stage: Callable[[], str], to: TextIO) -> None:
+        super().__init__()
+        self._worker = worker
+        self._stage = stage
+        self._to = to
+        self._repeats = Repeats()
+        self._level = "warning"
+        self._of = ""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            message = self.format(record)
+        except (TypeError, ValueError):  # what is logged does not fit its format: said as it is
+            message = f"{record.msg} {record.args}"
+        self.say(message, record.levelname.lower())
+
+    def say(self, message: str, level: str) -> None:
+        """Write one message, unless it is the same as the last."""
+        with threading.Lock() if self.lock is None else self.lock:
+            said = self._repeats.news(message)
+            if said:
+                *earlier, new = said
+                self._write(earlier, self._of, self._level)
+                self._of, self._level = self._stage(), level
+                self._write([new], self._of, level)
+
+    def flush(self) -> None:
+        """Say how often the last message was repeated."""
+        self._write(self._repeats.rest(), self._of, self._level)
+
+    def _write(self, messages: list[str], stage: str, level: str) -> None:
+        for message in messages:
+            line = log_line(without_secrets(message), level=level, stage=stage, worker=self._worker)
+            self._to.write(f"{line}\n")
+        if messages:
+            self._to.flush()
+
+
+class Printed:
+    """Stands where prints go, and makes each line of them a line of the log."""
+
+    def __init__(self, log: WorkerLog, level: str, instead_of: TextIO) -> None:
+        self._log = log
+        self._level = level
+        self._instead_of = instead_of
+        self._begun = ""
+
+    def write(self, text: str) -> int:
+        *lines, self._begun = (self._begun + text).split("\n")
+        for line in lines:
+            if line.strip():
+                self._log.say(line, self._level)
+        return len(text)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._instead_of, name)
+
+
+def take_over(worker: str, stage: Callable[[], str]) -> WorkerLog:
+    """Have what is logged from now on say who it is from; returns what to flush at the end."""
+    log = WorkerLog(worker, stage, sys.stderr)
+    root = logging.getLogger()
+    if not root.handlers:
+        root.addHandler(log)
+    if is_json():
+        sys.stdout, sys.stderr = Printed(log, "info", sys.stdout), Printed(log, "warning", sys.stderr)
+    return log
