@@ -82,20 +82,18 @@ def run(
     part = None if shard is None else _parse_shard(shard, output, sample, run_dir)
     output = output if part is None else part.output(str(output))
     values = recipe_values(inputs or [], output, settings or [])
-    allowed = allow_module or []
-    chosen = choose_executor(
-        found, values, name=executor, workers=workers, memory_limit=memory_limit, allow_modules=allowed
-    )
+    own = allow_module or []
+    where = choose_executor(found, values, name=executor, workers=workers, memory_limit=memory_limit, allow_modules=own)
     directory = run_dir or default_run_dir(output)
-    pipeline = _part_of(found.build(values, allow_modules=allowed), directory, sample=sample, shard=part, fresh=fresh)
+    pipeline = _part_of(found.build(values, allow_modules=own), directory, sample=sample, shard=part, fresh=fresh)
     with (
         log_format(log),
         dashboard_beside(directory, dashboard),
-        shown(metrics, chosen, quiet=quiet) as (progress, observer),
+        shown(metrics, where, quiet=quiet) as (progress, observer),
         _told_if_limited(progress, rejects, quiet=quiet),
     ):
         result = pipeline.run(
-            executor=chosen,
+            executor=where,
             checkpoint_path=directory,
             rejects_path=rejects,
             max_quarantined=parse_limit(max_quarantined),
