@@ -50,7 +50,7 @@ def test_the_watchdog_names_stage_worker_and_task(tmp_path):
             gate.write_text("noticed")
 
     pipeline = Pipeline("stuck", stages=[WaitsToBeNoticed(gate)])
-    executor = LocalExecutor(num_workers=1, watchdog_s=0.2)
+    executor = LocalExecutor(num_workers=1, watchdog_s=1.0)
     result = pipeline.run(executor, initial_tasks=[batch(1, 2)], observer=observe)
 
     assert len(result) == 1
