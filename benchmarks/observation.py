@@ -10,6 +10,7 @@ import sys
 from benchmarks.record import header
 
 SECTIONS = {  # name -> module with a `measure()`
+    "history": "benchmarks.observation_history",
     "dashboard": "benchmarks.observation_dashboard",
     "inspect": "benchmarks.inspection",
     "replayed": "benchmarks.observation_replayed",
