@@ -14,6 +14,7 @@ SECTIONS = {  # name -> module with a `measure()`
     "dashboard": "benchmarks.observation_dashboard",
     "inspect": "benchmarks.inspection",
     "replayed": "benchmarks.observation_replayed",
+    "scrape": "benchmarks.observation_scrape",
 }
 
 

@@ -5,11 +5,13 @@ Alerts take a fraction of their usual time here: every time in them is multiplie
 
 import contextlib
 import json
+import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 from tests.monitoring.gated_run import DOCUMENTS, books, gated_pipeline, let, write_input
 from tests.monitoring.servers import PrometheusServer, wait_for
@@ -36,6 +38,12 @@ def gated_run(directory, server, *arguments):
 
 def committed(server, pipeline="gated"):
     return server.value(f'gristmill_committed_partitions_total{{pipeline="{pipeline}"}}') or 0
+
+
+def kill_a_worker(driver):
+    """Kill one of the processes whose parent, the fork server, is the driver's child."""
+    server = next(child for child in psutil.Process(driver).children() if child.children())
+    server.children()[0].kill()
 
 
 def filled_in(expression, pipeline):
@@ -96,6 +104,8 @@ def test_a_server_stores_what_the_books_say_and_every_panel_has_data(tmp_path):
 
         for title, expression in panels():
             wait_for(lambda expression=expression: has_data(expression), f"data for {title}: {expression}")
+        kill_a_worker(run.pid)
+        wait_for(lambda: server.value('sum(gristmill_worker_losses_total{pipeline="gated"})'), "a worker that was lost")
         let(tmp_path, PARTITIONS)
         told, _ = run.communicate()
         assert run.returncode == 0
@@ -110,6 +120,10 @@ def test_a_server_stores_what_the_books_say_and_every_panel_has_data(tmp_path):
     assert said["read"] == said["written"] + sum(sum(reasons.values()) for reasons in dropped.values()) + failed
 
 
+def targets_of(server, job):
+    return [target for target in server.ask("targets")["activeTargets"] if target["scrapePool"] == job]
+
+
 @pytest.mark.cluster
 @pytest.mark.xdist_group("ray")
 def test_a_run_on_a_ray_cluster_of_two_nodes_is_scraped_at_its_driver(ray_cluster, tmp_path):
@@ -122,7 +136,9 @@ def test_a_run_on_a_ray_cluster_of_two_nodes_is_scraped_at_its_driver(ray_cluste
     write_input(tmp_path, PARTITIONS)
     let(tmp_path, 1)
     try:
-        with PrometheusServer.started(tmp_path / "monitoring") as server:
+        ray_dir = f"{os.environ['RAY_TMPDIR']}/ray"
+        with PrometheusServer.started(tmp_path / "monitoring", ray_dir=ray_dir) as server:
+            wait_for(lambda: targets_of(server, "ray"), "Ray's own targets, which Ray tells of in a file")
 
             def look(snapshot):
                 if len(server.query("count by (node) (gristmill_node_memory_bytes)")) == 2:

@@ -62,8 +62,7 @@ class Endpoint:
 def _server_class(family: int) -> type[ThreadingHTTPServer]:
     class Server(ThreadingHTTPServer):
         address_family = family
-        daemon_threads = True
-        block_on_close = False  # a client that reads slowly does not hold up the end of a run
+        daemon_threads = True  # a client that reads slowly does not hold up the end of a run
 
         def handle_error(self, request: object, client_address: object) -> None:
             """Say nothing: a client that hangs up is no news of the run."""

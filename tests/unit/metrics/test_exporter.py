@@ -64,22 +64,20 @@ def fetch_until_end(url):
         pass
 
 
-def test_the_end_waits_until_somebody_who_asked_before_has_fetched_it(exporter, said):
-    seen = []
+@pytest.mark.slow
+def test_the_end_waits_until_somebody_who_asked_before_has_fetched_it():
+    said, seen = [], []
 
-    def scrape():
-        try:
-            while True:
-                seen.append(fetch(url_of(said)))
-        except OSError:
-            pass
+    def say(text):
+        said.append(text)
+        if "waiting" in text:  # which is said a second after the end
+            scraper.start()
 
-    scraper = threading.Thread(target=scrape)
-    with exporter(port=0, linger_s=600) as metrics:
+    scraper = threading.Thread(target=lambda: seen.append(fetch(url_of(said))))
+    with Exporter(MetricsOptions(port=0, linger_s=600), say=say) as metrics:
         metrics(run_snapshot())
         fetch(url_of(said))
         metrics(FINISHED)
-        scraper.start()
     scraper.join()
 
     assert 'state="finished"} 1.0' in seen[-1]

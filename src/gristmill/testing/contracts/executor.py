@@ -13,6 +13,7 @@ import asyncio
 import itertools
 import json
 import os
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,7 @@ from gristmill.backends.schedules import RunSchedule
 from gristmill.engine.plan import AnyTask
 from gristmill.engine.spans import Span
 from gristmill.errors import ConfigError, InputsChanged, TooManyQuarantined
+from gristmill.metrics.exporter import MetricsOptions
 from gristmill.metrics.latency import NUM_SLOTS
 from gristmill.metrics.snapshot import RunSnapshot
 from gristmill.pipeline import Pipeline
@@ -140,6 +142,7 @@ class Curated:
     nodes: Path
     run: Path
     snapshots: list[RunSnapshot]
+    metrics: str  # as Prometheus reads them
 
     def outputs(self) -> dict[str, bytes]:
         return visible_files(self.out)
@@ -188,10 +191,11 @@ def curate(executor: BaseExecutor, corpus: Path, where: Path) -> Curated:
     """Run the pipeline of this contract in a directory of its own."""
     snapshots: list[RunSnapshot] = []
     out, nodes, run = where / "out", where / "nodes", where / "run"
+    metrics = MetricsOptions(file=where / "metrics.prom")
     result = curation(corpus, out, nodes).run(
-        executor, rejects_path=out / "rejects", checkpoint_path=run, observer=snapshots.append
+        executor, rejects_path=out / "rejects", checkpoint_path=run, observer=snapshots.append, metrics=metrics
     )
-    return Curated(result, out, nodes, run, snapshots)
+    return Curated(result, out, nodes, run, snapshots, (where / "metrics.prom").read_text(encoding="utf-8"))
 
 
 class ExecutorContract:
@@ -272,6 +276,21 @@ class ExecutorContract:
         assert last.state == "finished"
         assert (last.read, last.written, last.quarantined) == (result.read, result.written, result.quarantined)
         assert last.partitions_done == last.partitions_total
+
+    def test_metrics_say_what_the_books_say(self, curated: Curated) -> None:
+        samples = [line.rpartition(" ") for line in curated.metrics.splitlines() if not line.startswith("#")]
+        total = Counter[str]()
+        for series, _, value in samples:
+            total[series.partition("{")[0]] += float(value)  # type: ignore[assignment]  # all of them are whole numbers
+
+        result = curated.result
+        assert total["gristmill_read_documents_total"] == result.read
+        assert total["gristmill_written_documents_total"] == result.written
+        assert total["gristmill_created_documents_total"] == result.created
+        assert total["gristmill_dropped_documents_total"] == result.dropped_total
+        assert total["gristmill_task_duration_seconds_count"] >= len(result.counts)
+        failed = [float(value) for series, _, value in samples if 'outcome="quarantined"' in series]
+        assert sum(failed) == result.quarantined
 
     def test_whoever_watches_learns_how_stages_and_machines_are_doing(self, curated: Curated) -> None:
         last, result = curated.snapshots[-1], curated.result
