@@ -8,7 +8,7 @@ import pytest
 
 from gristmill.tasks import DocumentBatch, FileGroupTask
 from gristmill.worker import shared_memory
-from gristmill.worker.parcel_shelf import ParcelShelf
+from gristmill.worker.desk import ParcelShelf
 from gristmill.worker.wire import INLINE_BYTES, pack, unpack
 
 

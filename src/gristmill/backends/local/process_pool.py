@@ -24,13 +24,11 @@ from gristmill.metrics.node_sample import NodeSample
 from gristmill.worker import shared_memory
 from gristmill.worker.channel import MAX_FDS, BufferedChannel, ChannelClosed
 from gristmill.worker.crumbs import empty_block, place_of, read_crumb
+from gristmill.worker.desk import Hearing, ParcelShelf, Posting
 from gristmill.worker.fork_server import ServerPlan
-from gristmill.worker.hearing import Hearing
 from gristmill.worker.job import RunSettings
 from gristmill.worker.memory import oom_kills, resident_bytes
 from gristmill.worker.node_sampler import NodeSampler
-from gristmill.worker.parcel_shelf import ParcelShelf
-from gristmill.worker.posting import Posting
 from gristmill.worker.stage_pickle import pickled
 from gristmill.worker.wire import pack
 

@@ -32,11 +32,9 @@ from gristmill.metrics.node_sample import SAMPLE_S, NodeSample
 from gristmill.runs.user import waiting_for
 from gristmill.worker.channel import Message
 from gristmill.worker.crumbs import place_of, read_crumb
-from gristmill.worker.hearing import Hearing
+from gristmill.worker.desk import Hearing, ParcelShelf, Posting
 from gristmill.worker.job import RunSettings
 from gristmill.worker.memory import resident_bytes
-from gristmill.worker.parcel_shelf import ParcelShelf
-from gristmill.worker.posting import Posting
 from gristmill.worker.stage_pickle import pickled
 from gristmill.worker.wire import pack
 

@@ -3,7 +3,7 @@
 import pytest
 
 from gristmill.tasks import FileGroupTask
-from gristmill.worker.parcel_shelf import ParcelShelf
+from gristmill.worker.desk import ParcelShelf
 from gristmill.worker.wire import pack
 
 
