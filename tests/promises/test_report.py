@@ -214,6 +214,26 @@ def test_a_deduplication_has_a_report_of_its_findings_and_its_runs(tmp_path):
     assert read_duplicates(b'{"read": 5}', examples=True) is None
 
 
+def test_a_run_on_a_store_has_the_same_report(finished):
+    import fsspec
+
+    work, _ = finished
+    store, home = fsspec.filesystem("memory"), "/reports/run"
+    for name in ("header.json", "status.json", "report.json", "metrics.jsonl"):
+        store.pipe(f"{home}/{name}", (work / "run" / name).read_bytes())
+    lines = (work / "run" / "ledger.jsonl").read_text().splitlines(keepends=True)
+    store.pipe(f"{home}/ledger/00000001.jsonl", ('{"fresh": true}\n' + lines[0]).encode())
+    store.pipe(f"{home}/ledger/00000002.jsonl", ("{}\n" + "".join(lines[1:])).encode())
+    for kind in ("quarantine", "measures"):
+        for file in (work / "run").glob(f"{kind}/*.*"):
+            store.pipe(f"{home}/{kind}/{file.name}", file.read_bytes())
+    here, there = reported(work / "run").runs[0].run, reported("memory://reports/run").runs[0].run
+
+    assert there.documents == here.documents
+    assert there.documents.quarantine
+    assert there.setting == here.setting
+
+
 def test_what_workers_did_is_told_from_the_last_snapshot(finished):
     work, _ = finished
     time = reported(work / "run").runs[0].run.time
