@@ -1,7 +1,7 @@
 """`RunDifference`: what differs between two runs, A and B: configuration, funnel, distributions, speed, documents."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
@@ -122,17 +122,26 @@ def _losses(stage: str, run: RunData) -> dict[str, int]:
 
 def _rules(a: RunData, b: RunData) -> tuple[RulePair, ...]:
     """Rules that both have. A stage with one filter more has another name: then the name of the rule decides."""
-    there = {(rule.stage, rule.name): rule for rule in b.documents.rules}
-    by_name: dict[str, list[RuleData]] = {}
-    for rule in b.documents.rules:
-        by_name.setdefault(rule.name, []).append(rule)
-    pairs = []
-    for rule in a.documents.rules:
-        alone = by_name.get(rule.name, [])
-        other = there.get((rule.stage, rule.name)) or (alone[0] if len(alone) == 1 else None)
-        if other is not None:
-            pairs.append(_rule_pair(rule, other))
-    return tuple(pairs)
+    there = _numbered(b, _stage_and_name)
+    by_name = _numbered(b, lambda rule: (rule.name,))
+    names = _numbered(a, lambda rule: (rule.name,))
+    alone = {id(rule): by_name.get(key) for key, rule in names.items()}
+    found = ((rule, there.get(key) or alone[id(rule)]) for key, rule in _numbered(a, _stage_and_name).items())
+    return tuple(_rule_pair(rule, other) for rule, other in found if other is not None)
+
+
+def _stage_and_name(rule: RuleData) -> tuple[str, ...]:
+    return rule.stage, rule.name
+
+
+def _numbered(run: RunData, key: Callable[[RuleData], tuple[str, ...]]) -> dict[tuple[object, ...], RuleData]:
+    """Rules by a key and which one of that key it is: a filter may be there several times with other parameters."""
+    found: dict[tuple[object, ...], RuleData] = {}
+    times: dict[tuple[str, ...], int] = {}
+    for rule in run.documents.rules:
+        times[key(rule)] = times.get(key(rule), 0) + 1
+        found[*key(rule), times[key(rule)]] = rule
+    return found
 
 
 def _rule_pair(a: RuleData, b: RuleData) -> RulePair:

@@ -4,6 +4,7 @@ import pytest
 
 from gristmill.dashboard.report import Report
 from gristmill.dashboard.run_data import Books, Documents, Reason, RunData, Setting, StageFlow
+from gristmill.dashboard.run_diff import compare_runs
 from gristmill.dashboard.run_rules import rules_of, samples_of, slices_of
 from gristmill.dashboard.run_time import Efficiency, RunTime
 from gristmill.dashboard.verdict import verdict_on
@@ -105,3 +106,15 @@ def test_texts_of_examples_are_on_the_page_as_text_and_not_at_all_if_not_wanted(
     assert len(page) < 60_000
     assert rules_of(seen, {}, examples=False)[0].nearest == ()
     assert samples_of(seen, examples=False) == ()
+
+
+def test_rules_of_one_name_are_compared_in_their_order():
+    near, far = list(range(500)), [value + 5_000 for value in range(500)]
+    a = run_of(Observations([tally("n", near, []), tally("n", far, []), tally("only_a", near, [])]))
+    renamed = [tally("n", near, []), tally("n", near, [])]
+    for one in renamed:
+        one.stage = "filters_and_1_more"
+    found = compare_runs(a, run_of(Observations(renamed)), configuration=[])
+
+    assert [(pair.rule, pair.moved) for pair in found.rules] == [("n", False), ("n", True)]
+    assert [pair.median_a for pair in found.moved] == [pytest.approx(5_250, rel=0.05)]
