@@ -11,18 +11,18 @@ class Peaks:
     """
 
     def __init__(self) -> None:
-        self._memory = 0
-        self._data = 0
+        self.memory_bytes = 0
+        self.data_bytes = 0
         self._stages: dict[str, tuple[int, int, int]] = {}
 
     def seen(self, snapshot: RunSnapshot) -> RunSnapshot:
         """Take in a snapshot and return it with the peaks up to now."""
-        self._memory = max(self._memory, snapshot.memory_bytes, snapshot.peak_memory_bytes)
-        self._data = max(self._data, snapshot.data_in_flight_bytes, snapshot.peak_data_bytes)
+        self.memory_bytes = max(self.memory_bytes, snapshot.memory_bytes, snapshot.peak_memory_bytes)
+        self.data_bytes = max(self.data_bytes, snapshot.data_in_flight_bytes, snapshot.peak_data_bytes)
         return msgspec.structs.replace(
             snapshot,
-            peak_memory_bytes=self._memory,
-            peak_data_bytes=self._data,
+            peak_memory_bytes=self.memory_bytes,
+            peak_data_bytes=self.data_bytes,
             stages=tuple(self._stage(stage) for stage in snapshot.stages),
         )
 

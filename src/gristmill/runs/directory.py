@@ -66,6 +66,7 @@ from gristmill.runs.publication import (
     publish_committed,
     verify,
 )
+from gristmill.runs.setting import setting
 from gristmill.runs.sinks import HIDDEN, DiskSinks, Held, LockFile, StoreSinks, machine_start
 from gristmill.stages.context import STAGING_DIR
 from gristmill.storage.atomic_write import (
@@ -427,7 +428,8 @@ class RunDirectory:
             file.write(lines)
 
     def write_report(self, result: RunResult) -> None:
-        self._write("report.json", with_long_list(result.books(), "output_files", map(json.dumps, result.output_files)))
+        books = result.books() | setting(result.wall_s, result.peak_memory_bytes)
+        self._write("report.json", with_long_list(books, "output_files", map(json.dumps, result.output_files)))
 
     def write_measured(self, measured: "MeasuredRun") -> None:
         self._write("measured.json", [json.dumps(dataclasses.asdict(measured), indent=1)])

@@ -110,6 +110,7 @@ class Ending:
     efficiency: Efficiency | None = None
     measured: MeasuredRun | None = None
     tell: Callable[[str], None] = _nobody_listens
+    peak_memory_bytes: int = 0
 
 
 def cannot_be_continued(directory: RunDirectory) -> ConfigError:
@@ -331,6 +332,7 @@ class Segment:
         result = books.result(run_dir=run_dir, rejects_path=self.options.rejects_path)
         result.messages = [*self.directory.messages, *ending.messages, *books.take_hints()]
         result.efficiency = ending.efficiency
+        result.peak_memory_bytes = ending.peak_memory_bytes
         result.wall_s = time.monotonic() - self.started
         result.errors = self._errors(result.quarantine_files, finish)
         if not self.keeps_directory:

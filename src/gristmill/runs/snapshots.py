@@ -131,6 +131,11 @@ class SnapshotMaker:
             )
         )
 
+    @property
+    def peak_memory_bytes(self) -> int:
+        """The most memory seen so far."""
+        return self._peaks.memory_bytes
+
     def _stages(self) -> list[StageSnapshot]:
         since_1970 = time.time() - time.monotonic()  # the scheduler's clock, which is the driver's, begins elsewhere
         return [stage for group in self._scheduler.groups for stage in _stages_of(group, since_1970)]

@@ -78,7 +78,8 @@ def drive(run: Segment, engine: Engine, office: RegistrarOffice, settings: Setti
         work = threads.apply_async(engine.run, (sources, registrar), error_callback=errors.append)
         threads.close()
         outcome = loop.follow(work, errors)
-    return Ending(outcome, messages=loop.view.messages, tell=loop.tell_end)
+    peak = loop.view.peaks.memory_bytes
+    return Ending(outcome, messages=loop.view.messages, tell=loop.tell_end, peak_memory_bytes=peak)
 
 
 def _times_path(run: Segment) -> Path | None:

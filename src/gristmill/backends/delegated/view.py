@@ -27,7 +27,7 @@ class View:
         self._losses: Counter[int] = Counter()  # by group; the other engine does not say why
         self._progress_at: dict[int, float] = {}  # by group
         self._latencies = [Latency() for _ in run.plan.stage_names]
-        self._peaks = Peaks()
+        self.peaks = Peaks()
         self._groups = run.plan.groups
         self._books = books
         self._snapshots = BookSnapshots(run.plan, run.books)
@@ -64,7 +64,7 @@ class View:
             messages=messages,
             nodes=self._news.nodes,
         )
-        return self._peaks.seen(made)
+        return self.peaks.seen(made)
 
     def _stages(self) -> list[StageSnapshot]:
         return [stage for group in self._groups for stage in self._stages_of(group)]

@@ -366,6 +366,7 @@ def drive(run: Segment, shell: Shell) -> Ending:
                 driver.tell_end("stopped")
             raise
     run.keep_errors(finish)
+    peak = driver.snapshots.peak_memory_bytes or shell.pool.memory_bytes()  # a short run was never looked at
     shell.pool.close()
     measured = driver.measured()
     if shell.profiles is not None and finish.outcome == "finished":
@@ -377,6 +378,7 @@ def drive(run: Segment, shell: Shell) -> Ending:
         efficiency=account.efficiency(scheduler.groups, scheduler.now),
         measured=measured,
         tell=driver.tell_end,
+        peak_memory_bytes=peak,
     )
 
 
