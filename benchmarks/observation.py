@@ -15,6 +15,7 @@ SECTIONS = {  # name -> module with a `measure()`
     "inspect": "benchmarks.inspection",
     "replayed": "benchmarks.observation_replayed",
     "scrape": "benchmarks.observation_scrape",
+    "report": "benchmarks.observation_report",
 }
 
 

@@ -242,6 +242,9 @@ def test_what_workers_did_is_told_from_the_last_snapshot(finished):
     assert reader.tasks == 3
     assert reader.p50_s <= reader.p95_s <= reader.longest_s
     assert time.ended_at >= time.started_at > 0
+    setting = reported(work / "run").runs[0].run.setting
+    assert {"gristmill", "python"} <= set(setting.versions)
+    assert setting.host["cpus"].isdecimal()
 
 
 @pytest.mark.parametrize("name", ["header.json", "status.json", "report.json", "ledger.jsonl"])

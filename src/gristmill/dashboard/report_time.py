@@ -158,7 +158,8 @@ def setting_section(run: RunData) -> Section:
     facts: list[list[Child]] = [
         ["pipeline", tag("bdi", text(setting.pipeline, 300))],
         ["fingerprint", tag("code", setting.fingerprint)],
-        ["gristmill", setting.version],
+        ["versions", _listed(setting.versions) or f"gristmill {setting.version}"],
+        ["host", _listed(setting.host)],
         ["process", run.process],
         ["sessions", f"{run.time.sessions:,}" if run.time.sessions > 1 else ""],
         ["last session", _session(run)],
@@ -174,6 +175,10 @@ def setting_section(run: RunData) -> Section:
         tag("h3", "Messages") if run.messages else None,
         *(tag("p", text(message, 500)) for message in run.messages),
     )
+
+
+def _listed(words: dict[str, str]) -> str:
+    return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in words.items())
 
 
 def _session(run: RunData) -> str:

@@ -170,6 +170,8 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     output_files: int = 0
     output_directories: tuple[str, ...] = ()
     rejects_path: str | None = None
+    versions: dict[str, str] = {}  # of the session that ended the run
+    host: dict[str, str] = {}
 
 
 class RunData(msgspec.Struct, frozen=True, kw_only=True):
@@ -345,7 +347,13 @@ def _setting(segments: Sequence[Segment], report: Mapping[str, object]) -> Setti
         output_files=len(files),
         output_directories=tuple(directories)[:DIRECTORIES_SHOWN],
         rejects_path=rejects if isinstance(rejects, str) else None,
+        versions=_words(report.get("versions")),
+        host=_words(report.get("host")),
     )
+
+
+def _words(found: object) -> dict[str, str]:
+    return {str(name): str(value) for name, value in found.items()} if isinstance(found, dict) else {}
 
 
 def _cut(text: str, most: int) -> str:
