@@ -90,7 +90,7 @@ def run_one_document(folder: Path) -> None:
             JsonlWriter(str(folder / "out")),
         ],
     )
-    result = pipeline.run(LocalExecutor(num_workers=0), quiet=True)
+    result = pipeline.run(LocalExecutor(num_workers=0), quiet=True, observe="off")
     if result.written != 1:
         raise SystemExit(f"walk: expected 1 document to come out; got {result.written}")
 

@@ -3,18 +3,21 @@
 import json
 from pathlib import Path
 
+from gristmill.metrics.observation_files import encode_observations, load_observations
+
 SHARED_MEMORY = Path("/dev/shm")
 
 
 def contents(work):
-    """Every published file below a work directory, as bytes: output, rejects and quarantine."""
+    """What a run has published below a work directory, as bytes: files, and what it recorded about documents."""
+    found = {name: (work / name).read_bytes() for name in published(work)}
+    return found | {"observations": encode_observations(load_observations(work / "run"))}
+
+
+def published(work):
+    """Every published file below a work directory: output, rejects and quarantine."""
     roots = [work / "out", work / "rejects", work / "run" / "quarantine"]
-    return {
-        str(file.relative_to(work)): file.read_bytes()
-        for root in roots
-        for file in sorted(root.rglob("*"))
-        if file.is_file()
-    }
+    return [str(file.relative_to(work)) for root in roots for file in sorted(root.rglob("*")) if file.is_file()]
 
 
 def temporary_files(work):
@@ -45,4 +48,4 @@ def ledger(work):
 
 def modification_times(work):
     """When each published file was last written."""
-    return {name: (work / name).stat().st_mtime_ns for name in contents(work)}
+    return {name: (work / name).stat().st_mtime_ns for name in published(work)}

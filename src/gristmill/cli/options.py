@@ -54,6 +54,17 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no s
 Shared = Annotated[
     bool, typer.Option("--shared", help="Let others read the run directory, which holds quarantined documents.")
 ]
+Observe = Annotated[
+    str,
+    typer.Option(
+        metavar="HOW",
+        help="What to record about documents: full, counts (no text of any document), off (nothing but the books).",
+    ),
+]
+SlicedBy = Annotated[
+    list[str] | None,
+    typer.Option("--slice", metavar="COLUMN", help="Count documents by the values of this column. May be repeated."),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON, the only line of stdout.")]
 IndexIds = Annotated[
     bool, typer.Option("--index-ids", help="Note at the end which input file holds which ids, for a quick explain.")

@@ -21,6 +21,7 @@ from gristmill.cli.options import (
     Inputs,
     MaxQuarantined,
     MemoryLimit,
+    Observe,
     Output,
     Quiet,
     RecipeArgument,
@@ -31,6 +32,7 @@ from gristmill.cli.options import (
     Settings,
     ShardOf,
     Shared,
+    SlicedBy,
     Workers,
 )
 from gristmill.errors import ConfigError, InputsChanged, TooManyQuarantined
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from gristmill.metrics.progress import Progress
     from gristmill.pipeline import Pipeline
     from gristmill.runs.books import RunResult
+    from gristmill.worker.observation import Level, Observation
 
 
 @with_metrics
@@ -65,6 +68,8 @@ def run(
     index_ids: IndexIds = False,
     shared: Shared = False,
     dashboard: Dashboard = None,
+    observe: Observe = "full",
+    slice_by: SlicedBy = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
     log: LogFormat = None,
@@ -79,8 +84,7 @@ def run(
     from gristmill.cli.choose_executor import choose_executor
     from gristmill.cli.recipe_values import recipe_values
 
-    part = None if shard is None else _parse_shard(shard, output, sample, run_dir)
-    output = output if part is None else part.output(str(output))
+    part, output = _parted(shard, output, sample, run_dir)
     values = recipe_values(inputs or [], output, settings or [])
     own = allow_module or []
     where = choose_executor(found, values, name=executor, workers=workers, memory_limit=memory_limit, allow_modules=own)
@@ -97,15 +101,30 @@ def run(
             checkpoint_path=directory,
             rejects_path=rejects,
             max_quarantined=parse_limit(max_quarantined),
-            # A sample is a trial: yesterday's must not be continued with today's thresholds.
-            fresh=fresh or sample is not None,
+            fresh=fresh or sample is not None,  # a trial: yesterday's must not be continued with today's thresholds
             retry_quarantined=retry_quarantined,
             shared=shared,
+            observe=observation_of(observe, slice_by),
             observer=observer,
             quiet=True,  # this command says everything itself
         )
         _index(result.run_dir, wanted=index_ids)
         _end(result, progress, rejects, as_json=as_json, quiet=quiet)
+
+
+def _parted(
+    shard: str | None, output: str | None, sample: int | None, run_dir: str | None
+) -> "tuple[Shard | None, str | None]":
+    """The part of the input that was asked for, and where its output goes."""
+    part = None if shard is None else _parse_shard(shard, output, sample, run_dir)
+    return part, output if part is None else part.output(str(output))
+
+
+def observation_of(level: str, columns: list[str] | None) -> "Observation":
+    """What is to be recorded about documents."""
+    from gristmill.worker.observation import Observation
+
+    return Observation(cast("Level", level), None if columns is None else tuple(columns))
 
 
 @contextlib.contextmanager

@@ -260,7 +260,7 @@ class Slices(msgspec.Struct, array_like=True):
         """Keep no more values than there may be."""
         if len(self.values) <= MAX_SLICES:
             return
-        for value in sorted(self.values, key=_value_order)[MAX_SLICES:]:
+        for value in sorted(self.values, key=slice_order)[MAX_SLICES:]:
             self.others.add(self.values.pop(value))
 
     def add(self, other: "Slices") -> None:
@@ -278,7 +278,8 @@ class Slices(msgspec.Struct, array_like=True):
                 yield name, outcomes
 
 
-def _value_order(value: str) -> tuple[int, str]:
+def slice_order(value: str) -> tuple[int, str]:
+    """The key by which values of a column are kept where there are too many."""
     return xxhash.xxh3_64_intdigest(value.encode("utf-8", "surrogatepass")), value
 
 

@@ -206,6 +206,8 @@ class StageCounts(msgspec.Struct, array_like=True):
     errors: dict[str, int] = msgspec.field(default_factory=dict)  # what failed, by `error_kind` -> documents or parts
     counted: dict[str, int] = msgspec.field(default_factory=dict)  # what the stage's author counts, by name
     observed: dict[str, Slots] = msgspec.field(default_factory=dict)  # values the author has the stage note (tally.py)
+    bytes_out: int = 0  # of the documents that went on
+    dropped_bytes: dict[str, int] = msgspec.field(default_factory=dict)  # reason -> bytes; about, where a row has none
 
     def add(self, other: "StageCounts") -> None:
         _add(self, other)
@@ -329,7 +331,7 @@ def balance(counts: list[StageCounts]) -> int:
 
 # Fields of StageCounts that have a place of their own here. Any other appears among the metrics, if it is not zero.
 SHOWN = frozenset(
-    ("documents_in", "documents_out", "read", "created", "written", "quarantined", "bytes_in", "process_s")
+    ("documents_in", "documents_out", "read", "created", "written", "quarantined", "bytes_in", "bytes_out", "process_s")
 )
 
 SNAPSHOT_S = 0.25  # between two snapshots, for whoever does not say how often it wants them

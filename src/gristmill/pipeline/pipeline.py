@@ -16,6 +16,7 @@ from gristmill.pipeline.compile import check_is_stage, check_no_secrets, compile
 from gristmill.runs.books import RunResult
 from gristmill.runs.user import Observer, RunOptions, watched
 from gristmill.stages.base import CompositeStage, ProcessingStage
+from gristmill.worker.observation import Level, Observation
 
 if TYPE_CHECKING:
     from gristmill.metrics.metrics_options import MetricsOptions
@@ -157,6 +158,7 @@ class Pipeline:
         quiet: bool = False,
         shared: bool = False,
         metrics: "MetricsOptions | None" = None,
+        observe: Level | Observation = "full",
     ) -> RunResult:
         """Run the pipeline and return its final tasks with the books of the run.
 
@@ -170,15 +172,13 @@ class Pipeline:
         `max_quarantined` failed documents (a number, or a share of those read) stop the run. If nothing is said, that
         is a tenth, once 1,000 documents were read; None lets any number fail. A stage that no document passes stops
         the run in any case.
-
         `retry_quarantined` takes what is in quarantine through the pipeline again, once the cause is mended: source
         partitions with such documents are done anew and replace what they gave before. The code of stages may have
         changed for that, their parameters may not.
-
         Progress, warnings and the summary go to standard error. An `observer` gets the snapshots and replaces the
         display of progress; `quiet` leaves out everything. Only the user who runs it may read the run directory, whose
         quarantine holds documents; `shared` leaves that to the umask, as with outputs. `metrics` says how the run
-        tells Prometheus about itself.
+        tells Prometheus about itself. `observe="counts"` records no text of documents, "off" nothing but the books.
         """
         executor = executor or default_executor()
         for name, path in (("checkpoint_path", checkpoint_path), ("rejects_path", rejects_path)):
@@ -196,6 +196,7 @@ class Pipeline:
                 observer=observed,
                 shared=shared,
                 recipe=self.recipe,
+                observation=Observation.of(observe),
             )
             plan = self.plan(executor, initial_tasks)
             # Segments follow one another: what takes time to start is kept from one to the next.

@@ -28,11 +28,9 @@ from gristmill.stages.text.judging.judge import (
     ScoreOfText,
     Sieve,
     Step,
-    Values,
-    score_parts,
-    to_arrow,
 )
 from gristmill.stages.text.judging.rule import Bounds
+from gristmill.stages.text.judging.scores import Values, score_parts, to_arrow
 from gristmill.stages.text.judging.stages import ApplyRules, Filter, Score, ScoreFilter
 from gristmill.stages.text.judging.statistics import plan_passes
 from gristmill.stages.worker_info import WorkerMetadata

@@ -371,7 +371,7 @@ class CommittedRecords(Mapping[int, CommitRecord]):
         side_files = [self._pack(file) for file in record.side_files]
         self._packed.append(_encode((files, side_files, record.facts)))
         self.has_files = self.has_files or bool(files)
-        self.has_side_files = self.has_side_files or bool(side_files)
+        self.has_side_files = self.has_side_files or any(not file.is_payload for file in record.side_files)
         self._places[record.root] = len(self._packed)
 
     def __contains__(self, root: object) -> bool:

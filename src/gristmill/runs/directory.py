@@ -10,6 +10,7 @@
     events.log     what the scheduler was told, and hashes of its answers (event_recorder.py), for `gristmill replay`
     tasks.jsonl    in place of it where another engine schedules: when each task was done (task_times.py)
     quarantine/    documents that could not be processed
+    measures/      how measures are distributed, and examples of documents
     report.json    the books, when the run has ended
     measured.json  how fast its stages were, for `gristmill simulate`
 
@@ -36,6 +37,7 @@ import msgspec
 
 from gristmill.engine.plan import Plan
 from gristmill.errors import ConfigError, ResumeRefused
+from gristmill.metrics.observation_files import MEASURES_DIR
 from gristmill.metrics.snapshot import RunSnapshot
 from gristmill.runs.books import RunResult, completed_file, completers_of
 from gristmill.runs.ledger import (
@@ -139,6 +141,11 @@ class RunDirectory:
         """Where workers put documents that could not be processed."""
         return f"{self.shown}/quarantine"
 
+    @property
+    def measures_path(self) -> str:
+        """Where workers put what they record about documents."""
+        return f"{self.shown}/{MEASURES_DIR}"
+
     # Opening
 
     def acquire(self) -> None:
@@ -171,8 +178,7 @@ class RunDirectory:
         """
         # Those of an earlier version too, whose lines a run could not continue from.
         files = list(dict.fromkeys(published_files(self.path / "ledger.jsonl")))
-        # The quarantine goes as a whole.
-        published = [path for path in files if not path.startswith(f"{self.quarantine_path}/")]
+        published = [path for path in files if not path.startswith(self._own_places[:2])]  # those go as a whole
         for path in filter(is_url, published):
             remove(path, storage_options=self.options_of(path))
         remove_for_good(path for path in published if not is_url(path))
@@ -182,6 +188,7 @@ class RunDirectory:
         for name in (*LEFT_BY_A_RUN, *earlier):
             (self.path / name).unlink(missing_ok=True)
         shutil.rmtree(self.quarantine, ignore_errors=True)
+        shutil.rmtree(self.path / MEASURES_DIR, ignore_errors=True)
         if had_lines:  # a machine that stops must not bring them back under the header of the run that starts now
             force_names(str(self.path))
         return published
@@ -333,7 +340,11 @@ class RunDirectory:
 
     def _is_own(self, path: str) -> bool:
         """Whether a directory or file is the run's own: nobody else writes there, and nobody else reads it."""
-        return f"{path}/".startswith((f"{self.quarantine_path}/", f"{self.root}/exchange-"))
+        return f"{path}/".startswith(self._own_places)
+
+    @property
+    def _own_places(self) -> tuple[str, ...]:
+        return f"{self.quarantine_path}/", f"{self.measures_path}/", f"{self.root}/exchange-"
 
     def _is_memory(self, path: str) -> bool:
         """Whether only runs read a file: the run's own, or what a step of a workflow has left for the next one."""

@@ -206,6 +206,8 @@ class Segment:
             most if isinstance(most, int) and not self.limit.is_default else None,
             (self.directory.options_of(self.options.rejects_path or ""), self._quarantine_options()),
             self._whole.stages_before,
+            self.options.observation,
+            self.directory.measures_path if self.keeps_directory else None,
         )
 
     @property
@@ -248,7 +250,8 @@ class Segment:
             names = [name for name in fs.list_names(directory) if not is_hidden(name)]
             # Behind an exchange there are rejects of the same run; whatever was there before is told already.
             is_told = directory == self.options.rejects_path and self._whole.stages_before
-            if names and directory != self.directory.quarantine_path and not is_told:
+            is_own = directory in (self.directory.quarantine_path, self.directory.measures_path)
+            if names and not is_own and not is_told:
                 plural = f"{len(names)} files were" if len(names) > 1 else "1 file was"
                 yield f"{directory}: {plural} there before this run, and will be left alone: {names[:3]}"
 
@@ -310,7 +313,9 @@ class Segment:
 
     def _sinks(self) -> list[str]:
         """Every directory this run publishes files in."""
-        return [*self._outputs(), self.directory.quarantine_path]
+        records = self.options.observation.is_on and self.keeps_directory
+        measures = [self.directory.measures_path] if records else []
+        return [*self._outputs(), self.directory.quarantine_path, *measures]
 
     # Ending
 

@@ -98,10 +98,10 @@ class StoreDirectory(RunDirectory):
         before = [self._ledger_name(number) for number in self._numbers()]
         self._must_hold(self._add_to_ledger("", fresh=True))
         gone = [f"{self._url}/{name}" for name in LEFT_BY_A_RUN if name != "ledger.jsonl"]
-        quarantine = self._store.walk_all(self.quarantine_path)
+        own = [path for place in (self.quarantine_path, self.measures_path) for path in self._store.walk_all(place)]
         there = set(self._store.walk_all(self._url))
         gone = [path for path in gone if self._store.full(path) in there]
-        patiently(lambda: self._store.remove_all([*before, *gone, *quarantine]))
+        patiently(lambda: self._store.remove_all([*before, *gone, *own]))
         return removed
 
     # Files

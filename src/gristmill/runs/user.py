@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from gristmill.engine.breaker import DEFAULT_LIMIT, QuarantineLimit
 from gristmill.stages.base import ProcessingStage
 from gristmill.storage.file_system import absolute, is_url
+from gristmill.worker.observation import Observation
 
 if TYPE_CHECKING:
     from gristmill.metrics.snapshot import RunSnapshot
@@ -35,6 +36,7 @@ class RunOptions:
     observer: Observer | None = None
     shared: bool = False  # whether others may read the run directory, as far as the umask lets them
     recipe: str = ""  # of the pipeline, kept in the run directory for whoever wants to build it again
+    observation: Observation = field(default_factory=Observation)  # what is recorded about documents
 
     def __post_init__(self) -> None:
         # A stage may change the working directory, and the next call may come from another one.

@@ -18,13 +18,16 @@ from gristmill.errors import StageError
 from gristmill.metrics.snapshot import StageCounts
 from gristmill.metrics.tally import tallied
 from gristmill.secrets import without_secrets, without_url_secrets
-from gristmill.tasks.batch import Batch, chosen, count_true
+from gristmill.stages.measured import About, Gone, Measured
+from gristmill.tasks.batch import Batch, chosen, count_true, true_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
+    import numpy as np
     import pyarrow as pa
+    from numpy.typing import NDArray
 
     from gristmill.tasks.batch import Mask, Payload
     from gristmill.tasks.task import Task
@@ -102,6 +105,10 @@ class StageContext:
     learnt: dict[str, float] = field(default_factory=dict)  # what workers that start later should know
     # What the stage's author counts, by the task it is counted for; "" if none was named. Most calls have nothing.
     metrics: dict[str, StageCounts] | None = None
+    observes: bool = False  # whether anybody wants to know what was measured, and which documents were dropped
+    dropped_bytes: dict[str, int] = field(default_factory=dict)  # reason -> about how many bytes of documents
+    measured: list[Measured] | None = None
+    gone: list[Gone] | None = None
 
     @property
     def is_clean(self) -> bool:
@@ -110,7 +117,14 @@ class StageContext:
 
     def another(self, attempt: str) -> "StageContext":
         """An empty context of the same run."""
-        return StageContext(self.session, attempt, self.keep_rejects, self.durable, self.memory_limit)
+        made = StageContext(self.session, attempt, self.keep_rejects, self.durable, self.memory_limit)
+        made.observes = self.observes
+        return made
+
+    @property
+    def has_observed(self) -> bool:
+        """Whether the stage measured documents, or dropped some that may become examples."""
+        return self.measured is not None or self.gone is not None
 
     def divided(self, tasks: "Sequence[tuple[str, str, int]]") -> "list[StageContext]":
         """What was reported in a call of several tasks, given for each its id, its attempt and how many items it lacks.
@@ -120,13 +134,17 @@ class StageContext:
         accounts for its own items. What else is about none of the tasks is of the first.
         """
         shares = [self.another(attempt) for _, attempt, _ in tasks]
-        if self.is_clean and self.metrics is None:
+        if self.is_clean and self.metrics is None and not self.has_observed:
             return shares
         place = {task_id: number for number, (task_id, _, _) in enumerate(tasks)}
         for rejected in self.rejects:
             shares[place.get(rejected.items.task_id, 0)].rejects.append(rejected)
         for of, counts in (self.metrics or {}).items():
             shares[place.get(of, 0)]._metrics_of(of).add(counts)
+        for measured in self.measured or ():
+            shares[place.get(measured.task_id, 0)].note_measured(measured)
+        for gone in self.gone or ():
+            shares[place.get(gone.task_id, 0)].note_gone(gone)
         shares[0].facts, shares[0].learnt = self.facts, self.learnt
         self._divide_items(shares, place, [missing for _, _, missing in tasks])
         return shares
@@ -138,6 +156,8 @@ class StageContext:
             taken = min(most, left[reason], lacking[number])
             if taken > 0:
                 _add(shares[number].dropped, reason, taken)
+                num_bytes = self.dropped_bytes.get(reason, 0) * taken // self.dropped[reason]
+                _add(shares[number].dropped_bytes, reason, num_bytes)
                 lacking[number] -= taken
                 left[reason] -= taken
 
@@ -159,7 +179,13 @@ class StageContext:
         """Add what another context of the same stage has recorded."""
         for reason, count in other.dropped.items():
             _add(self.dropped, reason, count)
+        for reason, num_bytes in other.dropped_bytes.items():
+            _add(self.dropped_bytes, reason, num_bytes)
         self.dropped_of.update(other.dropped_of)
+        for measured in other.measured or ():
+            self.note_measured(measured)
+        for gone in other.gone or ():
+            self.note_gone(gone)
         self.rejects += other.rejects
         self.quarantined += other.quarantined
         self.facts += other.facts
@@ -176,10 +202,12 @@ class StageContext:
         reason: str,
         values: "Sequence[object] | pa.Array | pa.ChunkedArray | None" = None,
         threshold: str | None = None,
+        gone: Gone | None = None,
     ) -> None:
         """Record that the items of `batch` where `mask` is true leave the stream for `reason`.
 
-        `mask` and `values` have an entry for each item: lists, arrays of numpy or of Arrow.
+        `mask` and `values` have an entry for each item: lists, arrays of numpy or of Arrow. `gone` is for a stage that
+        can show its documents better than the batch can.
         """
         if not isinstance(batch, Batch):
             raise StageError(
@@ -195,12 +223,74 @@ class StageContext:
             return
         for counts in (self.dropped, self.dropped_of.setdefault(batch.task_id, {})):
             _add(counts, reason, count)
+        _add(self.dropped_bytes, reason, batch.bytes_of(mask, count))
+        if self.observes:
+            self.note_gone(
+                gone or Gone(reason, true_rows(mask), None if values is None else chosen(values, mask), batch)
+            )
         if self.keep_rejects:
             measured = None if values is None else tuple(chosen(values, mask))
             rejected = batch.filter(mask)
             rejected.task_id = batch.task_id
             rejected.inherit(batch)
             self.rejects.append(Rejected(rejected, reason, measured, threshold))
+
+    def drop_rows(self, batch: "Batch[Any]", count: int, gone: Gone, *, num_bytes: int) -> None:
+        """What `drop` does, where no rejects are kept, for a stage that knows which rows they are and what they take.
+
+        Making a mask of them, and counting it, would take as long as many a rule.
+        """
+        for counts in (self.dropped, self.dropped_of.setdefault(batch.task_id, {})):
+            _add(counts, gone.reason, count)
+        _add(self.dropped_bytes, gone.reason, num_bytes)
+        if self.observes:
+            self.note_gone(gone)
+
+    def measure(
+        self,
+        name: str,
+        values: "Sequence[float] | pa.Array | pa.ChunkedArray | NDArray[np.number]",
+        kept: "Mask | NDArray[np.bool_] | None" = None,
+        bounds: tuple[float | None, float | None] = (None, None),
+        *,
+        of: "Batch[Any] | None" = None,
+        measure: str = "",
+        amount: str | None = None,
+    ) -> None:
+        """Say what was measured on every item, and which were kept by it, for whoever looks at the run.
+
+        Of each measure the run keeps how kept and refused values are distributed; given the batch they are `of`, also
+        the items nearest to each of the `bounds`, the least and the greatest value that is kept. `name` is the reason
+        refused items are dropped for. A measure whose sums are an amount says which: "tokens". Nothing is dropped by
+        it; filters that `Score`, `Filter` and `ScoreFilter` run have said it already.
+        """
+        checked = _checked(name, "measure")
+        if of is not None and len(values) != of.num_items:
+            raise StageError(f"context.measure: expected values for {of.num_items} items; got {len(values)}")
+        if kept is not None and len(kept) != len(values):
+            raise StageError(f"context.measure: expected kept to have {len(values)} entries; got {len(kept)}")
+        if not self.observes:
+            return
+        import numpy as np  # whoever measures has it
+
+        mask = None if kept is None else np.zeros(len(kept), np.bool_)
+        if kept is not None and mask is not None:
+            mask[true_rows(kept)] = True
+        low, high = bounds
+        about = About(checked, measure or checked, low, high, None, kept is not None, amount, len(self.measured or ()))
+        self.note_measured(Measured(about, values, mask, None, of))
+
+    def note_measured(self, measured: Measured) -> None:
+        """What `measure` does, for a stage that has everything at hand; only where somebody `observes`."""
+        if self.measured is None:
+            self.measured = []
+        self.measured.append(measured)
+
+    def note_gone(self, gone: Gone) -> None:
+        """Note which documents were dropped, which `drop` does."""
+        if self.gone is None:
+            self.gone = []
+        self.gone.append(gone)
 
     def quarantine(self, record: Quarantined) -> None:
         """Record that an item could not be processed and leaves the stream."""

@@ -76,6 +76,11 @@ class Batch(Task[T], Generic[T]):
 
     # What follows from it
 
+    def bytes_of(self, mask: Mask, count: int) -> int:
+        """About how much of `content_bytes` is where the mask is true, which it is for `count` of them."""
+        del mask
+        return self.content_bytes * count // max(1, self.num_items)
+
     def filter(self, mask: Mask) -> Self:
         """Return the items where the mask is true."""
         if len(mask) != self.num_items:

@@ -9,7 +9,9 @@ import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Self, TypeVar
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from gristmill.tasks.batch import ItemRecord
 from gristmill.tasks.joining import concat_tables, join_lines
@@ -93,6 +95,34 @@ class DocumentBatch(TableBatch):
             return int(self._table.nbytes)
         held = self._held.nbytes if self._pending is None else kept_bytes(self._held.values, self._pending)
         return int(self._table.nbytes) + held
+
+    @property
+    def content_bytes(self) -> int:
+        """Those of the lines, and of columns that the lines do not speak for."""
+        if self._held is None:
+            return int(self._table.nbytes)
+        held = self._held.nbytes if self._pending is None else kept_bytes(self._held.values, self._pending)
+        return self._added_bytes() + held
+
+    def _added_bytes(self) -> int:
+        """Those of columns that were added or changed; what is only parsed is in the lines already."""
+        if self._held is None:
+            return int(self._table.nbytes)
+        names = [name for name in self._table.column_names if not self._held.is_live(name)]
+        return sum(int(self._table.column(name).nbytes) for name in names)
+
+    def item_bytes(self) -> NDArray[np.int64]:
+        """About how much of `content_bytes` is each document's: its line, and a share of what was added."""
+        added, lines = self._added_bytes() // max(1, self._num_rows), self._lines
+        return np.full(self._num_rows, added) if lines is None else np.diff(lines.offsets()) + added
+
+    def bytes_of(self, mask: Rows, count: int) -> int:
+        """Those of the lines, and a share of what was added."""
+        rows = self._mask(mask)
+        if self._held is None or self._pending is not None or rows.null_count:
+            return super().bytes_of(mask, count)
+        added = self._added_bytes() * count // max(1, self._num_rows)
+        return added + kept_bytes(self._held.values, rows)
 
     def to_pyarrow(self) -> pa.Table:
         """Return all columns as a table."""

@@ -63,6 +63,11 @@ class Task(Generic[T]):
         """About how much memory the data takes; 0 where nobody knows."""
         return 0
 
+    @property
+    def content_bytes(self) -> int:
+        """What the books say it holds. Unlike `nbytes` it must not depend on what happens to be parsed or cached."""
+        return self.nbytes
+
     def validate(self) -> bool:
         """Return False if the data is not what the type promises."""
         return True
@@ -135,7 +140,10 @@ class StagedFile:
 
     @property
     def is_payload(self) -> bool:
-        """Whether a side file is the payload of one item; the record beside it tells of the item, and counts it."""
+        """Whether a side file tells of no item: it is the payload of one, or holds what was measured on many.
+
+        The record beside a payload tells of its item, and counts it.
+        """
         return self.num_documents == 0
 
 

@@ -22,6 +22,7 @@ from gristmill.tasks import Batch, FileGroupTask, ItemRecord, StagedFile, StageP
 from gristmill.tasks.batch import Payload, extension_of, number_or_text, payload_bytes
 from gristmill.worker.failing import StageRaised
 from gristmill.worker.job import Job, JobResult, Result, RunSettings
+from gristmill.worker.recording import Recording
 
 
 class Item(msgspec.Struct, eq=False):
@@ -34,6 +35,13 @@ class Item(msgspec.Struct, eq=False):
     num_bytes: int
     seen: int = 0  # documents of it that came out, were dropped or quarantined
     wrote: bool = False
+    seen_bytes: int = 0  # the same as `seen`, in bytes
+
+    def see_bytes(self, outputs: Sequence[AnyTask], dropped: dict[str, int], bytes_made: int | None) -> int:
+        """Note what has come out of it, and return how many bytes that is."""
+        out = sum([t.content_bytes for t in outputs if t.counts_documents]) if bytes_made is None else bytes_made
+        self.seen_bytes += out + sum(dropped.values())
+        return out
 
 
 class CallBooks:
@@ -45,6 +53,7 @@ class CallBooks:
         self._side = SideFiles(
             group, settings.rejects_path, settings.quarantine_path, settings.side_options, settings.stages_before
         )
+        self.recording = Recording(group, settings)
 
     def enter_call(
         self,
@@ -65,6 +74,13 @@ class CallBooks:
         else:
             self.enter(index, item, [], context, result, seconds, more_to_come=True)
 
+    def close(self, job: Job, result: JobResult, context: StageContext) -> None:
+        """Write what was recorded of a job that is done; `context` is one of its attempt."""
+        try:
+            self.recording.write(job, result, context)
+        except MachineError as error:
+            raise StageRaised(self._stages[-1], error) from error
+
     def enter(
         self,
         index: int,
@@ -76,6 +92,7 @@ class CallBooks:
         *,
         more_to_come: bool = False,
         num_made: int | None = None,  # documents that came out, where the outputs have been through further stages
+        bytes_made: int | None = None,  # and their bytes
     ) -> None:
         """Enter what a call gave: every document in is out, dropped, quarantined or written."""
         for task in outputs:
@@ -94,14 +111,19 @@ class CallBooks:
         counts.documents_out += made
         if not item.task.counts_documents:
             counts.read += made + lost
+        counts.bytes_out += item.see_bytes(outputs, context.dropped_bytes, bytes_made)
         if not more_to_come:
             self._close_item(item, counts, context, name)
+            if item.wrote:
+                self.recording.take_written(item.task, context, result)
         if not clean or context.dropped:
-            for reason, number in context.dropped.items():
-                counts.dropped[reason] = counts.dropped.get(reason, 0) + number
+            _add_each(counts.dropped, context.dropped)
+            _add_each(counts.dropped_bytes, context.dropped_bytes)
             self._note(index, item, context, result)
         if context.metrics is not None:
             counts.add(context.own_counts)
+        if num_made is None:  # else whoever has joined the stages records what all of them say
+            self.recording.take(index, [context], result)
         self._add_history(item, outputs, StagePerfStats(name, seconds, 0.0, item.num_bytes / 1e6, item.documents))
 
     def _note(self, index: int, item: Item, context: StageContext, result: JobResult) -> None:
@@ -139,6 +161,8 @@ class CallBooks:
             counts.written += max(unseen, 0)
         elif unseen > 0:
             context.dropped[name] = context.dropped.get(name, 0) + unseen
+            unseen_bytes = max(0, item.num_bytes - item.seen_bytes)
+            context.dropped_bytes[name] = context.dropped_bytes.get(name, 0) + unseen_bytes
         else:
             counts.created -= unseen
 
@@ -150,6 +174,11 @@ class CallBooks:
             task._stage_perf = [*(task._stage_perf or before), perf]
 
 
+def _add_each(counts: dict[str, int], more: dict[str, int]) -> None:
+    for reason, number in more.items():
+        counts[reason] = counts.get(reason, 0) + number
+
+
 def check_is_task(stage: AnyStage, given: object) -> None:
     """Refuse what a stage gave if it is not a task."""
     if not isinstance(given, Task):
@@ -159,7 +188,7 @@ def check_is_task(stage: AnyStage, given: object) -> None:
 
 def item_of(job: int, item_id: str, task: AnyTask) -> Item:
     """Measure a task before a stage sees it."""
-    return Item(job, item_id, task, task.num_items, task.nbytes)
+    return Item(job, item_id, task, task.num_items, task.content_bytes)
 
 
 # Rejected and quarantined items leave a worker as files beside the output, published with it.

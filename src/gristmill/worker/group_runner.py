@@ -88,6 +88,7 @@ class GroupRunner:
         self._spare = StageContext(
             given.session, "none", given.rejects_path is not None, given.durable, given.memory_limit
         )
+        self._spare.observes = self._books.recording.is_on
         for stage in self.stages:
             remember_those_of(stage)  # their errors may repeat what they were given
             if group.lanes > 1:
@@ -205,16 +206,22 @@ class GroupRunner:
         for number, job in enumerate(jobs):
             items.append(self._first_item(number, job, results[number], shared=len(jobs) > 1))
         for item, streamed in self._wave(0, items, jobs, results):
-            if self.last and item.task.counts_documents:
-                results[item.job].counts[-1].written += item.task.num_items
+            self._count_written(item, results[item.job])
             if streamed:
                 emit(item.job, item.item_id, item.task)
             else:
                 results[item.job].outputs.append((item.item_id, item.task))
+        for job, result in zip(jobs, results, strict=True):
+            self._books.close(job, result, self._spare.another(str(job.attempt)))
         elapsed = time.perf_counter() - started
         for result in results:
             result.useful_s = elapsed / len(results)
         return results
+
+    def _count_written(self, item: Item, result: JobResult) -> None:
+        if self.last and item.task.counts_documents:
+            result.counts[-1].written += item.task.num_items
+            self._books.recording.take_written(item.task, None, result)
 
     def _first_item(self, number: int, job: Job, result: JobResult, *, shared: bool) -> Item:
         # A stage may set attributes of its input, and the job may have to be done again with what it was given.
@@ -319,10 +326,16 @@ class GroupRunner:
         finally:
             self._end_if_forked("process")
         entered.append((time.perf_counter(), made.num_items))
+        num_bytes = item.num_bytes  # of what a stage is given: what those before it dropped is gone
         for number, context in enumerate(contexts):
             (started, documents), (ended, left) = entered[number : number + 2]
-            part = Item(item.job, item.item_id, item.task, documents, item.num_bytes)
-            self._books.enter(index + number, part, [made], context, result, ended - started, num_made=left)
+            part = Item(item.job, item.item_id, item.task, documents, num_bytes)
+            is_last = number + 1 == length
+            num_bytes = made.content_bytes if is_last else max(0, num_bytes - sum(context.dropped_bytes.values()))
+            self._books.enter(
+                *(index + number, part, [made], context, result, ended - started), num_made=left, bytes_made=num_bytes
+            )
+        self._books.recording.take(index, contexts, result)
         return self._child(index, item, made, None)
 
     def _call_apart(self, index: int, length: int, item: Item, job: Job, result: JobResult) -> Item:
@@ -382,7 +395,8 @@ class GroupRunner:
         """A context for one call; the last one again if nobody has written in it."""
         attempt = str(job.attempt)
         spare = self._spare
-        if not spare.is_clean or spare.metrics is not None or spare.attempt != attempt:
+        used = not spare.is_clean or spare.metrics is not None or spare.has_observed
+        if used or spare.attempt != attempt:
             self._spare = self._spare.another(attempt)
         return self._spare
 

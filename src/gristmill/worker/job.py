@@ -10,9 +10,11 @@ from gristmill.engine.commands import Care
 from gristmill.engine.events import Crumb, Fact
 from gristmill.engine.faults import Fault
 from gristmill.engine.plan import AnyTask
+from gristmill.metrics.observation_files import Part
 from gristmill.metrics.snapshot import StageCounts
 from gristmill.storage.file_system import StorageOptions
 from gristmill.tasks import StagedFile
+from gristmill.worker.observation import NOTHING, Observation
 
 Result = AnyTask | list[AnyTask] | Iterator[AnyTask] | None  # of one call of a stage with one task
 
@@ -30,6 +32,8 @@ class RunSettings:
     # How to reach rejects and quarantine, where they are on a store.
     side_options: tuple[StorageOptions | None, StorageOptions | None] = field(default=(None, None), repr=False)
     stages_before: int = 0  # in earlier segments of the run: rejects of all of them lie in one directory
+    observation: Observation = NOTHING
+    measures_path: str | None = None  # where what was measured is kept; reached as the quarantine is
 
 
 class Job(NamedTuple):
@@ -60,6 +64,7 @@ class JobResult(msgspec.Struct, eq=False):
     learnt: dict[str, float] = {}  # by stage and name
     useful_s: float = 0.0
     attempt: str = ""
+    observed: list[Part] = []  # about documents, to be written when the job is done
 
 
 class JobFailure(msgspec.Struct):

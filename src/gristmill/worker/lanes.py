@@ -109,11 +109,12 @@ class LaneRunner(GroupRunner):
             if call.raised is not None:
                 raise call.raised
             self._books.enter_call(0, call.item, call.job, call.made, call.context, result, call.seconds)
+            for item in self._children(0, call.item, call.made):
+                self._count_written(item, result)
+                result.outputs.append((item.item_id, item.task))
+            self._books.close(call.job, result, call.context)
         except StageRaised as raised:
             return self._failure(raised, call.job)
-        for item in self._children(0, call.item, call.made):
-            self._count_written(item, result)
-            result.outputs.append((item.item_id, item.task))
         result.useful_s = call.seconds
         return result
 
@@ -125,14 +126,11 @@ class LaneRunner(GroupRunner):
             for item, _ in self._follow(0, call.item, made, [call.job], [call.result]):
                 self._count_written(item, call.result)
                 emit(0, item.item_id, item.task)
+            self._books.close(call.job, call.result, call.context)
         except StageRaised as raised:
             return self._failure(raised, call.job)
         call.result.useful_s = call.seconds + time.perf_counter() - started
         return call.result
-
-    def _count_written(self, item: Item, result: JobResult) -> None:
-        if self.last and item.task.counts_documents:
-            result.counts[-1].written += item.task.num_items
 
 
 class Streamed(NamedTuple):

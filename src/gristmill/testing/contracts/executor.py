@@ -30,6 +30,7 @@ from gristmill.engine.spans import Span
 from gristmill.errors import ConfigError, InputsChanged, TooManyQuarantined
 from gristmill.metrics.exporter import MetricsOptions
 from gristmill.metrics.latency import NUM_SLOTS
+from gristmill.metrics.observation_files import encode_observations, load_observations
 from gristmill.metrics.snapshot import RunSnapshot
 from gristmill.pipeline import Pipeline
 from gristmill.runs.books import RunResult
@@ -234,6 +235,17 @@ class ExecutorContract:
     ) -> None:
         assert curated.outputs() == expected.outputs()
         assert any(name.startswith("rejects/") for name in curated.outputs())
+
+    def test_what_is_recorded_about_documents_is_byte_for_byte_that_of_one_process(
+        self, curated: Curated, expected: Curated
+    ) -> None:
+        seen = load_observations(curated.run)
+        tally, counts = seen.tally("word_count", "word_count"), curated.result.counts["word_count"]
+
+        assert encode_observations(seen) == encode_observations(load_observations(expected.run))
+        assert tally.kept.num_documents == counts.documents_out
+        assert tally.refused.num_documents == counts.dropped["word_count"]
+        assert tally.nearest[0].refused
 
     def test_every_document_that_was_read_is_accounted_for(self, curated: Curated) -> None:
         result = curated.result

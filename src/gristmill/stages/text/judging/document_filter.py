@@ -32,6 +32,7 @@ class DocumentFilter(Generic[S]):
     Write `score_document`, and either `bounds` (kept inside them, both ends included) or `keep_document`.
 
     `measure`      what the score is called in rejects: "words" gives the threshold "50 ≤ words ≤ 100000"
+    `amount`       "tokens" if scores add up to an amount of the run, which is then known before and behind the filter
     `score_type`   the Arrow type of a score column; found from the scores if None, which an empty batch cannot do. With
                    a struct, a score is a dict, and each of its parts becomes a column (see `score_fields`)
 
@@ -40,6 +41,7 @@ class DocumentFilter(Generic[S]):
     """
 
     measure: ClassVar[str] = "score"
+    amount: ClassVar[str | None] = None
     score_type: ClassVar[pa.DataType | None] = None
 
     def score_document(self, text: str) -> S:

@@ -6,23 +6,26 @@ it changes their texts. Everything is counted once for all steps, and only in do
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol, TypeAlias, cast
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from gristmill.errors import StageError
-from gristmill.kernels.arrow_arrays import from_bools, from_numbers, is_null
+from gristmill.kernels.arrow_arrays import from_bools, is_null
 from gristmill.stages.base import name_of
 from gristmill.stages.context import StageContext
+from gristmill.stages.measured import About, Gone, Measured, Shown
 from gristmill.stages.text.judging.document_filter import ColumnFilter, DocumentFilter, has_column_form
-from gristmill.stages.text.judging.rule import Column, Numbers, Rule, RuleSet
+from gristmill.stages.text.judging.rule import Column, Rule, RuleSet
+from gristmill.stages.text.judging.scores import Values, read_scores, score_parts, to_arrow, to_scores
+from gristmill.stages.text.judging.shown_texts import ShownTexts, shown_batch
 from gristmill.stages.text.judging.statistics import Pass, Statistic, TextColumn, plan_passes, unparsed_texts
 from gristmill.stages.text.judging.texts import Texts
 from gristmill.stages.text.judging.tokens import EnglishTokenizer
 from gristmill.tasks import DocumentBatch
-from gristmill.tasks.text_columns import filter_column, from_texts
+from gristmill.tasks.text_columns import filter_column
 
 # `Sieve`: a batch on its way through steps that judge texts.
 #
@@ -55,6 +58,8 @@ class Sieve:
         self._instruments = instruments
         self._added: dict[str, tuple[Rows, pa.Array]] = {}  # values and the rows they belong to
         self._texts: dict[str, Texts | None] = {}
+        self._shown: dict[int, Shown] = {}  # by the texts
+        self._sizes: NDArray[np.int64] | None = None
 
     def column(self, name: str) -> pa.ChunkedArray:
         """Return a column for the rows that are left."""
@@ -129,18 +134,44 @@ class Sieve:
             self._texts[name] = left
 
     def report(
-        self, context: StageContext, dropped: Mask, *, reason: str, values: pa.Array | None, threshold: str | None
+        self,
+        context: StageContext,
+        dropped: Mask,
+        *,
+        reason: str,
+        values: "Values | None",
+        threshold: str | None,
+        field: str,
     ) -> None:
         """Record why some of the rows that are left, and are about to be dropped, leave the stream."""
         rows = self.rows[dropped]
         if not len(rows):
             return
+        own = values[dropped] if isinstance(values, np.ndarray) else None
+        if values is not None and own is None and (context.keep_rejects or context.observes):
+            own = to_arrow(values).filter(from_bools(dropped))
+        gone = Gone(reason, rows, own, self.shown(field) if context.observes else self._batch)
         if not context.keep_rejects:
-            context.drop(self._batch, from_bools(self._mask(rows)), reason=reason)
+            context.drop_rows(self._batch, len(rows), gone, num_bytes=self._num_bytes(rows))
             return
-        measured = None if values is None else values.filter(from_bools(dropped))
         everyone = from_bools(np.ones(len(rows), np.bool_))
-        context.drop(self._take(rows), everyone, reason=reason, values=measured, threshold=threshold)
+        measured = None if own is None else to_arrow(own)
+        context.drop(self._take(rows), everyone, reason=reason, values=measured, threshold=threshold, gone=gone)
+
+    def shown(self, field: str) -> Shown:
+        """Return the documents as they are now, as examples show them; `field` is what was measured."""
+        texts = self._texts.get(field)
+        if texts is None and field in self._added:
+            texts = self.texts(field)
+        known = id(texts)
+        if known not in self._shown:
+            self._shown[known] = shown_batch(self._batch) if texts is None else ShownTexts(self._batch, texts.column)
+        return self._shown[known]
+
+    def _num_bytes(self, rows: Rows) -> int:
+        if self._sizes is None:
+            self._sizes = self._batch.item_bytes()
+        return int(self._sizes[rows].sum())
 
     def keep(self, kept: Mask) -> None:
         """Drop the rows that are left and not kept."""
@@ -173,14 +204,9 @@ def _at(added: tuple[Rows, pa.Array], rows: Rows) -> pa.Array:
 
 
 # What is measured on documents, in one shape for filters, functions and rule sets: a value for each that is left.
-#
-# A number, a bool or a label is one column. A score of several parts (`score_type` is a struct: a language and how sure
-# the model is) is a column for each part, typed as what it is: the first has the name that was asked for, the others
-# have that name with their own behind it, as in `language` and `language_score`.
 
 AnyFilter = DocumentFilter[Any]
 Judging = AnyFilter | Callable[..., object]  # a filter, or a function in the place of one
-Values: TypeAlias = "Numbers | pa.Array"
 
 NULL_TEXT = "null_text"  # why a document without text was dropped, whichever filter or rule refused it
 NULL_SCORE = "null_score"  # the same for a document without a value in the column a filter reads
@@ -277,53 +303,6 @@ def keep_scores(judge: Judging, scores: Values, *, invert: bool) -> NDArray[np.b
     return np.array([bool(judge(score)) != invert for score in each], np.bool_)
 
 
-def to_scores(values: Sequence[object], kind: pa.DataType | None) -> pa.Array:
-    """Return scores as an Arrow array; without `pa.array`, which imports pandas, where the type allows."""
-    if kind is not None and pa.types.is_struct(kind):
-        parts = cast("Sequence[dict[str, object]]", values)
-        fields = _parts_of(kind)
-        columns = [to_scores([part[field.name] for part in parts], field.type) for field in fields]
-        return pa.StructArray.from_arrays(columns, fields=fields)
-    if kind in (pa.int64(), pa.float64()) and None not in values:
-        return from_numbers(np.array(values, np.int64) if kind == pa.int64() else np.array(values, np.float64))
-    if kind == pa.string():
-        return from_texts(cast("Sequence[str | None]", values))
-    return pa.array(values, type=kind)
-
-
-def to_arrow(values: Values) -> pa.Array:
-    """Return values as an Arrow array."""
-    return from_numbers(values) if isinstance(values, np.ndarray) else values
-
-
-def score_fields(judge: object, field: str) -> list[str]:
-    """Return the columns the scores are kept in, if they are asked for as `field`."""
-    kind = judge.score_type if isinstance(judge, DocumentFilter) else None
-    if kind is None or not pa.types.is_struct(kind):
-        return [field]
-    return [field, *(f"{field}_{part.name}" for part in _parts_of(kind)[1:])]
-
-
-def score_parts(judge: object, field: str, scores: pa.Array) -> list[tuple[str, pa.Array]]:
-    """Return the columns of the scores, with their names."""
-    names = score_fields(judge, field)
-    return list(zip(names, scores.flatten() if len(names) > 1 else [scores], strict=True))
-
-
-def read_scores(column: Callable[[str], pa.ChunkedArray], judge: object, field: str) -> pa.Array | pa.ChunkedArray:
-    """Return the scores whose parts are columns of these names; null where the first part is."""
-    names = score_fields(judge, field)
-    columns = [column(name) for name in names]
-    if len(names) == 1 or not isinstance(judge, DocumentFilter) or judge.score_type is None:
-        return columns[0]
-    whole = [pa.concat_arrays(column.chunks) if column.num_chunks != 1 else column.chunk(0) for column in columns]
-    return pa.StructArray.from_arrays(whole, fields=_parts_of(judge.score_type), mask=from_bools(is_null(columns[0])))
-
-
-def _parts_of(kind: pa.DataType) -> list[pa.Field]:
-    return [kind.field(i) for i in range(kind.num_fields)]
-
-
 class Decision(Protocol):
     """What is made of a measure: which documents are kept, why the others are not, and the condition they failed."""
 
@@ -407,7 +386,7 @@ class Judge:
     """The steps of stages, and what they measure with."""
 
     def __init__(self, stages: Sequence[Sequence[Step]], *, small_bytes: int = SMALL_BYTES) -> None:
-        self._stages = stages
+        self._stages = [[(step, _about(step, place)) for place, step in enumerate(steps)] for steps in stages]
         measures = [step.measure for steps in stages for step in steps if isinstance(step, Check)]
         planned = plan_passes(found for measure in measures for found in measure.statistics())
         self._instruments = Instruments(planned, small_bytes)
@@ -423,19 +402,40 @@ class Judge:
         for number, (steps, context) in enumerate(zip(self._stages, contexts, strict=True)):
             if enter is not None:
                 enter(number, len(sieve.rows))
-            for step in steps:
+            for step, about in steps:
                 if isinstance(step, Check):
-                    _check(sieve, step, context)
+                    _check(sieve, step, about, context)
                 else:
                     sieve.rewrite(step.rules, step.reads)
         return sieve.result()
 
 
-def _check(sieve: Sieve, step: Check, context: StageContext) -> None:
+def _about(step: Step, position: int) -> About:
+    """Which measure a step takes, for those who look at how its values are distributed."""
+    if not isinstance(step, Check):
+        return About("")
+    measure, decision = step.measure, step.decision
+    bounds: tuple[float | None, float | None] = (None, None)
+    name, words, amount = step.adds or step.reads, "", None
+    if isinstance(measure, MeasureOfSet):
+        words = measure.name
+    elif isinstance(measure.judge, DocumentFilter):  # type: ignore[attr-defined]  # the two other kinds have one
+        judge = measure.judge  # type: ignore[attr-defined]
+        bounds, words, amount = judge.bounds(), judge.measure, judge.amount
+    if isinstance(decision, KeptByRule):
+        bounds = decision.rule.bounds
+    if decision is None:
+        return About(name, words or name, decides=False, amount=amount, position=position)
+    return About(decision.reason, words or name, *bounds, decision.describe(), amount=amount, position=position)
+
+
+def _check(sieve: Sieve, step: Check, about: About, context: StageContext) -> None:
     if isinstance(step.measure, MeasureOfSet) and not len(sieve.rows):
         return  # nobody to measure, and what a set measures is never a column
     values = step.measure.values(sieve, step.reads)
     kept = None if step.decision is None else step.decision.keeps(values)
+    if context.observes:
+        context.note_measured(Measured(about, values, kept, sieve.rows, sieve.shown(step.reads)))
     if step.decision is not None and kept is not None and not kept.all():
         _report(sieve, step, step.decision, context, ~kept, values)
     if step.adds is not None:
@@ -448,12 +448,11 @@ def _check(sieve: Sieve, step: Check, context: StageContext) -> None:
 def _report(
     sieve: Sieve, step: Check, decision: Decision, context: StageContext, dropped: Mask, values: Values
 ) -> None:
-    shown = to_arrow(values) if context.keep_rejects else None
-    threshold, null_reason = decision.describe(), step.measure.null_reason
+    threshold, null_reason, field = decision.describe(), step.measure.null_reason, step.reads
     if null_reason is None:
-        sieve.report(context, dropped, reason=decision.reason, values=shown, threshold=threshold)
+        sieve.report(context, dropped, reason=decision.reason, values=values, threshold=threshold, field=field)
         return
-    null = sieve.is_null(step.reads)
-    sieve.report(context, dropped & ~null, reason=decision.reason, values=shown, threshold=threshold)
-    value_of_nothing = None if null_reason == NULL_SCORE else shown  # a missing score has no value to show
-    sieve.report(context, dropped & null, reason=null_reason, values=value_of_nothing, threshold=threshold)
+    null = sieve.is_null(field)
+    sieve.report(context, dropped & ~null, reason=decision.reason, values=values, threshold=threshold, field=field)
+    of_nothing = None if null_reason == NULL_SCORE else values  # a missing score has no value to show
+    sieve.report(context, dropped & null, reason=null_reason, values=of_nothing, threshold=threshold, field=field)

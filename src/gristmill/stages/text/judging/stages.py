@@ -20,10 +20,10 @@ from gristmill.stages.text.judging.judge import (
     ScoreOfText,
     Step,
     ValueInColumn,
-    score_fields,
     steps_of_rules,
 )
 from gristmill.stages.text.judging.rule import RuleSet
+from gristmill.stages.text.judging.scores import score_fields
 from gristmill.stages.worker_info import NodeInfo, WorkerMetadata
 from gristmill.tasks import DocumentBatch, Task
 

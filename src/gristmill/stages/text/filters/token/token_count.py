@@ -32,6 +32,7 @@ class TokenCountFilter(DocumentFilter[int]):
     """
 
     measure: ClassVar[str] = "tokens"
+    amount: ClassVar[str | None] = "tokens"
     score_type: ClassVar[pa.DataType] = pa.int64()
 
     tokenizer: Tokenizer | None = None
