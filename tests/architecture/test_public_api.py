@@ -21,14 +21,15 @@ import pytest
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src"
 SNAPSHOT = Path(__file__).with_name("public_api.txt")
-MOST_LINES = (
-    700  # what a person can read through, and a team can keep; 600 before models came with the names users know
-)
+# What a person can read through, and a team can keep; 600 before models came with the names users know, 700 before a
+# run could be watched and asked what it recorded.
+MOST_LINES = 720
 
 DOORS = (
     "gristmill",
     "gristmill.errors",
     "gristmill.metrics.exporter",
+    "gristmill.metrics.observation_files",
     "gristmill.metrics.start_prometheus_grafana",
     "gristmill.models.client",
     "gristmill.pipeline",

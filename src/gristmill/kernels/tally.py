@@ -14,13 +14,24 @@ refused, high kept). Arrays of `count_measures`:
     counts     [R, 2, S]   refused, kept: to be zeros
     sums       [R, 2, 2]   of whole numbers, and of fractions in 2 to the power of -32: to be zeros
     extremes   [R, 2, 2]   least, greatest: to be infinite and minus infinite
-    distances  [W, 8]      of the nearest, to be infinite; `found` their keys, `nearest` which values, to be -1
+    distances  [W, 8]      of the nearest, to be infinite; `found` their keys, `nearest` which values, to be NOBODY. Or
+                           what is known from elsewhere, in order, with ELSEWHERE: what is further away is left out
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gristmill.kernels.tally_layout import HAS_HIGH, HAS_LOW, LAST, NEAREST, NOT_A_NUMBER, PER_OCTAVE, SLOTS
+from gristmill.kernels.tally_layout import (
+    ELSEWHERE,
+    HAS_HIGH,
+    HAS_LOW,
+    LAST,
+    NEAREST,
+    NOBODY,
+    NOT_A_NUMBER,
+    PER_OCTAVE,
+    SLOTS,
+)
 from gristmill.kernels.text.inline import inline, part
 from gristmill.kernels.text.sizes import TEXTS, greatest, sized
 from gristmill.kernels.text.words_of_bytes import Bytes, load8
@@ -85,11 +96,14 @@ def _enter(
             break
         place = other
     for other in range(place):
-        if found[base + other] == key and nearest[base + other] >= 0:
-            return  # the same text, and nearer
+        if found[base + other] == key and nearest[base + other] != NOBODY:
+            # The same text, and as near or nearer. As near elsewhere: whoever adds up decides which of the two it is.
+            if distances[base + other] == distance and nearest[base + other] == ELSEWHERE:
+                nearest[base + other] = value_at
+            return
     end = NEAREST - 1
     for other in range(place, NEAREST):
-        if found[base + other] == key and nearest[base + other] >= 0:
+        if found[base + other] == key and nearest[base + other] != NOBODY:
             end = other  # the same text, and not as near
             break
     for other in range(end, place, -1):
@@ -166,7 +180,7 @@ def count_measures(
                         continue
                     key = keys[rows[place]]
                     # Measures that are whole numbers tie by the thousand at a threshold: most are out by their keys.
-                    if distance < distances[last] or key < found[last]:
+                    if distance < distances[last] or key <= found[last]:
                         _enter(window, distance, key, place, distances, found, nearest)
             extremes[2 * side], extremes[2 * side + 1] = least, most
             sums[2 * side] += wholes

@@ -21,6 +21,8 @@ import xxhash
 
 from gristmill.metrics.observations import Example, MeasureTally, Nearest, Observations, Sample, Side, Slices
 
+__all__ = ["ObservationReader", "load_observations"]  # what is promised; writing is the workers' business
+
 MEASURES_DIR = "measures"  # below a run directory, or that of a segment
 SUFFIX = ".tally"
 SEGMENT = "segment-"  # begins the names of directories of segments, in a run with exchanges

@@ -1,5 +1,6 @@
 """Pipelines: what users build, and how it compiles to a plan."""
 
 from gristmill.pipeline.pipeline import Pipeline
+from gristmill.worker.observation import Observation
 
-__all__ = ["Pipeline"]
+__all__ = ["Observation", "Pipeline"]

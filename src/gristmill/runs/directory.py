@@ -120,6 +120,8 @@ class RunDirectory:
     ) -> None:
         self.path = path
         self.shown = shown or str(path)  # what users know it by: another, where this is a copy of a store's
+        self.quarantine_path = f"{self.shown}/quarantine"  # where workers put documents that could not be processed
+        self.measures_path = f"{self.shown}/{MEASURES_DIR}"  # and what they record about documents
         self.root = root or path  # of the whole run, if this is a segment of it
         self.session = session
         self.messages: list[str] = []  # what was found when the run was continued
@@ -135,16 +137,6 @@ class RunDirectory:
         self._owners = Owners(path / "ledger.jsonl")
         self._superseded: dict[int, set[str]] = {}  # by partition: what it gave before, if it is done anew
         self._ledger: LedgerFile | None = None
-
-    @property
-    def quarantine_path(self) -> str:
-        """Where workers put documents that could not be processed."""
-        return f"{self.shown}/quarantine"
-
-    @property
-    def measures_path(self) -> str:
-        """Where workers put what they record about documents."""
-        return f"{self.shown}/{MEASURES_DIR}"
 
     # Opening
 

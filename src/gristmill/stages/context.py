@@ -144,7 +144,7 @@ class StageContext:
         for measured in self.measured or ():
             shares[place.get(measured.task_id, 0)].note_measured(measured)
         for gone in self.gone or ():
-            shares[place.get(gone.task_id, 0)].note_gone(gone)
+            shares[place.get(gone.task_id, 0)]._note_gone(gone)
         shares[0].facts, shares[0].learnt = self.facts, self.learnt
         self._divide_items(shares, place, [missing for _, _, missing in tasks])
         return shares
@@ -185,7 +185,7 @@ class StageContext:
         for measured in other.measured or ():
             self.note_measured(measured)
         for gone in other.gone or ():
-            self.note_gone(gone)
+            self._note_gone(gone)
         self.rejects += other.rejects
         self.quarantined += other.quarantined
         self.facts += other.facts
@@ -225,7 +225,7 @@ class StageContext:
             _add(counts, reason, count)
         _add(self.dropped_bytes, reason, batch.bytes_of(mask, count))
         if self.observes:
-            self.note_gone(
+            self._note_gone(
                 gone or Gone(reason, true_rows(mask), None if values is None else chosen(values, mask), batch)
             )
         if self.keep_rejects:
@@ -244,7 +244,7 @@ class StageContext:
             _add(counts, gone.reason, count)
         _add(self.dropped_bytes, gone.reason, num_bytes)
         if self.observes:
-            self.note_gone(gone)
+            self._note_gone(gone)
 
     def measure(
         self,
@@ -286,7 +286,7 @@ class StageContext:
             self.measured = []
         self.measured.append(measured)
 
-    def note_gone(self, gone: Gone) -> None:
+    def _note_gone(self, gone: Gone) -> None:
         """Note which documents were dropped, which `drop` does."""
         if self.gone is None:
             self.gone = []

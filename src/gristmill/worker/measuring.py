@@ -36,6 +36,13 @@ class Values(NamedTuple):
     bounds: Doubles  # low and high of each rule; not a number where there is none
 
 
+class Windows(NamedTuple):
+    """What is nearest so far: [4 R, 8] each, in order; where there is nobody, the distance is infinite."""
+
+    distances: Doubles
+    keys: NDArray[np.uint64]
+
+
 class Counted(NamedTuple):
     """What became of the values: two sides of each rule, refused and kept, and four windows.
 
@@ -44,7 +51,7 @@ class Counted(NamedTuple):
     """
 
     sides: list[PartSide]
-    nearest: Longs  # [4 R, 8], -1 for none
+    nearest: Longs  # [4 R, 8], negative for none
 
 
 def numbers_in(values: Any) -> Doubles | Longs | None:
@@ -96,16 +103,19 @@ class Counter:
     def __init__(self) -> None:
         self._counts = np.zeros(0, np.int32)
 
-    def count(self, values: Values, keys: NDArray[np.uint64]) -> Counted:
-        """Count the values of all rules in one call."""
+    def count(self, values: Values, keys: NDArray[np.uint64], known: Windows | None = None) -> Counted:
+        """Count the values of all rules in one call; what is further away than what is `known` is left out."""
         rules = len(values.firsts) - 1
         if len(self._counts) < 2 * rules * layout.SLOTS:
             self._counts = np.zeros(2 * rules * layout.SLOTS, np.int32)
         has = (~np.isnan(values.bounds.reshape(rules, 2))) @ np.array([layout.HAS_LOW, layout.HAS_HIGH])
         sums, extremes = np.zeros(4 * rules, np.int64), np.tile([np.inf, -np.inf], 2 * rules)
         windows = 4 * rules * layout.NEAREST
-        distances, found = np.full(windows, np.inf), np.zeros(windows, np.uint64)
-        nearest = np.full(windows, -1)
+        if known is None:
+            distances, found = np.full(windows, np.inf), np.zeros(windows, np.uint64)
+        else:
+            distances, found = known.distances.ravel(), known.keys.ravel()
+        nearest = np.where(np.isinf(distances), layout.NOBODY, layout.ELSEWHERE)
         _count_measures(
             *(rules, values.firsts, values.numbers, values.numbers.view(np.int64), values.kept.view(np.uint8)),
             *(values.rows, keys, values.bounds, has, self._counts, sums, extremes, distances, found, nearest),

@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from gristmill.metrics.observation_files import SUFFIX, Part, PartExamples, PartTally, encode_parts, packed
 from gristmill.metrics.observations import SAMPLED, Observations
 from gristmill.stages.context import StageContext
-from gristmill.stages.measured import Document, Gone, Measured, Shown, of_line, shown_source, shown_text
+from gristmill.stages.measured import About, Document, Gone, Measured, Shown, of_line, shown_source, shown_text
 from gristmill.storage.atomic_write import explained, force_file, stage_file
 from gristmill.storage.file_system import StorageOptions, is_url, plain
 from gristmill.tasks import Batch, StagedFile
 from gristmill.worker.call_books import shown_item
 from gristmill.worker.observation import Observation
+from gristmill.worker.recorded import Recorded
 from gristmill.worker.slicing import Slicer
 
 if TYPE_CHECKING:
@@ -82,6 +83,7 @@ class Observer:
         self._observation = observation
         self._directory = directory.rstrip("/")
         self._options = options
+        self._recorded = Recorded()
         self._seen = 0  # values, up to FEW_VALUES
         self._counter: Any = None
 
@@ -91,6 +93,7 @@ class Observer:
         gone = [(place, one) for place, context in reported for one in context.gone or ()]
         if not measured and not gone:
             return None
+        self._recorded.look()
         part = Part()
         roll = _Roll() if self._observation.level == "full" else None
         self._tally(part, measured, roll)
@@ -127,7 +130,8 @@ class Observer:
         given = [(one, numbers, shown.offset(one.of)) for _, one, numbers in known]
         values = _gathered(given, bounded=roll is not None)
         keys = shown.keys(compiled=compiled, wanted=roll is not None)
-        counted = self._counted(values, keys, compiled=compiled)
+        rules = [(place.number, one.about) for place, one, _ in known]
+        counted = self._counted(values, keys, None if roll is None else rules, compiled=compiled)
         near = [] if roll is None else roll.examples(shown, values, counted.nearest)
         for rule, (place, one, _) in enumerate(known):
             about = one.about
@@ -146,14 +150,16 @@ class Observer:
             self._seen += number
         return self._seen > FEW_VALUES
 
-    def _counted(self, values: "Values", keys: "NDArray[np.uint64]", *, compiled: bool) -> "Counted":
+    def _counted(
+        self, values: "Values", keys: "NDArray[np.uint64]", rules: list[tuple[int, About]] | None, *, compiled: bool
+    ) -> "Counted":
         from gristmill.worker.measuring import Counter, count_plainly
 
         if not compiled:
             return count_plainly(values, keys)
         if self._counter is None:
             self._counter = Counter()
-        counted: Counted = self._counter.count(values, keys)
+        counted: Counted = self._counter.count(values, keys, None if rules is None else self._recorded.windows(rules))
         return counted
 
     # Examples of what was dropped
@@ -166,8 +172,11 @@ class Observer:
         for place, one in gone:
             shown = roll.shown(one.of)
             rows = np.asarray(one.rows, np.int64)
-            _, firsts = np.unique(shown.keys(compiled=self._seen > FEW_VALUES)[rows], return_index=True)
-            chosen = firsts[:SAMPLED]
+            keys, firsts = np.unique(shown.keys(compiled=self._seen > FEW_VALUES)[rows], return_index=True)
+            most = self._recorded.greatest_key(place.number, one.reason)
+            chosen = firsts[:SAMPLED] if most is None else firsts[:SAMPLED][keys[:SAMPLED] <= most]
+            if not len(chosen):
+                continue
             numbers = None if one.values is None else numbers_in(one.values)
             values = [None if numbers is None else _number(numbers[at]) for at in chosen.tolist()]
             examples = PartExamples(values, roll.numbers(shown, rows[chosen].tolist()))
@@ -186,6 +195,7 @@ class Observer:
             written = stage_file(temporary, [encode_parts(parts)], storage_options=self._options)
             if context.durable:
                 force_file(written.path)
+        self._recorded.expect(final, parts)
         # Of no documents: whoever looks for records of documents among side files passes it by.
         return StagedFile(written.path, final, written.num_bytes, 0, written.checksum)
 

@@ -14,7 +14,7 @@ from gristmill.metrics.observation_files import Part, PartTally
 from gristmill.metrics.observations import NEAREST
 from gristmill.stages.compiled_kernel import CompiledKernel
 from gristmill.stages.measured import text_key
-from gristmill.worker.measuring import Counter, Values, count_plainly, numbers_in
+from gristmill.worker.measuring import Counter, Values, Windows, count_plainly, numbers_in
 
 special = st.sampled_from([0.0, -0.0, 1.0, 5.0, 5.5, math.nan, math.inf, -math.inf, 2.0**41, -(2.0**39), 5e-324, 1e300])
 numbers = st.one_of(special, st.floats(), st.integers(-6, 12).map(float))
@@ -54,6 +54,41 @@ def test_compiled_counting_is_plain_counting(rules, distinct):
 
     assert compiled.sides == plain.sides
     assert compiled.nearest.tolist() == plain.nearest.tolist()
+
+
+@pytest.mark.slow
+@settings(max_examples=60)
+@given(rule, rule, st.integers(1, 50))
+def test_what_is_known_from_elsewhere_leaves_out_only_what_is_further_away(before, now, distinct):
+    """Counting two batches, the second knowing the first, finds the nearest of both together."""
+    (first, low, high), (second, _, _) = before, now
+    keys = np.array([row * 7919 % distinct for row in range(80)], np.uint64)
+    batches = [values_of([(pairs, low, high)]) for pairs in (first, second)]
+    counter, bounds = Counter(), [low, low, high, high]
+
+    def windows(values, counted, keys):
+        each = [[at for at in row if at >= 0] for row in counted.nearest.tolist()]
+        return [
+            [(abs(values.numbers[at] - bound), int(keys[values.rows[at]])) for at in row]
+            for row, bound in zip(each, bounds, strict=True)
+        ]
+
+    known = windows(batches[0], counter.count(batches[0], keys), keys)
+    distances, found = np.full((4, NEAREST), np.inf), np.zeros((4, NEAREST), np.uint64)
+    for place, window in enumerate(known):
+        distances[place, : len(window)] = [distance for distance, _ in window]
+        found[place, : len(window)] = [key for _, key in window]
+    later = keys[40:]
+    new = windows(batches[1], counter.count(batches[1], later, Windows(distances, found)), later)
+    both = values_of([([*first, *second], low, high)])
+    rows = np.array([*range(len(first)), *range(40, 40 + len(second))], np.int64)
+    whole = windows(both._replace(rows=rows), count_plainly(both._replace(rows=rows), keys), keys)
+
+    for place in range(4):
+        nearest = {}
+        for distance, key in sorted([*known[place], *new[place]]):
+            nearest.setdefault(key, distance)
+        assert sorted((distance, key) for key, distance in nearest.items())[:NEAREST] == whole[place]
 
 
 @pytest.mark.slow
