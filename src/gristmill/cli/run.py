@@ -84,11 +84,10 @@ def run(
     from gristmill.cli.choose_executor import choose_executor
     from gristmill.cli.recipe_values import recipe_values
 
-    part, output = _parted(shard, output, sample, run_dir)
+    part, output, directory = _parted(shard, output, sample, run_dir)
     values = recipe_values(inputs or [], output, settings or [])
     own = allow_module or []
     where = choose_executor(found, values, name=executor, workers=workers, memory_limit=memory_limit, allow_modules=own)
-    directory = run_dir or default_run_dir(output)
     pipeline = _part_of(found.build(values, allow_modules=own), directory, sample=sample, shard=part, fresh=fresh)
     with (
         log_format(log),
@@ -114,10 +113,11 @@ def run(
 
 def _parted(
     shard: str | None, output: str | None, sample: int | None, run_dir: str | None
-) -> "tuple[Shard | None, str | None]":
-    """The part of the input that was asked for, and where its output goes."""
+) -> "tuple[Shard | None, str | None, str | None]":
+    """The part of the input that was asked for, where its output goes, and its run directory."""
     part = None if shard is None else _parse_shard(shard, output, sample, run_dir)
-    return part, output if part is None else part.output(str(output))
+    output = output if part is None else part.output(str(output))
+    return part, output, run_dir or default_run_dir(output)
 
 
 def observation_of(level: str, columns: list[str] | None) -> "Observation":
