@@ -170,7 +170,9 @@ class RunDirectory:
         """
         # Those of an earlier version too, whose lines a run could not continue from.
         files = list(dict.fromkeys(published_files(self.path / "ledger.jsonl")))
-        published = [path for path in files if not path.startswith(self._own_places[:2])]  # those go as a whole
+        published = [
+            path for path in files if not path.startswith((f"{self.quarantine_path}/", f"{self.measures_path}/"))
+        ]
         for path in filter(is_url, published):
             remove(path, storage_options=self.options_of(path))
         remove_for_good(path for path in published if not is_url(path))
@@ -332,11 +334,7 @@ class RunDirectory:
 
     def _is_own(self, path: str) -> bool:
         """Whether a directory or file is the run's own: nobody else writes there, and nobody else reads it."""
-        return f"{path}/".startswith(self._own_places)
-
-    @property
-    def _own_places(self) -> tuple[str, ...]:
-        return f"{self.quarantine_path}/", f"{self.measures_path}/", f"{self.root}/exchange-"
+        return f"{path}/".startswith((f"{self.quarantine_path}/", f"{self.measures_path}/", f"{self.root}/exchange-"))
 
     def _is_memory(self, path: str) -> bool:
         """Whether only runs read a file: the run's own, or what a step of a workflow has left for the next one."""
