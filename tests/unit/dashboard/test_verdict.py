@@ -87,9 +87,9 @@ def test_a_rule_that_works_is_not_named():
 
 
 def test_a_source_that_lost_over_twice_the_average_is_named():
-    seen = Observations(slices={"source": slices(web=(190, 10), forum=(50, 50), few=(0, 3))})
+    seen = Observations(slices={"source": slices(web=(190, 10), wiki=(70, 30), forum=(50, 50), few=(0, 3))})
     [warning] = verdict_on(run_of(seen)).warnings
-    assert warning == "'forum' in column source lost 50 % of its documents, most of them by words; the average is 21 %."
+    assert warning == "'forum' in column source lost 50 % of its documents, most of them by words; the average is 23 %."
 
 
 def test_texts_of_examples_are_on_the_page_as_text_and_not_at_all_if_not_wanted():
@@ -118,3 +118,11 @@ def test_rules_of_one_name_are_compared_in_their_order():
 
     assert [(pair.rule, pair.moved) for pair in found.rules] == [("n", False), ("n", True)]
     assert [pair.median_a for pair in found.moved] == [pytest.approx(5_250, rel=0.05)]
+
+
+@pytest.mark.parametrize(("ones", "moved"), [(500, False), (530, False), (600, False), (700, True), (750, True)])
+def test_a_distribution_has_moved_from_the_usual_mark_on(ones, moved):
+    """With 600 of 1,000 in place of 500 the index is 0.04, with 700 it is 0.17."""
+    a, b = (run_of(Observations([tally("n", [1] * many + [2] * (1_000 - many), [])])) for many in (500, ones))
+
+    assert [pair.moved for pair in compare_runs(a, b, configuration=[]).rules] == [moved]
