@@ -24,6 +24,7 @@ from gristmill.tasks import DocumentBatch
 INCIDENTAL = {
     *("status.json", "metrics.jsonl", "events.log", "measured.json", "lock", "start"),
     *("report.json", "ledger.jsonl", "header.json"),  # have times and sessions in them
+    *(f"events.{number}.log" for number in range(1, 9)),  # of sessions before
 }
 
 
