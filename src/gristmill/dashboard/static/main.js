@@ -9,7 +9,7 @@ const ENDED = new Set(["finished", "stopped", "failed", "killed"]);
 // What every screen sees: the runs, the number of the one shown, its state, and a way to another screen.
 const page = {runs: [], run: 0, state: null, live: false, at: {}, go, called: (run) => called(run), ask: (path, query = {}) =>
   ask(path, {run: page.run, ...query}, screenSignal.signal)};
-let screen = null, shown = "", stream = null, screenSignal = new AbortController(), heardAt = 0;
+let screen = null, shown = "", opened = "", stream = null, screenSignal = new AbortController(), heardAt = 0;
 
 function go(name, at = {}) {
   location.hash = name.toLowerCase() + Object.entries(at).map(([k, v]) => `&${k}=${encodeURIComponent(v)}`).join("");
@@ -22,7 +22,9 @@ function place() {
 }
 
 async function open() {
-  const {name, at} = place();
+  const {name, at} = place(), key = JSON.stringify([name, at]);
+  if (key === opened) return;
+  opened = key;
   page.at = at;
   if (shown === name && screen?.move?.(at)) return;
   shown = name;
@@ -144,7 +146,7 @@ async function start() {
   chooser.addEventListener("change", () => {
     page.run = +chooser.value;
     page.state = null;
-    shown = "";
+    shown = opened = "";
     open();
     follow();
   });
