@@ -11,7 +11,7 @@ SHARED_MEMORY = Path("/dev/shm")
 def contents(work):
     """What a run has published below a work directory, as bytes: files, and what it recorded about documents."""
     found = {name: (work / name).read_bytes() for name in published(work)}
-    return found | {"observations": encode_observations(load_observations(work / "run"))}
+    return found | {"run/observations": encode_observations(load_observations(work / "run"))}
 
 
 def published(work):
