@@ -2,8 +2,8 @@
 
 import msgspec
 
-from gristmill.metrics.latency import NUM_SLOTS
 from gristmill.metrics.node_sample import GpuSample, NodeSample
+from gristmill.metrics.pace import NUM_SLOTS
 from gristmill.metrics.snapshot import WORKER_STATES, RunSnapshot, StageSnapshot
 
 STARTED_AT = 1_700_000_000.0

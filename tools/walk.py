@@ -5,6 +5,7 @@
 
 A run of one JSON line through a reader, two filters and a writer, in this process (`num_workers=0`), is watched with
 `sys.setprofile`. Functions made at import and code of other libraries do not count; what a newcomer has to read does.
+What is recorded about documents on the side (`--observe`) is left off: it is read by itself, from `worker/observer.py`.
 """
 
 import argparse

@@ -23,7 +23,7 @@ from benchmarks.record import header, record
 from gristmill.backends.simulated.chance import Chance
 from gristmill.backends.simulated.simulation import Simulation
 from gristmill.backends.simulated.spec import SimulationSpec
-from gristmill.runs.measured import MeasuredRun
+from gristmill.runs.progress import MeasuredRun
 
 MARK = 0.03
 SPECS = {"B3": SLOW_START_E, "B4": FOUR_GPUS_E, "B8": TAIL_E}

@@ -13,7 +13,7 @@ from gristmill.errors import TooManyQuarantined
 from gristmill.pipeline import Pipeline
 from gristmill.stages.base import ProcessingStage
 from gristmill.tasks import EmptyTask
-from gristmill.worker.memory import own_bytes
+from gristmill.worker.machine import own_bytes
 
 pytestmark = pytest.mark.slow
 

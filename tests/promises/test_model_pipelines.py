@@ -198,7 +198,7 @@ def test_after_a_worker_was_killed_for_memory_the_next_begins_with_half(work, tm
     kernel.mkdir()
     marks.mkdir()
     (kernel / "memory.events").write_text("oom_kill 7\n")
-    monkeypatch.setattr("gristmill.worker.memory.CGROUP", kernel)
+    monkeypatch.setattr("gristmill.worker.machine.CGROUP", kernel)
     options = {"max_batch_tokens": 100_000, "model_inference_batch_size": 64}
     stages = stages_by_hand(work, KilledForRowsModelStage, marks=str(marks), kernel=str(kernel), **options)
     stages[1] = stages[1].with_(num_workers=1)

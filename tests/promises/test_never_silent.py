@@ -13,7 +13,7 @@ from gristmill.backends.local import LocalExecutor
 from gristmill.pipeline import Pipeline
 from gristmill.stages.base import ProcessingStage
 from gristmill.tasks import DocumentBatch
-from gristmill.worker import memory
+from gristmill.worker import machine
 
 pytestmark = pytest.mark.slow
 
@@ -100,7 +100,7 @@ class TakesTooMuch(ProcessingStage[DocumentBatch, DocumentBatch]):
 def test_a_worker_killed_for_memory_is_reported_as_that_with_its_last_document(tmp_path, monkeypatch):
     counted = tmp_path / "memory.events"
     counted.write_text("oom_kill 7\n")
-    monkeypatch.setattr(memory, "CGROUP", tmp_path)
+    monkeypatch.setattr(machine, "CGROUP", tmp_path)
     pipeline = Pipeline("large", stages=[TakesTooMuch(counted)])
     result = pipeline.run(LocalExecutor(num_workers=1, memory_limit="8GB"), initial_tasks=[batch(11, 12, 13, 14)])
 

@@ -15,6 +15,7 @@ from gristmill.metrics.observation_files import encode_observations, load_observ
 from gristmill.metrics.observations import EXCERPT_CHARS, NEAREST, SAMPLED
 from gristmill.pipeline import Pipeline
 from gristmill.stages.base import ProcessingStage
+from gristmill.stages.context import Observation
 from gristmill.stages.text.filters import DocumentFilter, Filter, Score, ScoreFilter
 from gristmill.stages.text.filters.heuristic import MeanWordLengthFilter, WordCountFilter
 from gristmill.stages.text.io.reader import JsonlReader
@@ -22,7 +23,6 @@ from gristmill.stages.text.io.writer import JsonlWriter
 from gristmill.stages.text.judging.rule import Rule, RuleSet
 from gristmill.stages.text.rules import ApplyRules
 from gristmill.tasks import DocumentBatch
-from gristmill.worker.observation import Observation
 
 pytestmark = pytest.mark.slow
 

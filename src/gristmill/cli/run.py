@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from gristmill.metrics.progress import Progress
     from gristmill.pipeline import Pipeline
     from gristmill.runs.books import RunResult
-    from gristmill.worker.observation import Level, Observation
+    from gristmill.stages.context import Level, Observation
 
 
 @with_metrics
@@ -122,7 +122,7 @@ def _parted(
 
 def observation_of(level: str, columns: list[str] | None) -> "Observation":
     """What is to be recorded about documents."""
-    from gristmill.worker.observation import Observation
+    from gristmill.stages.context import Observation
 
     return Observation(cast("Level", level), None if columns is None else tuple(columns))
 

@@ -15,7 +15,7 @@ from gristmill.metrics.amounts import duration
 
 if TYPE_CHECKING:
     from gristmill.backends.simulated.result import SimulationResult
-    from gristmill.runs.measured import MeasuredRun
+    from gristmill.runs.progress import MeasuredRun
 
 MEASURED = "measured.json"
 
@@ -61,7 +61,7 @@ def _simulate_file(path: Path, *, as_json: bool) -> None:
 def _find_measured(path: Path) -> "MeasuredRun":
     import msgspec
 
-    from gristmill.runs.measured import MeasuredRun
+    from gristmill.runs.progress import MeasuredRun
 
     for file in (path / MEASURED, path / ".gristmill" / MEASURED):
         if file.is_file():

@@ -3,7 +3,7 @@
 import msgspec
 
 from gristmill.metrics.history import History
-from gristmill.metrics.history_columns import SHARES
+from gristmill.metrics.history_writer import SHARES
 from gristmill.metrics.snapshot import WORKER_STATES
 
 MOST_POINTS = 600  # more than a chart has pixels for its lines

@@ -11,7 +11,7 @@ from gristmill.dashboard.report_rules import NAME_CHARS, name_of
 from gristmill.dashboard.run_data import RunData
 from gristmill.dashboard.run_time import NodeTime, StageTime
 from gristmill.metrics.amounts import duration, share, size
-from gristmill.metrics.latency import BOUNDS
+from gristmill.metrics.pace import BOUNDS
 
 # What the shares of `engine/account.py` mean, and how each is drawn.
 SHARES = {

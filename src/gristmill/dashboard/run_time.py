@@ -7,7 +7,7 @@ import msgspec
 
 from gristmill.dashboard.history_points import history_points
 from gristmill.metrics.history import History
-from gristmill.metrics.latency import BOUNDS, quantile
+from gristmill.metrics.pace import BOUNDS, quantile
 from gristmill.metrics.snapshot import RunSnapshot, StageCounts, StageSnapshot
 
 CURVE_POINTS = 150  # of each curve in a report: as many as can be told apart on paper
@@ -32,7 +32,7 @@ class StageTime(msgspec.Struct, frozen=True, kw_only=True):
     tasks: int = 0
     p50_s: float | None = None  # of a task
     p95_s: float | None = None
-    longest_s: float | None = None  # an upper bound, from the slots of `metrics/latency.py`; None if beyond the last
+    longest_s: float | None = None  # an upper bound, from the slots of `metrics/pace.py`; None if beyond the last
     retries: int = 0
     losses: dict[str, int] = {}  # workers that died, by cause
     recycles: int = 0

@@ -19,7 +19,7 @@ from gristmill.engine.policies.packing import UNITS, Room, cpu_units, share_of_g
 from gristmill.engine.policies.rates import GroupBook, Prior, Rate
 from gristmill.engine.policies.retry import FRESH, Trial
 from gristmill.errors import EngineBug
-from gristmill.metrics.latency import Latency
+from gristmill.metrics.pace import Latency
 from gristmill.metrics.snapshot import StageCounts
 from gristmill.stages.resources import Resources
 from gristmill.tasks import StagedFile

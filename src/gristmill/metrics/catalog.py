@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Literal
 
-from gristmill.metrics.latency import BOUNDS
+from gristmill.metrics.pace import BOUNDS
 from gristmill.metrics.snapshot import RunSnapshot, StageSnapshot
 
 Kind = Literal["counter", "gauge", "histogram", "info"]

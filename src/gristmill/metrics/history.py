@@ -4,7 +4,7 @@
     memory = history.binned(history.column("run", "", "memory_bytes"), points=600)
 
 A column is known by three words: what it is of (run, stage, group, node, reason, metric), whose it is (a stage's or a
-machine's name; a group's is that of its first stage), and its name. `history_columns.py` lists them. Lines that are
+machine's name; a group's is that of its first stage), and its name. `history_writer.py` lists them. Lines that are
 damaged, torn or of another format are left out, and what follows them until the next header too: it would be wrong by
 what they said.
 """
@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from gristmill.metrics.history_columns import MILLI, STATES, Packing, Shape
-from gristmill.metrics.history_writer import FORMAT
+from gristmill.metrics.history_writer import FORMAT, MILLI, STATES, Packing, Shape
 
 Key = tuple[str, str, str]  # of, who, name
 MADE_AT: Key = ("run", "", "made_at")

@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gristmill.metrics.amounts import count, duration, share, size, time_left
-from gristmill.metrics.slowest import slowest
+from gristmill.metrics.pace import slowest
 from gristmill.metrics.snapshot import Rates, RunSnapshot, StageSnapshot
 from gristmill.metrics.tally import metric_lines
 

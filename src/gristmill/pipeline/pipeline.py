@@ -16,7 +16,7 @@ from gristmill.pipeline.compile import check_is_stage, check_no_secrets, compile
 from gristmill.runs.books import RunResult
 from gristmill.runs.user import Observer, RunOptions, watched
 from gristmill.stages.base import CompositeStage, ProcessingStage
-from gristmill.worker.observation import Level, Observation
+from gristmill.stages.context import Level, Observation
 
 if TYPE_CHECKING:
     from gristmill.metrics.metrics_options import MetricsOptions

@@ -17,7 +17,7 @@ from gristmill.engine.plan import AnyStage, AnyTask, Group
 from gristmill.pipeline.explanation import Change, Checked, Passage, changes_between
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.io.files import FileWriter
-from gristmill.stages.text.judging.document_filter import DocumentFilter
+from gristmill.stages.text.judging.document_filter import DocumentFilter, Values, score_parts, to_arrow
 from gristmill.stages.text.judging.judge import (
     Check,
     Decision,
@@ -30,7 +30,6 @@ from gristmill.stages.text.judging.judge import (
     Step,
 )
 from gristmill.stages.text.judging.rule import Bounds
-from gristmill.stages.text.judging.scores import Values, score_parts, to_arrow
 from gristmill.stages.text.judging.stages import ApplyRules, Filter, Score, ScoreFilter
 from gristmill.stages.text.judging.statistics import plan_passes
 from gristmill.stages.worker_info import WorkerMetadata

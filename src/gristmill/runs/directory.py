@@ -68,8 +68,8 @@ from gristmill.runs.publication import (
     publish_committed,
     verify,
 )
-from gristmill.runs.setting import setting
 from gristmill.runs.sinks import HIDDEN, DiskSinks, Held, LockFile, StoreSinks, machine_start
+from gristmill.runs.user import setting
 from gristmill.stages.context import STAGING_DIR
 from gristmill.storage.atomic_write import (
     explained,
@@ -83,7 +83,7 @@ from gristmill.storage.file_system import is_url, plain
 from gristmill.tasks import StagedFile
 
 if TYPE_CHECKING:
-    from gristmill.runs.measured import MeasuredRun
+    from gristmill.runs.progress import MeasuredRun
 
 ON_DISK = "on disk"  # instead of a start: every file was forced
 COMMIT_S = 0.05  # lines of this long are forced to disk together

@@ -26,6 +26,7 @@ from gristmill.metrics.snapshot import StageCounts
 from gristmill.runs.books import Books, RunResult, read_errors
 from gristmill.runs.directory import RunDirectory
 from gristmill.runs.ledger import HOW_TO_GO_ON
+from gristmill.runs.progress import Earlier, JoinedSnapshots
 from gristmill.runs.publication import behind_barrier, can_hold_runs, exchange_directory, in_directory, store_options
 from gristmill.runs.segment import (
     Ending,
@@ -35,7 +36,6 @@ from gristmill.runs.segment import (
     clear_segments,
     segment_directories,
 )
-from gristmill.runs.snapshots import Earlier, JoinedSnapshots
 from gristmill.runs.summary import too_many_quarantined
 from gristmill.runs.user import RunOptions, StopSignals
 from gristmill.storage.atomic_write import machine_failures

@@ -31,7 +31,7 @@ from gristmill.metrics.snapshot import ErrorCount
 from gristmill.runs.books import Books, RunResult, read_errors
 from gristmill.runs.directory import COMMIT_S, RunDirectory
 from gristmill.runs.ledger import CommitRecord
-from gristmill.runs.measured import MeasuredRun
+from gristmill.runs.progress import MeasuredRun
 from gristmill.runs.publication import OptionsOf, check_apart, environment_only, publish_all
 from gristmill.runs.summary import too_many_quarantined
 from gristmill.runs.user import RunOptions, StopSignals

@@ -1,6 +1,8 @@
-"""What a run and its user tell each other: options at the start, Ctrl-C, and what is said when nothing moves."""
+"""What a run and its user tell each other: options, Ctrl-C, what is said when nothing moves, where and when it was."""
 
 import contextlib
+import os
+import platform
 import signal
 import sys
 import threading
@@ -11,13 +13,16 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
+from gristmill import __version__
 from gristmill.engine.breaker import DEFAULT_LIMIT, QuarantineLimit
 from gristmill.stages.base import ProcessingStage
+from gristmill.stages.context import Observation
 from gristmill.storage.file_system import absolute, is_url
-from gristmill.worker.observation import Observation
+from gristmill.worker.machine import memory
 
 if TYPE_CHECKING:
     from gristmill.metrics.snapshot import RunSnapshot
+
 
 # What a user says about one run: its options when it starts, and Ctrl-C while it runs.
 
@@ -211,3 +216,29 @@ def waiting_for(words: Words) -> Iterator[None]:
         yield
     finally:
         watch.labels.pop()
+
+
+LIBRARIES = ("msgspec", "numpy", "pyarrow", "ray", "torch")  # of which the version may matter
+
+
+def setting(wall_s: float, peak_memory_bytes: int) -> dict[str, object]:
+    """Versions, host, times and the most memory of the session that has ended now."""
+    ended_at = time.time()
+    loaded = {name: getattr(sys.modules.get(name), "__version__", None) for name in LIBRARIES}
+    return {
+        "versions": {
+            "gristmill": __version__,
+            "python": platform.python_version(),
+            **{name: str(version) for name, version in loaded.items() if version},
+        },
+        "host": {
+            "name": platform.node(),
+            "system": f"{platform.system()} {platform.release()}",
+            "machine": platform.machine(),
+            "cpus": os.cpu_count(),
+            "memory_bytes": memory()[1],
+        },
+        "started_at": round(ended_at - wall_s, 3),
+        "ended_at": round(ended_at, 3),
+        "peak_memory_bytes": peak_memory_bytes,
+    }

@@ -3,6 +3,8 @@
 A worker gives each of its stages a context before every call and reads it afterwards. A stage called outside a run (in
 a test, in a notebook) has a context of its own that counts and keeps nothing else, and files written then appear at
 once.
+
+`Observation` is how much of what stages measure the user wants recorded.
 """
 
 import operator
@@ -10,11 +12,11 @@ from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Protocol, SupportsFloat, runtime_checkable
+from typing import TYPE_CHECKING, Literal, Protocol, SupportsFloat, runtime_checkable
 
 import msgspec
 
-from gristmill.errors import StageError
+from gristmill.errors import ConfigError, StageError
 from gristmill.metrics.snapshot import StageCounts
 from gristmill.metrics.tally import tallied
 from gristmill.secrets import without_secrets, without_url_secrets
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 
     from gristmill.tasks.batch import Mask, Payload
     from gristmill.tasks.task import Task
+
 
 PAYLOADS_DIR = "payloads"  # below a directory of rejects or of quarantined items: those that are bytes, a file each
 MAX_NAME_CHARS = 80  # of a metric
@@ -384,3 +387,43 @@ def _checked(name: object, method: str) -> str:
 # The context of the call this thread, or this coroutine, is in; none outside a run. Calls of one stage may overlap, so
 # it cannot be kept with the stage.
 CURRENT: ContextVar[StageContext | None] = ContextVar("gristmill_stage_context", default=None)
+
+
+Level = Literal["full", "counts", "off"]
+LEVELS: tuple[Level, ...] = ("full", "counts", "off")
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What a run records about its documents, beside the books.
+
+    `level`   "full": how every measure is distributed, and examples of documents with the beginning of their texts;
+              "counts": the same without examples, so that no text of any document is kept; "off": nothing
+    `slices`  columns by whose values documents are counted, with what became of them. Without a word about it `source`
+              and `language`, where a stage or the format has made columns of them; those that are named here are also
+              looked for in JSON lines
+    """
+
+    level: Level = "full"
+    slices: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.level not in LEVELS:
+            raise ConfigError(f"observe: expected one of {', '.join(LEVELS)}; got {self.level!r}")
+        given: object = self.slices  # by somebody who may have written one name in place of a list
+        if given is not None:
+            if not isinstance(given, list | tuple) or not all(isinstance(name, str) and name for name in given):
+                raise ConfigError(f"slices: expected a list of names of columns; got {given!r}")
+            object.__setattr__(self, "slices", tuple(given))
+
+    @classmethod
+    def of(cls, given: "Level | Observation") -> "Observation":
+        """Return what somebody asked for by a level alone, or in full."""
+        return given if isinstance(given, Observation) else cls(given)
+
+    @property
+    def is_on(self) -> bool:
+        return self.level != "off"
+
+
+NOTHING = Observation("off")

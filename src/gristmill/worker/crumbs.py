@@ -25,6 +25,8 @@ def empty_block(lanes: int = 1) -> bytes:
 
 def write_note(block: memoryview, note: str) -> None:
     """Leave a note behind the crumbs, or remove the one that is there."""
+    if len(block) < CRUMB.size + NOTE_BYTES:
+        return  # it has no room for one
     said = note.encode("utf-8", "replace")[:NOTE_BYTES]
     block[len(block) - NOTE_BYTES : len(block)] = said.ljust(NOTE_BYTES, b"\0")
 

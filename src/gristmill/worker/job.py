@@ -12,9 +12,9 @@ from gristmill.engine.faults import Fault
 from gristmill.engine.plan import AnyTask
 from gristmill.metrics.observation_files import Part
 from gristmill.metrics.snapshot import StageCounts
+from gristmill.stages.context import NOTHING, Observation
 from gristmill.storage.file_system import StorageOptions
 from gristmill.tasks import StagedFile
-from gristmill.worker.observation import NOTHING, Observation
 
 Result = AnyTask | list[AnyTask] | Iterator[AnyTask] | None  # of one call of a stage with one task
 

@@ -27,7 +27,6 @@ from gristmill.worker.group_runner import GroupRunner
 from gristmill.worker.job import Job, JobFailure, JobResult, RunSettings
 from gristmill.worker.silence import Silence
 from gristmill.worker.wire import BlockLost, Blocks, Parcel, counts_to_wire, pack, unpack
-from gristmill.worker.worker_log import take_over
 
 HOLD_S = 0.002
 RSS_S = 0.05
@@ -43,6 +42,8 @@ def work(
     crumb_fd: int,
 ) -> None:
     """Run one worker until it is told to drain or the driver is gone."""
+    from gristmill.worker.worker_log import take_over  # after the fork: the server needs no logging, and starts sooner
+
     gc.enable()  # the server had no use for it
     worker, group_index, gpus, learnt = which
     groups, settings = loaded

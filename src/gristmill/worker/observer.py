@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gristmill.metrics.observation_files import SUFFIX, Part, PartExamples, PartTally, encode_parts, packed
 from gristmill.metrics.observations import SAMPLED, Observations
-from gristmill.stages.context import StageContext
+from gristmill.stages.context import Observation, StageContext
 from gristmill.stages.measured import About, Document, Gone, Measured, Shown, of_line, shown_source, shown_text
 from gristmill.storage.atomic_write import explained, force_file, stage_file
 from gristmill.storage.file_system import StorageOptions, is_url, plain
 from gristmill.tasks import Batch, StagedFile
 from gristmill.worker.call_books import shown_item
-from gristmill.worker.observation import Observation
 from gristmill.worker.recorded import Recorded
 from gristmill.worker.slicing import Slicer
 

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
+from gristmill.errors import GristmillError
 from gristmill.tasks.batch import Batch
-from gristmill.tasks.table import TableBatch
 from gristmill.worker.crumbs import CRUMB, write_note
 
 AnyBatch = Batch[Any]
@@ -42,7 +42,8 @@ class Silence:
     def _run(self) -> None:
         while True:
             time.sleep(LOOK_EVERY_S)
-            with contextlib.suppress(ValueError):  # the block is closed: the worker is ending
+            # The block is closed, because the worker is ending; or a batch cannot be looked at, and nobody is named.
+            with contextlib.suppress(ValueError, LookupError, TypeError, AttributeError, GristmillError):
                 self.look(time.monotonic())
 
     def look(self, now: float) -> None:
@@ -99,6 +100,8 @@ def _strings(frame: FrameType) -> list[str]:
 
 def _texts(batch: AnyBatch) -> list[list[str]]:
     """What documents of a table may be known by."""
+    from gristmill.tasks.table import TableBatch  # here: a worker without tables does without Arrow
+
     if not isinstance(batch, TableBatch):
         return []
     return [[str(value.as_py()) for value in batch.column(name)] for name in ("text", "id") if batch.has_column(name)]

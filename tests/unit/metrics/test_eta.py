@@ -6,7 +6,7 @@ import pytest
 
 from gristmill.backends.simulated.simulation import Simulation
 from gristmill.backends.simulated.spec import SimulationSpec
-from gristmill.metrics.eta import SAMPLES, Eta
+from gristmill.metrics.pace import SAMPLES, Eta
 
 
 class Watched(Simulation):

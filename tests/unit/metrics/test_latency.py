@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from gristmill.metrics.latency import BOUNDS, NUM_SLOTS, Latency, quantile
+from gristmill.metrics.pace import BOUNDS, NUM_SLOTS, Latency, quantile
 
 
 def counted(*seconds):

@@ -1,6 +1,6 @@
 """What a run had at most is known when nothing of it is left."""
 
-from gristmill.metrics.peaks import Peaks
+from gristmill.metrics.pace import Peaks
 from gristmill.metrics.snapshot import RunSnapshot, StageSnapshot
 
 

@@ -1,6 +1,6 @@
 """The stage a run waits for is named."""
 
-from gristmill.metrics.slowest import slowest
+from gristmill.metrics.pace import slowest
 from gristmill.metrics.snapshot import RunSnapshot, StageSnapshot
 
 

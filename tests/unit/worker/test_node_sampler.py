@@ -7,13 +7,13 @@ import psutil
 import pytest
 
 from gristmill.metrics.node_sample import SAMPLE_S
-from gristmill.worker import node_sampler
-from gristmill.worker.node_sampler import Gpus, NodeSampler
+from gristmill.worker import machine
+from gristmill.worker.machine import Gpus, NodeSampler
 
 
 @pytest.fixture
 def no_container(monkeypatch, tmp_path):
-    monkeypatch.setattr(node_sampler, "CGROUP", tmp_path / "none")
+    monkeypatch.setattr(machine, "CGROUP", tmp_path / "none")
 
 
 @pytest.mark.usefixtures("no_container")
@@ -33,17 +33,17 @@ def test_the_memory_of_a_container_counts(monkeypatch, tmp_path):
     (tmp_path / "memory.max").write_text("1000000\n")
     (tmp_path / "memory.current").write_text("700000\n")
     (tmp_path / "memory.stat").write_text("anon 5\ninactive_file 200000\n")
-    monkeypatch.setattr(node_sampler, "CGROUP", tmp_path)
+    monkeypatch.setattr(machine, "CGROUP", tmp_path)
 
-    assert node_sampler.memory() == (500_000, 1_000_000)
+    assert machine.memory() == (500_000, 1_000_000)
 
     (tmp_path / "memory.max").write_text("max\n")
-    assert node_sampler.memory()[1] == psutil.virtual_memory().total
+    assert machine.memory()[1] == psutil.virtual_memory().total
 
 
 def test_without_files_of_the_system_psutil_is_asked(monkeypatch, tmp_path):
     for name in ("MEMINFO", "STAT", "CGROUP"):
-        monkeypatch.setattr(node_sampler, name, tmp_path / "none")
+        monkeypatch.setattr(machine, name, tmp_path / "none")
     sample = NodeSampler().take()
 
     assert 0 < sample.memory_bytes < sample.memory_total_bytes
@@ -53,9 +53,7 @@ def test_without_files_of_the_system_psutil_is_asked(monkeypatch, tmp_path):
 
 def test_a_sample_is_kept_for_some_seconds(monkeypatch):
     clock = SimpleNamespace(now=50.0)
-    monkeypatch.setattr(
-        node_sampler, "time", SimpleNamespace(monotonic=lambda: clock.now, time=lambda: 1000.0 + clock.now)
-    )
+    monkeypatch.setattr(machine, "time", SimpleNamespace(monotonic=lambda: clock.now, time=lambda: 1000.0 + clock.now))
     sampler = NodeSampler()
     first = sampler.latest()
     clock.now += SAMPLE_S - 0.1

@@ -29,7 +29,7 @@ from gristmill.worker.group_runner import GroupRunner
 from gristmill.worker.job import Job, JobFailure, JobResult, RunSettings
 from gristmill.worker.lanes import Broken, Ended, LaneRunner, Lanes, Streamed
 from gristmill.worker.loop import RSS_UNIT
-from gristmill.worker.node_sampler import NodeSampler
+from gristmill.worker.machine import NodeSampler
 from gristmill.worker.stage_pickle import load_stages
 
 WAIT_S = 0.2  # between two looks whether another worker has set up the node

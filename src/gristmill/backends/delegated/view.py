@@ -9,13 +9,11 @@ from gristmill.backends.delegated.envelope import Receipt
 from gristmill.backends.delegated.registrar import News
 from gristmill.backends.delegated.root_books import RootBooks
 from gristmill.engine.plan import Group
-from gristmill.metrics.latency import Latency
-from gristmill.metrics.peaks import Peaks
+from gristmill.metrics.pace import Latency, Peaks
 from gristmill.metrics.snapshot import RunSnapshot, StageCounts, StageSnapshot
-from gristmill.runs.progress import Telling
+from gristmill.runs.progress import BookSnapshots, Telling
 from gristmill.runs.segment import Segment
-from gristmill.runs.snapshots import BookSnapshots
-from gristmill.worker.memory import resident_bytes
+from gristmill.worker.machine import resident_bytes
 
 
 class View:

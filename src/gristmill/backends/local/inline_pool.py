@@ -20,8 +20,7 @@ from gristmill.stages.worker_info import WorkerMetadata
 from gristmill.worker.group_runner import GroupRunner
 from gristmill.worker.job import Job, JobFailure, JobResult, RunSettings
 from gristmill.worker.lanes import Broken, LaneRunner, Lanes, News, Stepped, Streamed
-from gristmill.worker.memory import own_bytes
-from gristmill.worker.node_sampler import NodeSampler
+from gristmill.worker.machine import NodeSampler, own_bytes
 
 
 @dataclass(eq=False, slots=True)

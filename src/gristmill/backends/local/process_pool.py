@@ -27,8 +27,7 @@ from gristmill.worker.crumbs import empty_block, place_of, read_crumb
 from gristmill.worker.desk import Hearing, ParcelShelf, Posting
 from gristmill.worker.fork_server import ServerPlan
 from gristmill.worker.job import RunSettings
-from gristmill.worker.memory import oom_kills, resident_bytes
-from gristmill.worker.node_sampler import NodeSampler
+from gristmill.worker.machine import NodeSampler, oom_kills, resident_bytes
 from gristmill.worker.stage_pickle import pickled
 from gristmill.worker.wire import pack
 

@@ -19,7 +19,7 @@ from gristmill.runs.run import Ending, Run, Segment
 from gristmill.runs.user import RunOptions
 from gristmill.stages.worker_info import NodeInfo
 from gristmill.storage.sizes import parse_size
-from gristmill.worker.memory import default_limit, own_bytes, resident_bytes
+from gristmill.worker.machine import default_limit, own_bytes, resident_bytes
 
 if TYPE_CHECKING:  # the executor imports this file when it runs something
     from gristmill.backends.local.executor import LocalExecutor

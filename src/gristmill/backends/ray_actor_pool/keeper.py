@@ -15,7 +15,7 @@ from gristmill.backends.scheduled.driver import set_up_node
 from gristmill.errors import RunFailed
 from gristmill.metrics.node_sample import NodeSample
 from gristmill.stages.worker_info import NodeInfo
-from gristmill.worker.node_sampler import NodeSampler
+from gristmill.worker.machine import NodeSampler
 
 
 @dataclass(frozen=True)

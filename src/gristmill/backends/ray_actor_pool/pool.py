@@ -34,7 +34,7 @@ from gristmill.worker.channel import Message
 from gristmill.worker.crumbs import place_of, read_crumb
 from gristmill.worker.desk import Hearing, ParcelShelf, Posting
 from gristmill.worker.job import RunSettings
-from gristmill.worker.memory import resident_bytes
+from gristmill.worker.machine import resident_bytes
 from gristmill.worker.stage_pickle import pickled
 from gristmill.worker.wire import pack
 

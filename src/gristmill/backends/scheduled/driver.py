@@ -41,11 +41,9 @@ from gristmill.metrics.snapshot import RunSnapshot
 from gristmill.runs.books import Books
 from gristmill.runs.directory import RunDirectory
 from gristmill.runs.ledger import CommitRecord
-from gristmill.runs.measured import MeasuredRun, measure
-from gristmill.runs.progress import Telling
+from gristmill.runs.progress import MeasuredRun, SnapshotMaker, Telling, measure
 from gristmill.runs.publication import store_options
 from gristmill.runs.segment import COMMIT_S, Commits, Ending, Segment
-from gristmill.runs.snapshots import SnapshotMaker
 from gristmill.runs.user import alive, waiting_for
 from gristmill.stages.worker_info import NodeInfo, WorkerMetadata
 from gristmill.worker.notes import Notes

@@ -27,7 +27,7 @@ from gristmill.engine.events import Event
 from gristmill.engine.plan import Group, Plan
 from gristmill.engine.policies.rates import MEASURED, Prior
 from gristmill.engine.scheduler_config import SchedulerConfig
-from gristmill.runs.measured import MeasuredRun
+from gristmill.runs.progress import MeasuredRun
 from gristmill.storage.atomic_write import write_file
 from gristmill.storage.cache_directory import cache_directory
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from gristmill.backends.simulated.spec import NodeSpec, SimulationSpec, StageSpec, as_bytes
 from gristmill.errors import ConfigError, nearest
-from gristmill.runs.measured import MeasuredGroup, MeasuredRun
+from gristmill.runs.progress import MeasuredGroup, MeasuredRun
 from gristmill.storage.sizes import parse_size
 
 NAMES = ("nodes", "cpus", "gpus", "gpu_memory_gb", "memory", "items")

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from gristmill.engine.events import Crumb
-from gristmill.metrics.latency import Latency
+from gristmill.metrics.pace import Latency
 
 MEMORY = 50  # completions an estimate rests on, at least
 MEMORY_S = 20.0  # and the completions of so many seconds: with many workers fifty come in no time

@@ -29,8 +29,8 @@ from gristmill.engine.plan import AnyTask
 from gristmill.engine.spans import Span
 from gristmill.errors import ConfigError, InputsChanged, TooManyQuarantined
 from gristmill.metrics.exporter import MetricsOptions
-from gristmill.metrics.latency import NUM_SLOTS
 from gristmill.metrics.observation_files import encode_observations, load_observations
+from gristmill.metrics.pace import NUM_SLOTS
 from gristmill.metrics.snapshot import RunSnapshot
 from gristmill.pipeline import Pipeline
 from gristmill.runs.books import RunResult

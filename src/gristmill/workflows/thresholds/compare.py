@@ -11,8 +11,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from gristmill.errors import ConfigError, nearest
+from gristmill.stages.text.judging.document_filter import read_scores, score_fields
 from gristmill.stages.text.judging.judge import NULL_TEXT
-from gristmill.stages.text.judging.scores import read_scores, score_fields
 from gristmill.storage.file_system import StorageOptions
 from gristmill.storage.open_read import open_stream
 from gristmill.storage.paths import list_files

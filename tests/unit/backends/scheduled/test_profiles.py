@@ -8,7 +8,7 @@ import pytest
 from gristmill.backends.scheduled.kept_records import MAX_PROFILES, Profile, ProfileStore, open_store, priors, remember
 from gristmill.engine.policies.rates import MEASURED, Prior
 from gristmill.pipeline.compile import compile_chain
-from gristmill.runs.measured import MeasuredGroup, MeasuredRun
+from gristmill.runs.progress import MeasuredGroup, MeasuredRun
 from gristmill.stages.base import ProcessingStage
 from gristmill.tasks import DocumentBatch
 

@@ -5,7 +5,7 @@ import pytest
 from gristmill.backends.simulated.simulation import Simulation
 from gristmill.backends.simulated.what_if import changed, spec_of
 from gristmill.errors import ConfigError
-from gristmill.runs.measured import MeasuredGroup, MeasuredRun
+from gristmill.runs.progress import MeasuredGroup, MeasuredRun
 
 
 def measured(*, tasks=400, fan_out=1.0):

@@ -5,7 +5,7 @@ it changes their texts. Everything is counted once for all steps, and only in do
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -17,9 +17,17 @@ from gristmill.kernels.arrow_arrays import from_bools, is_null
 from gristmill.stages.base import name_of
 from gristmill.stages.context import StageContext
 from gristmill.stages.measured import About, Gone, Measured, Shown
-from gristmill.stages.text.judging.document_filter import ColumnFilter, DocumentFilter, has_column_form
+from gristmill.stages.text.judging.document_filter import (
+    ColumnFilter,
+    DocumentFilter,
+    Values,
+    has_column_form,
+    read_scores,
+    score_parts,
+    to_arrow,
+    to_scores,
+)
 from gristmill.stages.text.judging.rule import Column, Rule, RuleSet
-from gristmill.stages.text.judging.scores import Values, read_scores, score_parts, to_arrow, to_scores
 from gristmill.stages.text.judging.shown_texts import ShownTexts, shown_batch
 from gristmill.stages.text.judging.statistics import Pass, Statistic, TextColumn, plan_passes, unparsed_texts
 from gristmill.stages.text.judging.texts import Texts
@@ -46,7 +54,13 @@ class Instruments:
 
     planned: Mapping[Statistic, Pass]
     small_bytes: int = SMALL_BYTES
-    tokenizer: EnglishTokenizer = field(default_factory=EnglishTokenizer)
+    _tokenizer: EnglishTokenizer | None = None
+
+    def tokenizer(self) -> EnglishTokenizer:
+        """One for all batches, made when the first text is cut."""
+        if self._tokenizer is None:
+            self._tokenizer = EnglishTokenizer()
+        return self._tokenizer
 
 
 class Sieve:

@@ -11,7 +11,7 @@ from typing import ClassVar, TypeVar, cast
 from gristmill.errors import ConfigError, StageError
 from gristmill.stages.base import JoinedStages, ProcessingStage, as_list, join_names
 from gristmill.stages.context import StageContext
-from gristmill.stages.text.judging.document_filter import DocumentFilter
+from gristmill.stages.text.judging.document_filter import DocumentFilter, score_fields
 from gristmill.stages.text.judging.judge import (
     AnyFilter,
     Check,
@@ -23,7 +23,6 @@ from gristmill.stages.text.judging.judge import (
     steps_of_rules,
 )
 from gristmill.stages.text.judging.rule import RuleSet
-from gristmill.stages.text.judging.scores import score_fields
 from gristmill.stages.worker_info import NodeInfo, WorkerMetadata
 from gristmill.tasks import DocumentBatch, Task
 

@@ -28,7 +28,7 @@ class Texts:
     """The texts, N of them. `planned` says which pass counts what for all who will ask."""
 
     column: TextColumn
-    tokenizer: EnglishTokenizer = field(default_factory=EnglishTokenizer)
+    tokenizer: Callable[[], EnglishTokenizer] = EnglishTokenizer  # made when the first text is cut
     planned: Mapping[Statistic, Pass] = field(default_factory=dict)
     _counts: dict[Statistic, Counts] = field(default_factory=dict)
     _made: dict[object, object] = field(default_factory=dict)
@@ -73,7 +73,7 @@ class Texts:
 
         def cut() -> tuple[Rows, Tokens]:
             rows, column = self._wanted(wanted)
-            return rows, self.tokenizer.cut(column)
+            return rows, self.tokenizer().cut(column)
 
         return self.remember("tokens", cut)
 

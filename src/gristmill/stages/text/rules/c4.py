@@ -187,7 +187,7 @@ def _sentences_of(texts: Texts, lines: _CleanLines, wanted: NDArray[np.bool_], e
     few = wanted & (lines.num_lines < enough)
     chosen = np.flatnonzero(np.repeat(few, lines.num_lines))
     sentences = np.zeros(len(lines.lines) + 1, np.int64)
-    sentences[1 + chosen] = tokens.count_sentences(texts.tokenizer.cut(lines.lines.take(chosen)))
+    sentences[1 + chosen] = tokens.count_sentences(texts.tokenizer().cut(lines.lines.take(chosen)))
     total = np.cumsum(sentences)
     return np.where(few, total[lines.firsts[1:]] - total[lines.firsts[:-1]], lines.num_lines)
 

@@ -21,4 +21,5 @@ class JsonlWriter(FileWriter[DocumentBatch]):
     name: str = "jsonl_writer"
 
     def encode(self, batch: DocumentBatch) -> Iterable[Chunk]:
-        return encode_lines(batch)
+        untouched = batch.untouched_lines()
+        return encode_lines(batch) if untouched is None else untouched
