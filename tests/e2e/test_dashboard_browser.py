@@ -12,11 +12,8 @@ from pathlib import Path
 import pytest
 from tests.browser import browser
 
-from gristmill.metrics.snapshot import StageCounts
-
 pytestmark = [pytest.mark.heavy, pytest.mark.e2e, pytest.mark.xdist_group("browser")]
 
-needs_measures = pytest.mark.skipif(not hasattr(StageCounts, "bytes_out"), reason="runs record no measures yet")
 COMMAND = [sys.executable, "-m", "gristmill.cli.main"]
 PICTURES = Path(__file__).parents[2] / "build" / "dashboard"
 SCREENS = ("flow", "funnel", "rule", "rejects", "quarantine", "workers", "schedule", "events", "compare")
@@ -221,7 +218,6 @@ def test_the_funnel_adds_up_in_documents(page, work):
     assert {key: count for key, count in reasons.items() if count} == apart
 
 
-@needs_measures
 def test_the_funnel_adds_up_in_bytes(page, work):
     """What each stage dropped is in the ledger, and what it was given it passed on, dropped or failed on."""
     go(page, "funnel")
@@ -248,7 +244,6 @@ def drag(page, bound, to_x):
     page.mouse("mouseReleased", to_x, y)
 
 
-@needs_measures
 def test_dragging_a_threshold_gives_the_count_that_rethreshold_gives(page, work):
     page.run(
         "(document.querySelector('#run').value = 1, document.querySelector('#run').dispatchEvent(new Event('change')))"
@@ -335,7 +330,6 @@ def test_everything_can_be_reached_by_keyboard(page, screen):
     assert page.run("[...window.left].map((e) => e.outerHTML.slice(0, 100))") == []
 
 
-@needs_measures
 def test_a_threshold_moves_by_keyboard(page):
     go(page, "rule&stage=word_count&rule=word_count")
     page.until("document.querySelector('.grip')")
@@ -375,7 +369,6 @@ def resolved(page, name):
     return [float(part) for part in re.findall(r"[\d.]+", page.run(script))][:3]
 
 
-@needs_measures
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_bars_and_lines_are_where_they_must_be(page, scheme):
     page.prefer(scheme)

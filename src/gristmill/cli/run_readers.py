@@ -46,11 +46,7 @@ def read_documents(place: str) -> "tuple[RunData, Measures, dict[str, StageBytes
     run = RunFiles(place)
     seen = load_observations(place, file_system(place) if is_url(place) else None)
     counts = {name: own for segment in run.segments() for name, own in segment.counts.items()}
-    # Ledgers of earlier versions say nothing about bytes by outcome.
-    sizes = {
-        name: StageBytes(getattr(own, "bytes_out", 0), getattr(own, "dropped_bytes", {}))
-        for name, own in counts.items()
-    }
+    sizes = {name: StageBytes(own.bytes_out, own.dropped_bytes) for name, own in counts.items()}
     return read_run(run, examples=False), measures_of(seen), sizes
 
 

@@ -273,7 +273,7 @@ def _books(segments: Sequence[Segment], counts: Sequence[StageCounts]) -> Books:
 def _flow(name: str, counts: StageCounts, kind: str, order: Sequence[str]) -> StageFlow:
     """Reasons are in the order in which the rules are applied, as far as it is known; then the commonest first."""
     places = {reason: place for place, reason in enumerate(order)}
-    sizes: Mapping[str, int] = getattr(counts, "dropped_bytes", {})
+    sizes = counts.dropped_bytes
     last = len(order)
     reasons = sorted(counts.dropped.items(), key=lambda item: (places.get(item[0], last), -item[1], item[0]))
     return StageFlow(
@@ -289,7 +289,7 @@ def _flow(name: str, counts: StageCounts, kind: str, order: Sequence[str]) -> St
         bytes_in=counts.bytes_in,
         lost_parts=counts.lost_parts,
         lost_bytes=counts.lost_bytes,
-        bytes_out=getattr(counts, "bytes_out", None) or None,  # ledgers of earlier versions have none
+        bytes_out=counts.bytes_out or None,  # ledgers of earlier versions have none
         reasons=tuple(
             Reason(reason=reason, documents=number, num_bytes=sizes.get(reason)) for reason, number in reasons
         ),
