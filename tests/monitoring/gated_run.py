@@ -45,7 +45,7 @@ def let(directory, partitions):
     (directory / "new").replace(directory / "open")
 
 
-class Gate(ProcessingStage[DocumentBatch, DocumentBatch]):
+class MonitoredGate(ProcessingStage[DocumentBatch, DocumentBatch]):
     name = "gate"
 
     def __init__(self, file, hog_bytes=0):
@@ -98,7 +98,7 @@ def gated_pipeline(directory, hog_bytes=0):
         "gated",
         stages=[
             JsonlReader(str(directory / "in")),
-            Gate(str(directory / "open"), hog_bytes),
+            MonitoredGate(str(directory / "open"), hog_bytes),
             ScoreFilter(WordCountFilter(min_words=10), text_field="text"),
             Choke(),
             JsonlWriter(str(directory / "out")),

@@ -1,6 +1,7 @@
 """What is recorded about documents: of every measure, of a user's filter too, once, and no more than was asked for."""
 
 import json
+import os
 import random
 import stat
 from itertools import pairwise
@@ -206,12 +207,17 @@ def test_off_keeps_nothing_but_the_books(corpus, finished, tmp_path):
     assert result.counts["word_count"].dropped == finished[0].counts["word_count"].dropped
 
 
-def test_nobody_else_may_read_what_documents_begin_with(corpus, tmp_path):
-    run(corpus, tmp_path / "out", shared=True)
+@pytest.mark.parametrize(("shared", "mode"), [(False, 0o600), (True, 0o644)])
+def test_nobody_else_may_read_what_documents_begin_with_unless_the_run_is_shared(corpus, tmp_path, shared, mode):
+    before = os.umask(0o022)
+    try:
+        run(corpus, tmp_path / "out", shared=shared)
+    finally:
+        os.umask(before)
     files = list((tmp_path / "out" / ".gristmill" / "measures").iterdir())
 
     assert files
-    assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
+    assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {mode}
 
 
 def test_slices_tell_what_became_of_the_documents_of_each_source(corpus, tmp_path):

@@ -40,7 +40,7 @@ class FailsOnSevens(ProcessingStage[DocumentBatch, DocumentBatch]):
         return task
 
 
-class SplitsEveryTenth(ProcessingStage[DocumentBatch, DocumentBatch]):
+class SplitsTenths(ProcessingStage[DocumentBatch, DocumentBatch]):
     name = "splits_every_tenth"
 
     def process(self, task):
@@ -71,7 +71,7 @@ def write_corpus(place, parts=3, size=40):
 
 def pipeline(place, out):
     filters = ScoreFilter([WordCountFilter(min_words=2), OddLettersFilter()])
-    stages = [FailsOnSevens(), SplitsEveryTenth(), filters, JsonlWriter(str(out))]
+    stages = [FailsOnSevens(), SplitsTenths(), filters, JsonlWriter(str(out))]
     return Pipeline("<b>curate", stages=[JsonlReader(str(place)), *stages])
 
 

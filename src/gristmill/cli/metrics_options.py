@@ -45,11 +45,15 @@ _OPTIONS = inspect.signature(_declared).parameters
 def with_metrics(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command these options; its own parameter `metrics` gets what they come to."""
 
+    own = inspect.signature(command).parameters
+    names = [name for name in own if name != "metrics"]
+
     @functools.wraps(command)
-    def wrapped(**given: Any) -> None:  # whatever the command's options are
+    def wrapped(*first: Any, **named: Any) -> None:  # whatever the command's options are; a script may leave some out
         from gristmill.metrics.metrics_options import MetricsOptions
 
-        mine = {name: given.pop(name) for name in _OPTIONS}
+        given = {**dict(zip(names, first, strict=False)), **named}
+        mine = {name: given.pop(name, option.default) for name, option in _OPTIONS.items()}
         options = MetricsOptions(
             port=mine["metrics_port"],
             host=mine["metrics_host"],
@@ -60,7 +64,6 @@ def with_metrics(command: Callable[..., None]) -> Callable[..., None]:
         )
         command(**given, metrics=options)
 
-    own = inspect.signature(command).parameters
     parameters = [
         parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
         for name, known in own.items()

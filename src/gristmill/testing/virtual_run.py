@@ -24,6 +24,7 @@ from gristmill.stages.resources import Resources
 
 TICK_S = 0.1
 MIN_TICK_S = 0.001  # a wakeup may be a rounding error away
+EXACT = 1 << 20  # seconds are rounded to parts of which sums are exact, in whatever order they are added
 STANDSTILL_S = 100.0  # this long without an event is a deadlock: longer than any pause
 CIRCLES_S = 2_000.0  # without a finished task, whatever else happens
 
@@ -278,7 +279,7 @@ class VirtualRun(World):
             written=made if worker.group + 1 == len(self.groups) else 0,
             quarantined=int(is_condemned),
             dropped={"nothing": 1} if not made and not is_condemned else {},
-            process_s=deed.service_s,
+            process_s=round(deed.service_s * EXACT) / EXACT,
         )
 
     def _outputs(self, worker: Worker, call: Call, deed: Deed) -> tuple[e.Output, ...]:

@@ -7,10 +7,8 @@ the ledger line of the partition or has not happened.
 Letters: R rules.
 """
 
-import os
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gristmill.metrics.observation_files import SUFFIX, Part, PartExamples, PartTally, encode_parts, packed
@@ -18,7 +16,7 @@ from gristmill.metrics.observations import SAMPLED, Observations
 from gristmill.stages.context import Observation, StageContext
 from gristmill.stages.measured import About, Document, Gone, Measured, Shown, of_line, shown_source, shown_text
 from gristmill.storage.atomic_write import explained, force_file, stage_file
-from gristmill.storage.file_system import StorageOptions, is_url, plain
+from gristmill.storage.file_system import StorageOptions
 from gristmill.tasks import Batch, StagedFile
 from gristmill.worker.call_books import shown_item
 from gristmill.worker.recorded import Recorded
@@ -184,13 +182,10 @@ class Observer:
     # The file
 
     def write(self, parts: list[Part], name: str, context: StageContext) -> StagedFile:
-        """Write what was recorded of a task; nobody but its user may read the beginnings of documents."""
+        """Write what was recorded of a task. Like quarantine it is for its user only, unless the run is shared."""
         final = f"{self._directory}/{name}{SUFFIX}"
         with explained(final):
             temporary = context.staging_path(self._directory, f"{name}{SUFFIX}") or final
-            if not is_url(temporary):
-                os.close(os.open(plain(temporary), os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
-                Path(plain(temporary)).chmod(0o600)
             written = stage_file(temporary, [encode_parts(parts)], storage_options=self._options)
             if context.durable:
                 force_file(written.path)
