@@ -177,8 +177,9 @@ def test_documents_that_fail_are_told(tmp_path):
     with PrometheusServer.started(tmp_path / "monitoring", factor=QUICK) as server, gated_run(tmp_path, server) as run:
 
         def fires():
-            # One after another as the server sees them done, so that some fail as long as it takes.
-            let(tmp_path, int(committed(server)) + 2)
+            # Some at a time, as the server sees them done, so that some fail as long as it takes. What has failed waits
+            # for its second try behind what workers were given meanwhile: that needs room too.
+            let(tmp_path, int(committed(server)) + 8)
             return server.firing(alertname="GristmillErrorsHigh", pipeline="gated")
 
         wait_for(fires, "documents that fail")
