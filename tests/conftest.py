@@ -1,6 +1,11 @@
 """Settings for all tests."""
 
+import contextlib
+import os
+import re
 import signal
+import tempfile
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -18,10 +23,25 @@ settings.load_profile("steady")
 
 @pytest.fixture(scope="session", autouse=True)
 def _own_cache(tmp_path_factory):
-    """What a test run measures stays out of the user's cache, and what is there out of the tests."""
+    """What a test run measures stays out of the user's cache, and what is there out of the tests.
+
+    Things that were slow to make are kept for later runs, of any checkout: kernels, where `make setup` has not compiled
+    them. Their names are hashes of all they depend on.
+    """
+    own, kept = tmp_path_factory.mktemp("cache"), Path(tempfile.gettempdir()) / f"gristmill-tests-{os.getuid()}"
+    kept.mkdir(mode=0o700, exist_ok=True)
+    _link_made(kept, own)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("GRISTMILL_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("GRISTMILL_CACHE_DIR", str(own))
         yield
+    _link_made(own, kept)
+
+
+def _link_made(source, target):
+    for path in source.iterdir():
+        if re.fullmatch("[0-9a-f]{64}", path.name):
+            with contextlib.suppress(FileExistsError):
+                (target / path.name).hardlink_to(path)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -6,6 +6,7 @@ It counts what it gave away, wants a token for repositories that are gated, and 
 import contextlib
 import hashlib
 import json
+import re
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -53,6 +54,18 @@ class Hub:
             siblings.append(entry)
         return {"id": repository, "modelId": repository, "sha": self.revision(repository), "siblings": siblings}
 
+    def tree(self, repository: str, folder: str) -> list[dict[str, object]]:
+        """The files and folders directly below a folder, as a dataset is listed by whoever reads it as files."""
+        ahead = f"{folder}/" if folder else ""
+        found: dict[str, dict[str, object]] = {}
+        for name, data in self.files[repository].items():
+            if name.startswith(ahead):
+                first, slash, _ = name.removeprefix(ahead).partition("/")
+                path, git = ahead + first, hashlib.sha1(f"blob {len(data)}\0".encode() + data).hexdigest()
+                kind = "directory" if slash else "file"
+                found[path] = {"type": kind, "path": path, "oid": git, "size": 0 if slash else len(data)}
+        return list(found.values())
+
 
 class Handler(BaseHTTPRequestHandler):
     """One request. Every connection is closed behind it: a client that keeps one would meet the hub of another test."""
@@ -70,13 +83,18 @@ class Handler(BaseHTTPRequestHandler):
 
     def _answer(self, *, body: bool) -> None:
         path = unquote(urlsplit(self.path).path).strip("/")
-        is_listing = path.startswith("api/models/")
-        owner, name, *rest = path.removeprefix("api/models/").split("/")
+        is_listing = path.startswith("api/")
+        owner, name, *rest = re.sub(r"^(api/)?(models/|datasets/)?", "", path).split("/")
         repository = f"{owner}/{name}"
         if repository not in self.hub.files:
             self._refuse(401, "RepoNotFound")
         elif repository in self.hub.gated and self.headers.get("Authorization") != f"Bearer {TOKEN}":
             self._refuse(403, "GatedRepo")
+        elif is_listing and rest[:1] == ["tree"]:
+            tree = self.hub.tree(repository, "/".join(rest[2:]))
+            self._send(json.dumps(tree).encode(), {"Content-Type": "application/json"})
+        elif is_listing and rest[:1] == ["revision"] and rest[1] not in ("main", self.hub.revision(repository)):
+            self._refuse(404, "RevisionNotFound")
         elif is_listing:
             self.hub.asked[repository] += 1
             self._send(json.dumps(self.hub.describe(repository)).encode(), {"Content-Type": "application/json"})
@@ -92,6 +110,12 @@ class Handler(BaseHTTPRequestHandler):
         if body:
             self.hub.given[file] += 1
             data = data[::-1] if file in self.hub.damaged else data
+        asked = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", "")) if body else None
+        if asked is not None:
+            end = min(int(asked[2]) + 1 if asked[2] else len(data), len(data))
+            headers["Content-Range"] = f"bytes {asked[1]}-{end - 1}/{len(data)}"
+            self._send(data[int(asked[1]) : end], headers, status=206)
+            return
         self._send(data, headers, body=body, is_held=body and file in self.hub.held)
 
     def _refuse(self, status: int, code: str) -> None:
@@ -101,8 +125,10 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", "0")
         self.end_headers()
 
-    def _send(self, data: bytes, headers: dict[str, str], *, body: bool = True, is_held: bool = False) -> None:
-        self.send_response(200)
+    def _send(
+        self, data: bytes, headers: dict[str, str], *, body: bool = True, is_held: bool = False, status: int = 200
+    ) -> None:
+        self.send_response(status)
         for name, value in headers.items():
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(data)))

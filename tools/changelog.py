@@ -42,6 +42,11 @@ def render_release(version: str, date: datetime.date, fragments: list[Path]) -> 
     return "\n".join(lines)
 
 
+def has_release(releases: str, version: str) -> bool:
+    """Whether a version has its section already."""
+    return f"\n## {version} (" in releases
+
+
 def read_version() -> str:
     """Return the package's version without importing the package."""
     source = (ROOT / "src" / "gristmill" / "__init__.py").read_text(encoding="utf-8")
@@ -67,8 +72,11 @@ def main() -> None:
     head, mark, tail = CHANGELOG.read_text(encoding="utf-8").partition(MARK)
     if not mark:
         sys.exit(f"CHANGELOG.md: expected the line {MARK.strip()!r}; got none")
+    version = read_version()
+    if has_release(tail, version):
+        sys.exit(f"CHANGELOG.md: expected a version it does not have yet; got {version}: raise __version__ first")
     today = datetime.datetime.now(tz=datetime.UTC).date()
-    release = render_release(read_version(), today, fragments)
+    release = render_release(version, today, fragments)
     CHANGELOG.write_text(f"{head}{mark}\n{release.rstrip()}\n{tail}", encoding="utf-8")
     for fragment in fragments:
         fragment.unlink()

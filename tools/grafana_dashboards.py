@@ -142,6 +142,14 @@ def throughput(labels: str) -> Iterator[Panel]:
         "Bytes that came to each stage.",
         "Bps",
     )
+    for title, metric, about in (
+        ("Bytes passed on a second", "gristmill_stage_output_bytes_total", "Bytes that went on from each stage."),
+        ("Bytes dropped a second", "gristmill_dropped_bytes_total", "Bytes of documents that each stage dropped."),
+        ("Bytes spilled a second", "gristmill_spilled_bytes_total", "Bytes put on disk between two segments."),
+    ):
+        yield lines(
+            title, (f"sum by (stage) (rate({metric}{{{labels}}}[$__rate_interval]))", "{{stage}}"), about, "Bps"
+        )
     yield bars(
         "Dropped, by reason",
         (f"sort_desc(sum by (stage, reason) (gristmill_dropped_documents_total{{{labels}}}))", "{{stage}}: {{reason}}"),

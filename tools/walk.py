@@ -6,6 +6,7 @@
 A run of one JSON line through a reader, two filters and a writer, in this process (`num_workers=0`), is watched with
 `sys.setprofile`. Functions made at import and code of other libraries do not count; what a newcomer has to read does.
 What is recorded about documents on the side (`--observe`) is left off: it is read by itself, from `worker/observer.py`.
+So is looking for the machine code of kernels, before any document sets out: from `stages/compiled_kernel.py`.
 """
 
 import argparse
@@ -20,6 +21,7 @@ from types import FrameType
 import gristmill
 from gristmill.backends.local import LocalExecutor
 from gristmill.pipeline import Pipeline
+from gristmill.stages.compiled_kernel import compile_missing
 from gristmill.stages.text.filters import ScoreFilter
 from gristmill.stages.text.filters.heuristic import NonAlphaNumericFilter, WordCountFilter
 from gristmill.stages.text.io.reader import JsonlReader
@@ -28,6 +30,7 @@ from gristmill.worker.group_runner import GroupRunner
 
 HOME = str(Path(gristmill.__file__).parent) + "/"
 IN_THE_WORKER = GroupRunner.run.__code__
+ASIDE = compile_missing.__code__
 
 
 class Walk:
@@ -59,11 +62,14 @@ class Walk:
 def watched(whole: Walk, inside: Walk) -> Iterator[None]:
     """Watch this thread. A call belongs to the worker if a worker's `run` is among its callers."""
     depth = 0  # of frames below the worker's
+    aside = 0  # of frames below what is left off
 
     def profile(frame: FrameType, event: str, _: object) -> None:
-        nonlocal depth
+        nonlocal depth, aside
         code = frame.f_code
-        if event == "call":
+        if aside or code is ASIDE:
+            aside += (event == "call") - (event == "return")
+        elif event == "call":
             depth += depth > 0 or code is IN_THE_WORKER
             if code.co_filename.startswith(HOME) and not code.co_name.startswith("<"):
                 step = code.co_filename.removeprefix(HOME), code.co_qualname

@@ -2,6 +2,7 @@
 
     make bench-dedup                                       (makes the peers' environments first)
     python -m benchmarks.dedup.run_all [--documents 20000] [--only exact,fuzzy-14x8] [--rounds 1] [--record]
+    python -m benchmarks.dedup.run_all --forms --documents 200000 --words 150 --rounds 5     (stages beside workflows)
 
 The corpus has copies and near-duplicates whose similarity is known. Every side reads JSONL and writes the JSONL that
 stays. Printed for each: seconds from its start to its end, imports included, processor seconds and peak memory of the
@@ -27,6 +28,10 @@ DATA = ROOT / "benchmarks" / "data" / "dedup"
 OUT = ROOT / "benchmarks" / "out" / "dedup"
 VENVS = ROOT / "benchmarks" / "out" / "venvs"
 
+KINDS = ("hashing", "exact", "exact-stage", "exact-behind", "fuzzy", "fuzzy-stage", "fuzzy-behind", "fuzzy-14x8")
+COMPARED_FORMS = ("gristmill exact", "gristmill exact-stage", "gristmill fuzzy", "gristmill fuzzy-stage")
+FORM_MARK = 1.05  # a stage costs at most so many times what the workflow costs
+
 Row = dict[str, float]
 
 
@@ -35,6 +40,7 @@ def main() -> None:
     parser.add_argument("--documents", type=int, default=20_000)
     parser.add_argument("--words", type=int, default=400)
     parser.add_argument("--only", default="", help="parts of the names of the sides to run")
+    parser.add_argument("--forms", action="store_true", help="only the workflows and the stages that do the same")
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--venvs", type=Path, default=VENVS)
     parser.add_argument("--record", action="store_true")
@@ -47,9 +53,9 @@ def main() -> None:
     sides = {
         name: command
         for name, command in _sides(options.venvs).items()
-        if any(part in name for part in options.only.split(","))
+        if (name in COMPARED_FORMS if options.forms else any(part in name for part in options.only.split(",")))
     }
-    _warm_up(options.venvs)
+    _warm_up(sides)
     # Side after side in every round, so that what else the machine does meets them all; and another first each time,
     # because memory that the side before has just given back is cheaper than what a virtual machine must ask for.
     rounds: list[dict[str, Row]] = []
@@ -63,7 +69,8 @@ def main() -> None:
         print(f"{name:<22} {row}", flush=True)
     ratios = _ratios(rounds)
     for name, ratio in ratios.items():
-        print(f"{name:<40} {ratio:8.2f}")
+        marked = name.endswith("cpu_s") and "-stage /" in name
+        print(f"{name:<48} {ratio:8.2f}" + (f"  (mark: at most {FORM_MARK})" if marked else ""))
     record("dedup", began, {"documents": options.documents, "rows": rows, "ratios": ratios})
 
 
@@ -74,6 +81,11 @@ def _ratios(rounds: list[dict[str, Row]]) -> dict[str, float]:
         ("polars exact", "gristmill exact"),
         ("duckdb exact", "gristmill exact"),
         ("datatrove fuzzy", "gristmill fuzzy-14x8"),
+        *(
+            (f"gristmill {kind}-{form}", f"gristmill {kind}")
+            for kind in ("exact", "fuzzy")
+            for form in ("stage", "behind")
+        ),
     ]
     return {
         f"{peer} / {ours}, {unit}": round(statistics.median(own[peer][unit] / own[ours][unit] for own in rounds), 2)
@@ -88,7 +100,7 @@ def _sides(venvs: Path) -> dict[str, list[str]]:
     datatrove = [str(venvs / "datatrove" / "bin" / "python"), str(HERE / "with_datatrove.py")]
     frames = [str(venvs / "frames" / "bin" / "python"), str(HERE / "with_frames.py")]
     return {
-        **{f"gristmill {kind}": [*ours, kind] for kind in ("hashing", "exact", "fuzzy", "fuzzy-14x8")},
+        **{f"gristmill {kind}": [*ours, kind] for kind in KINDS},
         "rensa hashing": [*frames, "rensa"],
         "polars exact": [*frames, "polars"],
         "duckdb exact": [*frames, "duckdb"],
@@ -97,12 +109,12 @@ def _sides(venvs: Path) -> dict[str, list[str]]:
     }
 
 
-def _warm_up(venvs: Path) -> None:
+def _warm_up(sides: dict[str, list[str]]) -> None:
     """Compile kernels and modules, as the first run on a machine does and installing did for the peers."""
     few = DATA / "100x100"
     if not few.exists():
         make_corpus(few, 100, 100, 2)
-    for name, command in _sides(venvs).items():
+    for name, command in sides.items():
         if name.startswith("gristmill"):
             _measure(command, few)
 

@@ -1,4 +1,8 @@
-"""gristmill's side: python -m benchmarks.dedup.with_gristmill exact|fuzzy|fuzzy-14x8|hashing INPUT OUTPUT REPORT"""
+"""gristmill's side: python -m benchmarks.dedup.with_gristmill KIND INPUT OUTPUT REPORT
+
+KIND is hashing, exact, fuzzy or fuzzy-14x8; exact-stage and fuzzy-stage are the same as stages of a pipeline, and
+exact-behind and fuzzy-behind have a stage ahead of them, so that their documents go through the run directory.
+"""
 
 import json
 import sys
@@ -10,7 +14,13 @@ WORKERS = 2
 
 def main() -> None:
     kind, source, output, report = sys.argv[1:]
-    told = _hashing(source) if kind == "hashing" else _workflow(kind, source, output)
+    name, _, form = kind.partition("-")
+    if kind == "hashing":
+        told = _hashing(source)
+    elif form in ("stage", "behind"):
+        told = _stage(name, form, source, output)
+    else:
+        told = _workflow(kind, source, output)
     Path(report).write_text(json.dumps(told))
 
 
@@ -29,6 +39,23 @@ def _workflow(kind: str, source: str, output: str) -> dict[str, object]:
         workflow = FuzzyDeduplicationWorkflow(None, output, source, "jsonl", id_field="id", **bands)
         result = workflow.run(executor=executor)
     return {"kept": f"{output}/deduplicated", "identification_s": result.metadata["identification_time"]}
+
+
+def _stage(kind: str, form: str, source: str, output: str) -> dict[str, object]:
+    from gristmill.backends.local import LocalExecutor
+    from gristmill.pipeline import Pipeline
+    from gristmill.stages.deduplication import ExactDeduplication, FuzzyDeduplication
+    from gristmill.stages.text.filters import ScoreFilter
+    from gristmill.stages.text.filters.heuristic import WordCountFilter
+    from gristmill.stages.text.io import JsonlReader, JsonlWriter
+
+    executor = LocalExecutor(num_workers=WORKERS, memory_limit="500MB" if kind == "exact" else None)
+    stage = ExactDeduplication(id_field="id") if kind == "exact" else FuzzyDeduplication(id_field="id")
+    ahead = [ScoreFilter(WordCountFilter(min_words=1))] if form == "behind" else []
+    kept = f"{output}/deduplicated"
+    stages = [JsonlReader(source), *ahead, stage, JsonlWriter(kept)]
+    result = Pipeline("deduplicate", stages=stages).run(executor)
+    return {"kept": kept, "identification_s": result.found[stage.name]["identification_time"]}
 
 
 def _hashing(source: str) -> dict[str, object]:

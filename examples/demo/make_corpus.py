@@ -1,7 +1,8 @@
-"""Make the demo's corpus: about 3 MB of JSONL, the same bytes every time.
+"""Make the demo's corpus: about 1 MB of JSONL, the same bytes every time.
 
-Most documents are made-up prose; some are short passages of well-known works in the public domain; and some are what
-the web is full of: menus, price lists, repeated notices, symbols, documents without text. A few lines are not JSON.
+The pages are real text: 31 annual messages of five presidents of the United States (speeches.jsonl.gz), cut into
+passages. What the web adds to such pages is planted: menus, notices, addresses, copies and near-copies, other
+languages, a question of a benchmark, documents without text, and lines that are not JSON.
 
     python examples/demo/make_corpus.py DIRECTORY
 """
@@ -9,220 +10,182 @@ the web is full of: menus, price lists, repeated notices, symbols, documents wit
 import gzip
 import json
 import random
+import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 SEED = 7
-DOCUMENTS_PER_FILE = 700
-FILES = ("web-00.jsonl", "web-01.jsonl", "forum/threads.jsonl", "books.jsonl.gz")
+PASSAGE_WORDS = 280
+SPEECHES = Path(__file__).with_name("speeches.jsonl.gz")
 
-PASSAGES = {
-    "Pride and Prejudice": (
-        "It is a truth universally acknowledged, that a single man in possession of a good fortune, must be in "
-        "want of a wife. However little known the feelings or views of such a man may be on his first entering a "
-        "neighbourhood, this truth is so well fixed in the minds of the surrounding families, that he is "
-        "considered as the rightful property of some one or other of their daughters."
+# A benchmark that a model will be judged by: the passage it asks about must not be in the training data.
+QUESTION = (
+    "Who said this to Congress, and when? Fellow-citizens, we can not escape history. We of this Congress and this "
+    "Administration will be remembered in spite of ourselves."
+)
+
+# The beginnings of works in the public domain, in languages that a corpus of English is not to have.
+OTHER_LANGUAGES = {
+    "Der Froschkönig": (
+        "In den alten Zeiten, wo das Wünschen noch geholfen hat, lebte ein König, dessen Töchter waren alle schön, "
+        "aber die jüngste war so schön, dass die Sonne selber, die doch so vieles gesehen hat, sich verwunderte, "
+        "so oft sie ihr ins Gesicht schien. Nahe bei dem Schlosse des Königs lag ein großer dunkler Wald, und in dem "
+        "Walde unter einer alten Linde war ein Brunnen."
     ),
-    "Moby-Dick": (
-        "Call me Ishmael. Some years ago, never mind how long precisely, having little or no money in my purse, "
-        "and nothing particular to interest me on shore, I thought I would sail about a little and see the watery "
-        "part of the world. It is a way I have of driving off the spleen, and regulating the circulation."
+    "Déclaration des droits de l'homme": (
+        "Les hommes naissent et demeurent libres et égaux en droits. Les distinctions sociales ne peuvent être fondées "
+        "que sur l'utilité commune. Le but de toute association politique est la conservation des droits naturels et "
+        "imprescriptibles de l'homme. Ces droits sont la liberté, la propriété, la sûreté, et la résistance à "
+        "l'oppression. Le principe de toute souveraineté réside essentiellement dans la nation."
     ),
-    "A Tale of Two Cities": (
-        "It was the best of times, it was the worst of times, it was the age of wisdom, it was the age of "
-        "foolishness, it was the epoch of belief, it was the epoch of incredulity, it was the season of Light, it "
-        "was the season of Darkness, it was the spring of hope, it was the winter of despair."
-    ),
-    "Gettysburg Address": (
-        "Four score and seven years ago our fathers brought forth on this continent, a new nation, conceived in "
-        "Liberty, and dedicated to the proposition that all men are created equal. Now we are engaged in a great "
-        "civil war, testing whether that nation, or any nation so conceived and so dedicated, can long endure."
-    ),
-    "Walden": (
-        "I went to the woods because I wished to live deliberately, to front only the essential facts of life, "
-        "and see if I could not learn what it had to teach, and not, when I came to die, discover that I had not "
-        "lived. I did not wish to live what was not life, living is so dear; nor did I wish to practise "
-        "resignation."
+    "Don Quijote": (
+        "En un lugar de la Mancha, de cuyo nombre no quiero acordarme, no ha mucho tiempo que vivía un hidalgo de los "
+        "de lanza en astillero, adarga antigua, rocín flaco y galgo corredor. Una olla de algo más vaca que carnero, "
+        "salpicón las más noches, duelos y quebrantos los sábados, lentejas los viernes, algún palomino de añadidura "
+        "los domingos, consumían las tres partes de su hacienda."
     ),
 }
-
-SUBJECTS = (
-    "the miller",
-    "the old bridge",
-    "a careful reader",
-    "the river",
-    "her neighbour",
-    "the night train",
-    "our garden",
-    "the committee",
-    "a quiet student",
-    "the baker",
-    "the harbour",
-    "the lighthouse keeper",
-    "a travelling teacher",
-    "the orchard",
-    "the clockmaker",
+MENU = ("Home", "Products", "About us", "Contact", "Log in", "Register", "Privacy", "Sitemap", "Press", "Newsletter")
+FOOTERS = (
+    "Please enable JavaScript to see the comments on this page.",
+    "By using this site you agree to our cookie policy.",
 )
-VERBS = (
-    "watched",
-    "repaired",
-    "remembered",
-    "described",
-    "carried",
-    "followed",
-    "measured",
-    "explained",
-    "painted",
-    "counted",
-    "opened",
-    "compared",
-    "waited for",
-    "listened to",
-    "wrote about",
+CONTACTS = (
+    "Found a mistake in this transcript? Write to {name}@example.org and we will correct it.",
+    "Our reading room can be reached under +1 202 555 01{number} on every day of the week.",
+    "This copy was requested from 203.0.113.{number} and is the work of volunteers.",
 )
-OBJECTS = (
-    "the morning light",
-    "a sack of barley",
-    "the letters from the coast",
-    "every wheel of the mill",
-    "the long winter",
-    "a map of the valley",
-    "the bread on the table",
-    "the songs of the harvest",
-    "an unfinished story",
-    "the price of grain",
-    "the stones in the field",
-    "a broken window",
-    "the school by the road",
+NAMES = ("a.miller", "jane.roe", "archive", "r.okafor", "library-desk")
+BROKEN = (
+    b'{"id": "cut-off", "text": "the writer of this line was interrupted',
+    b'["a list", "is not a document"]',
+    b'{"id": "bad-bytes", "text": "caf\xe9 in Latin-1"}',
 )
-PLACES = (
-    "near the market",
-    "beyond the hills",
-    "in the early spring",
-    "after the flood",
-    "with great patience",
-    "before anyone else was awake",
-    "under a grey sky",
-    "to the surprise of all",
-    "for the third time that week",
-    "as people have always done",
-)
-LINKS = (
-    "Meanwhile",
-    "Later",
-    "In those days",
-    "As a result",
-    "Nobody knew why but",
-    "That evening",
-    "Even so",
-    "For a while",
-)
-MENU = (
-    "Home",
-    "Products",
-    "About us",
-    "Contact",
-    "Log in",
-    "Register",
-    "Privacy",
-    "Sitemap",
-    "Careers",
-    "Press",
-    "Help",
-    "Newsletter",
-)
+Document = dict[str, object]
 
 
-def sentence(rng: random.Random) -> str:
-    """One made-up sentence."""
-    core = f"{rng.choice(SUBJECTS)} {rng.choice(VERBS)} {rng.choice(OBJECTS)} {rng.choice(PLACES)}"
+def speeches() -> list[dict[str, str]]:
+    """The texts that come with the demo."""
+    return [json.loads(line) for line in gzip.decompress(SPEECHES.read_bytes()).splitlines()]
+
+
+def passages(text: str) -> Iterator[str]:
+    """Cut a speech into passages of some paragraphs, each of a few whole sentences."""
+    paragraphs: list[str] = []
+    words = 0
+    sentences = re.split(r"(?<=[.?!]) (?=[A-Z])", text)
+    for start in range(0, len(sentences), 3):
+        paragraphs.append(" ".join(sentences[start : start + 3]))
+        words += len(paragraphs[-1].split())
+        if words >= PASSAGE_WORDS:
+            yield "\n\n".join(paragraphs)
+            paragraphs, words = [], 0
+    if paragraphs:
+        yield "\n\n".join(paragraphs)
+
+
+def page(rng: random.Random, title: str, passage: str) -> str:
+    """A passage as a site shows it: under its title, now and then with a contact and a notice below."""
+    lines = [title, passage]
     if rng.random() < 0.3:
-        return f"{rng.choice(LINKS)} {core}."
-    return f"{core[0].upper()}{core[1:]}{rng.choice('...?!')}"
+        number = rng.randint(10, 99)
+        lines.append(rng.choice(CONTACTS).format(name=rng.choice(NAMES), number=number))
+    if rng.random() < 0.4:
+        lines.append(rng.choice(FOOTERS))
+    return "\n\n".join(lines)
 
 
-def prose(rng: random.Random) -> str:
-    """A few paragraphs of made-up prose."""
-    paragraphs = [" ".join(sentence(rng) for _ in range(rng.randint(3, 7))) for _ in range(rng.randint(2, 7))]
-    return "\n\n".join(paragraphs)
-
-
-def passage(rng: random.Random) -> str:
-    """A passage of a well-known work, introduced and commented on."""
-    title = rng.choice(sorted(PASSAGES))
-    return f"From {title}:\n\n{PASSAGES[title]}\n\n{sentence(rng)} {sentence(rng)}"
+def almost(rng: random.Random, text: str) -> str:
+    """The same page elsewhere: a few words are typed otherwise, and the site says its name."""
+    words = text.split(" ")
+    for place in rng.sample(range(len(words)), 3):
+        words[place] = words[place].upper() if rng.random() < 0.5 else words[place] + ","
+    return " ".join(words) + f"\n\nMirrored from the library of volume {rng.randint(1, 9)}."
 
 
 def menu(rng: random.Random) -> str:
-    """The navigation of a web site and nothing else: lines that end like no sentence does."""
+    """The navigation of a site and nothing else."""
     return "\n".join(f"{rng.choice(MENU)} {rng.randint(1, 99)} of our {rng.choice(MENU)} page" for _ in range(20))
 
 
 def price_list(rng: random.Random) -> str:
     """A table of numbers."""
-    return "\n".join(
-        f"item {rng.randint(10**6, 10**8)} at {rng.randint(100, 99999)}.{rng.randint(10, 99)} of the 2024."
-        for _ in range(15)
-    )
+    rows = (f"item {rng.randint(10**6, 10**8)} at {rng.randint(100, 99999)}.{rng.randint(10, 99)}" for _ in range(30))
+    return "\n".join(rows)
 
 
 def symbols(rng: random.Random) -> str:
     """A page whose text got lost between its ornaments."""
-    return (
-        " ".join("".join(rng.choices("#*=~<>|/@%&", k=rng.randint(2, 6))) + f" {rng.choice(MENU)}" for _ in range(60))
-        + "."
-    )
+    return " ".join("".join(rng.choices("#*=~<>|/@%&", k=4)) + f" {rng.choice(MENU)}" for _ in range(60))
 
 
 def notice(rng: random.Random) -> str:
     """The same notice again and again."""
-    line = f"This page uses cookies to remember {rng.choice(OBJECTS)} and to show {rng.choice(OBJECTS)}."
+    line = f"This page remembers what you read in volume {rng.randint(1, 40)} and shows you the next one of the series."
     return "\n".join([line] * rng.randint(6, 12))
 
 
 def stub(rng: random.Random) -> str:
     """Too short to be worth anything."""
-    return sentence(rng)
+    return f"Volume {rng.randint(1, 40)} of the messages will be here soon."
 
 
-def gibberish(rng: random.Random) -> str:
-    """Keys pressed at random."""
-    return " ".join("".join(rng.choices("bcdfghjklmnpqrstvwxz", k=rng.randint(9, 18))) for _ in range(80)) + "."
+def foreign(rng: random.Random) -> str:
+    """A text in another language."""
+    title = rng.choice(sorted(OTHER_LANGUAGES))
+    return f"{title}, {rng.randint(1, 99)}\n\n{OTHER_LANGUAGES[title]}"
 
 
-KINDS: dict[Callable[[random.Random], str], int] = {
-    prose: 120, passage: 14, menu: 8, price_list: 6, symbols: 6, notice: 8, stub: 14, gibberish: 5,
+WEB: dict[Callable[[random.Random], str], int] = {
+    menu: 8, price_list: 6, symbols: 6, notice: 8, stub: 12, foreign: 10,
 }  # fmt: skip
-BROKEN = (
-    b'{"id": "cut-off", "text": "the writer of this line was interrupted',
-    b'["a list", "is no document"]',
-    b'{"id": "bad-bytes", "text": "caf\xe9 in Latin-1"}',
-)
 
 
-def make_lines(name: str) -> list[bytes]:
-    """Return the lines of one file; they depend on its name only."""
-    rng = random.Random(f"{SEED} {name}")
-    lines = []
-    for number in range(DOCUMENTS_PER_FILE):
-        [kind] = rng.choices(list(KINDS), weights=list(KINDS.values()))
-        document: dict[str, object] = {"id": f"{Path(name).name.partition('.')[0]}-{number:05}", "text": kind(rng)}
-        lines.append(json.dumps(document | {"url": f"https://example.org/{name}/{number}"}).encode())
-    extra = [b'{"id": "empty", "text": ""}', b'{"id": "null", "text": null}', b'{"id": "no-text"}', *BROKEN, b""]
-    for line in extra:
+def make_documents() -> dict[str, list[Document]]:
+    """Return the documents of each file; they are the same every time."""
+    rng = random.Random(SEED)
+    files: dict[str, list[Document]] = {
+        name: [] for name in ("crawl-00.jsonl", "crawl-01.jsonl", "mirrors/a.jsonl", "archive.jsonl.gz")
+    }
+    crawl = ("crawl-00.jsonl", "crawl-01.jsonl", "archive.jsonl.gz")
+    for speech in speeches():
+        for number, passage in enumerate(passages(speech["text"]), start=1):
+            title = f"{speech['speaker']}, annual message of {speech['year']}, part {number}"
+            text = page(rng, title, passage)
+            files[rng.choice(crawl)].append({"text": text})
+            if rng.random() < 0.25:
+                files["mirrors/a.jsonl"].append({"text": text if rng.random() < 0.4 else almost(rng, text)})
+    for _ in range(120):
+        [kind] = rng.choices(list(WEB), weights=list(WEB.values()))
+        files[rng.choice(list(files))].append({"text": kind(rng)})
+    for name, documents in files.items():
+        rng.shuffle(documents)
+        site = Path(name).name.partition(".")[0]
+        for number, document in enumerate(documents):
+            document |= {"id": f"{site}-{number:04}", "url": f"https://{site}.example.org/{number}"}
+    return files
+
+
+def make_lines(documents: list[Document], rng: random.Random) -> list[bytes]:
+    """Return the lines of a file, some without text and some broken."""
+    lines = [json.dumps(document, ensure_ascii=False).encode() for document in documents]
+    for line in (b'{"id": "empty", "text": ""}', b'{"id": "null", "text": null}', b'{"id": "no-text"}', *BROKEN, b""):
         lines.insert(rng.randrange(len(lines)), line)
     return lines
 
 
 def make_corpus(directory: Path) -> None:
-    """Write all files."""
-    for name in FILES:
-        path = directory / name
+    """Write all files, and the benchmark beside them."""
+    for name, documents in make_documents().items():
+        path = directory / "raw" / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        content = b"\n".join(make_lines(name)) + b"\n"
+        content = b"\n".join(make_lines(documents, random.Random(f"{SEED} {name}"))) + b"\n"
         # No time stamp in the gzip header: the corpus is the same bytes every time.
         path.write_bytes(gzip.compress(content, mtime=0) if name.endswith(".gz") else content)
+    benchmark = directory / "benchmarks" / "history.jsonl"
+    benchmark.parent.mkdir(parents=True, exist_ok=True)
+    benchmark.write_text(json.dumps({"question": QUESTION, "answer": "Abraham Lincoln, 1862"}) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -3,16 +3,20 @@
     GristmillError
     ├── ConfigError (ValueError)            a user's mistake, found before any worker starts
     │   ├── NoInputError (FileNotFoundError)    no file matched
+    │   ├── OutputExists (FileExistsError)      there are files, and the writer's mode is "error"
+    │   ├── NotOffered (NotImplementedError)    something others do, or plan to do, and gristmill does not
     │   └── ResumeRefused                       the run directory belongs to another plan or other inputs
     ├── MissingDependency (ImportError)     an optional package is needed and not installed
     ├── ReadError (OSError)                 a file cannot be read as what it claims to be
     │   ├── DamagedFile                         it is compressed, and cut off or damaged
-    │   └── InputChanged                        it is not the file that was planned: shorter, newer, gone
+    │   ├── InputChanged                        it is not the file that was planned: shorter, newer, gone
+    │   └── DownloadFailed                      a server does not send it, or not all of it
     ├── MachineError (OSError)              a disk or a store does not do what any pipeline needs of it
     │   └── ServerRefused                       a server of models refuses everything: wrong key, wrong address
     ├── OutOfMemory (MemoryError)           a device has no room for a batch; stays within the stage, which halves it
     ├── StageError (RuntimeError)           a stage broke its contract (returned the wrong type, ...)
     │   ├── DeadlineExceeded                    a call was ended because it took longer than `deadline_s`
+    │   ├── TimeLimitExceeded                   one document was given up because it took longer than it may
     │   └── SpendingLimit                       requests have cost what they may: nothing more is asked
     ├── RunFailed (RuntimeError)            the run could not finish
     │   ├── TooManyQuarantined                  it stopped at the limit, good documents are committed
@@ -49,6 +53,14 @@ class NoInputError(ConfigError, FileNotFoundError):
     """No input file matched."""
 
 
+class OutputExists(ConfigError, FileExistsError):
+    """The output directory has files, and the writer was told to refuse that."""
+
+
+class NotOffered(ConfigError, NotImplementedError):
+    """Known from other tools, and not done here on purpose; the message says why and what to do instead."""
+
+
 class ResumeRefused(ConfigError):
     """A run directory holds work of a different plan or of different inputs."""
 
@@ -76,6 +88,15 @@ class InputChanged(ReadError):
     """An input is not what it was when the run was planned: it shrank, grew, was replaced or is gone."""
 
 
+class DownloadFailed(ReadError):
+    """A file could not be fetched. Nothing of it counts, and what has come of it is kept for the next try.
+
+    `is_final` says that all tries were made, and that the file counts as lost.
+    """
+
+    is_final: bool = False
+
+
 class MachineError(GristmillError, OSError):
     """A file of the run itself cannot be written or read back. No document is to blame for it."""
 
@@ -94,6 +115,10 @@ class StageError(GristmillError, RuntimeError):
 
 class DeadlineExceeded(StageError):
     """A call of a stage took longer than the stage's `deadline_s`, and was cancelled."""
+
+
+class TimeLimitExceeded(StageError):
+    """One document took longer than the limit its stage has for one."""
 
 
 class SpendingLimit(StageError):

@@ -14,7 +14,8 @@ import pytest
 from gristmill.backends.local.launch import SERVER_MODULE, WORKER_MODULE
 
 MODELS = ("aiohttp", "fasttext", "huggingface_hub", "onnxruntime", "safetensors", "tokenizers", "torch", "transformers")
-HEAVY = ("llvmlite", "numba", "pandas", "prometheus_client", "ray", "rich", "typer", "fsspec", *MODELS)
+PAGES = ("cchardet", "fastwarc", "isal", "justext", "lxml", "resiliparse", "trafilatura")
+HEAVY = ("llvmlite", "numba", "pandas", "prometheus_client", "ray", "rich", "typer", "fsspec", *MODELS, *PAGES)
 REPEATS = 5
 LINE = re.compile(r"import time:\s+\d+ \|\s+(\d+) \| (\s*)(\S+)")
 

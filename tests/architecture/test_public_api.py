@@ -22,11 +22,10 @@ ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src"
 SNAPSHOT = Path(__file__).with_name("public_api.txt")
 # What a person can read through, and a team can keep; 600 before models came with the names users know, 700 before a
-# run could be watched and asked what it recorded.
-MOST_LINES = 720
+# run could be watched and asked what it recorded, 720 before sources, 800 before pages, 840 before PDF
+MOST_LINES = 860
 
 DOORS = (
-    "gristmill",
     "gristmill.errors",
     "gristmill.metrics.exporter",
     "gristmill.metrics.observation_files",
@@ -46,12 +45,18 @@ DOORS = (
     "gristmill.stages.io.splitting",
     "gristmill.stages.io.tar_members",
     "gristmill.stages.math.classifiers",
+    "gristmill.stages.math.download",
+    "gristmill.stages.math.modifiers",
     "gristmill.stages.mixing",
     "gristmill.stages.resources",
     "gristmill.stages.synthetic",
     "gristmill.stages.synthetic.nemotron_cc",
     "gristmill.stages.text.classifiers",
     "gristmill.stages.text.decontamination",
+    "gristmill.stages.text.download",
+    "gristmill.stages.text.download.common_crawl",
+    "gristmill.stages.text.download.html_extractors",
+    "gristmill.stages.ingest_limits",
     "gristmill.stages.text.experimental.translation",
     "gristmill.stages.text.filters",
     "gristmill.stages.text.filters.fasttext",
@@ -68,8 +73,10 @@ DOORS = (
     "gristmill.stages.text.modifiers.string",
     "gristmill.stages.text.modifiers.unicode",
     "gristmill.stages.text.modules",
+    "gristmill.stages.text.pdf",
     "gristmill.stages.text.quality",
     "gristmill.stages.text.rules",
+    "gristmill.stages.deduplication",
     "gristmill.stages.deduplication.exact.workflow",
     "gristmill.stages.deduplication.fuzzy.workflow",
     "gristmill.stages.deduplication.id_generator",
@@ -90,10 +97,13 @@ DOORS = (
     "gristmill.config.recipe",
     "gristmill.config.run",
     "gristmill.core.client",
+    "gristmill.utils.merge_file_prefixes",
     "gristmill.testing",
     "gristmill.testing.contracts",
+    "gristmill.testing.file_server",
     "gristmill.testing.llm_server",
     "gristmill.testing.tiny_models",
+    "gristmill",  # last: everything it exports has been described where it lives
 )
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -179,17 +189,21 @@ def signature(node: Function, name: str = "") -> str:
 
 
 def describe_package() -> list[str]:
-    """Return the lines of the snapshot. What has several doors is described at the first; the others name it."""
+    """Return the lines of the snapshot. What has several doors is described at the first; the others name theirs."""
     lines: list[str] = []
     described: set[int] = set()
     for door in DOORS:
         tree = tree_of(door)
         assert tree is not None, f"{door}: there is no such module"
+        again: list[str] = []
         for name in exports_of(tree):
             node = definition(door, name)
-            again = node is not None and id(node) in described
-            lines += [f"{door}:{name}"] if again else dict.fromkeys(describe(node, name, door))
+            if node is not None and id(node) in described:
+                again.append(name)
+                continue
+            lines += dict.fromkeys(describe(node, name, door))
             described |= {id(node)} if node is not None else set()
+        lines += [f"{door}: {', '.join(again)}"] if again else []
     return lines
 
 
@@ -205,7 +219,8 @@ def test_what_is_promised_can_be_read_in_one_sitting():
 
 
 def shown_to_users() -> list[Path]:
-    return [ROOT / "README.md", *sorted((ROOT / "docs/guide").glob("*.md")), *sorted((ROOT / "examples").rglob("*.py"))]
+    guides = [ROOT / "README.md", ROOT / "docs/index.md", *sorted((ROOT / "docs/guide").glob("*.md"))]
+    return [*guides, *sorted((ROOT / "examples").rglob("*.py"))]
 
 
 @pytest.mark.parametrize("path", shown_to_users(), ids=lambda path: path.relative_to(ROOT).as_posix())

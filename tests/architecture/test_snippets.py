@@ -1,46 +1,25 @@
 """What README and the guide show is what happens: every snippet is run as a reader would run it.
 
-The blocks of one file become one script in an empty directory, each line at its own line number, so that a traceback
-points into the document. ```python blocks share a namespace; in ```console blocks the lines `$ gristmill …` are run in
-place, and lines `$ make …` must name a target of the Makefile. The fence ```python no-run is only shown.
+The blocks of one file become one script in an empty directory (`tools/snippets.py`). Lines `$ make …` must name a
+target of the Makefile.
 """
 
 import os
 import re
-import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tools.snippets import install_lines, script_lines
 
 REPOSITORY = Path(__file__).parents[2]
-DOCUMENTS = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs" / "guide").glob("*.md"))]
+FIRST = [REPOSITORY / "README.md", REPOSITORY / "docs" / "index.md"]
+DOCUMENTS = [*FIRST, *sorted((REPOSITORY / "docs" / "guide").glob("*.md"))]
 
 
 def names(path):
     return path.relative_to(REPOSITORY).as_posix()
-
-
-def run_command(line: str) -> str:
-    """Return the Python line that runs one console line, or nothing for a line of output or of make."""
-    if not line.startswith("$ gristmill"):
-        return ""
-    return f"__import__('subprocess').run({shlex.split(line.removeprefix('$ '), comments=True)!r}, check=True)"
-
-
-def script_lines(document: str) -> Iterator[str]:
-    """Yield one line for each line of the document, blank unless it belongs to a snippet that is run."""
-    language = None
-    for line in document.splitlines():
-        if line.startswith("```"):
-            language = line.removeprefix("```").strip() if language is None else None
-            yield ""
-        elif language == "console":
-            yield run_command(line)
-        else:
-            yield line if language == "python" else ""
 
 
 @pytest.mark.slow
@@ -72,3 +51,10 @@ def test_only_snippets_meant_to_run_reach_the_script():
         (3, "x = 1"),
         (9, "__import__('subprocess').run(['gristmill', 'plan', 'a.yaml'], check=True)"),
     ]
+
+
+def test_readme_installs_from_a_checkout_and_from_a_wheel():
+    readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+
+    assert install_lines(readme) == ["pip install .", "pip install gristmill-*.whl"]
+    assert readme.index("pip install .") < readme.index("## "), "on the first screen"

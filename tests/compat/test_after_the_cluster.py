@@ -72,4 +72,4 @@ def test_results_can_be_read_after_the_client_has_stopped_ray(tmp_path):
 
 
 def test_results_of_a_ray_that_was_shut_down_are_refused_in_words(tmp_path):
-    assert run(SHUT_DOWN, tmp_path).startswith("results: expected Ray to be running still, to fetch a task; it was")
+    assert run(SHUT_DOWN, tmp_path).startswith("results: expected Ray to be still running, to fetch a task; it was")

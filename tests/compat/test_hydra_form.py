@@ -96,7 +96,7 @@ def test_defaults_may_use_each_other_but_not_in_a_circle():
     text = "stages: [{_target_: gristmill.stages.text.io.reader.JsonlReader, file_paths: '${a}'}]\na: ${b}/x\nb: ${c}\n"
     recipe = Recipe.parse(f"{text}c: y", source="x.yaml")
     assert recipe.substituted()[0]["file_paths"] == "y/x"
-    with pytest.raises(ConfigError, match=r"expected defaults that do not need each other; got a, b, c$"):
+    with pytest.raises(ConfigError, match=r"expected defaults that do not depend on each other; got a, b, c$"):
         Recipe.parse(f"{text}c: ${{a}}", source="x.yaml").substituted()
 
 

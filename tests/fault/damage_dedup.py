@@ -54,12 +54,12 @@ class Deduplication(Scene):
     def leave(self):
         """As if killed before the last file was written: of the last pipeline a line and a file are missing."""
         self.run()
-        ledger = self.run_dir / "remove" / "ledger.jsonl"
+        ledger = self.run_dir / "segment-1" / "ledger.jsonl"
         lines = ledger.read_text().splitlines(keepends=True)
         ledger.write_text("".join(lines[:-1]))
         for file in json.loads(lines[-1])["files"]:
             (self.work / file["final"]).unlink()
-        (self.run_dir / "remove" / "report.json").unlink()
+        (self.run_dir / "report.json").unlink()
         self.keep_index()
 
     def keep_index(self):

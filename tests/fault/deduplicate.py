@@ -1,7 +1,10 @@
-"""The program that is killed while it deduplicates: `python -m tests.fault.deduplicate KIND INPUT OUTPUT`."""
+"""The program that is killed while it deduplicates: `python -m tests.fault.deduplicate KIND INPUT OUTPUT [ray]`."""
 
 import json
 import sys
+
+from tests.deduplication_forms import pipeline
+from tests.parity.executors import ray_actor_pool
 
 from gristmill.backends.local import LocalExecutor
 from gristmill.deduplication.part_dedup import PartDeduplicationWorkflow
@@ -12,6 +15,7 @@ from gristmill.stages.text.deduplication.semantic import TextSemanticDeduplicati
 from gristmill.testing.tiny_models import write_tiny_static
 
 KINDS = ("exact", "fuzzy", "semantic", "text-semantic", "parts")
+STAGES = ("exact-stage", "fuzzy-stage", "semantic-stage")  # the same in the middle of a pipeline
 
 
 def workflow(kind, source, output):
@@ -29,9 +33,23 @@ def workflow(kind, source, output):
     return PartDeduplicationWorkflow(output, source)
 
 
-def run(kind, source, output, *, workers=2):
-    return workflow(kind, str(source), str(output)).run(executor=LocalExecutor(num_workers=workers))
+def stage(kind, source, output):
+    """The pipeline that does what the workflow of this kind does."""
+    if kind == "semantic":
+        return pipeline(kind, source, output, input_filetype="jsonl", id_field="id", n_clusters=5, eps=0.01)
+    options = {"id_field": "id", "index": f"{output}-index"} | ({"num_partitions": 6} if kind == "exact" else {})
+    return pipeline(kind, source, output, input_filetype="jsonl", **options)
+
+
+def run(kind, source, output, where="here", *, workers=2):
+    executor = LocalExecutor(num_workers=workers) if where == "here" else ray_actor_pool()
+    if kind in STAGES:
+        made = stage(kind.removesuffix("-stage"), str(source), str(output))
+        return made.run(executor, checkpoint_path=f"{output}/.gristmill/{kind}")
+    return workflow(kind, str(source), str(output)).run(executor=executor)
 
 
 if __name__ == "__main__":
-    print(json.dumps({key: str(value) for key, value in run(*sys.argv[1:4]).metadata.items()}))
+    done = run(*sys.argv[1:5])
+    told = done.to_json() if sys.argv[1] in STAGES else done.metadata
+    print(json.dumps({key: str(value) for key, value in told.items()}))

@@ -2,7 +2,7 @@
 
 import sys
 
-from tests.fault.hold import wait_while_held
+from tests.fault.hold import pass_when_free
 
 from gristmill.backends.local import LocalExecutor
 from gristmill.pipeline import Pipeline
@@ -18,7 +18,7 @@ class WaitBehindTheModel(ProcessingStage[DocumentBatch, DocumentBatch]):
     name = "wait_behind_the_model"
 
     def process(self, task):
-        wait_while_held()
+        pass_when_free()
         return task
 
 

@@ -50,6 +50,15 @@ class Scene:
             program.stdout.close()
             program.stderr.close()
 
+    def left_behind(self):
+        """What is still in the temporary directory.
+
+        But for the file with which Python finds out whether it may write there: it makes it and removes it at once, and
+        can be killed in between.
+        """
+        found = sorted(self.temporary.iterdir())
+        return [path for path in found if path.is_dir() or path.read_bytes() not in (b"", b"blat")]
+
     def processes(self):
         """Everything alive that descends from a program of this test."""
         found = []

@@ -19,7 +19,7 @@ def home(tmp_path):
     if not MEMORY.is_dir():
         yield tmp_path
         return
-    made = Path(tempfile.mkdtemp(prefix="gristmill-test-", dir=MEMORY))
+    made = Path(tempfile.mkdtemp(prefix="test-damaged-", dir=MEMORY))
     yield made
     shutil.rmtree(made)
 

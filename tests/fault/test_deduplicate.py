@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from tests.fault.deduplicate import KINDS, run
+from tests.fault.deduplicate import KINDS, STAGES, run
 from tests.fault.processes import finish, wait_until
 from tests.jsonl_files import contents, write_documents
 from tests.near_duplicates import make_corpus
@@ -14,28 +14,37 @@ pytestmark = [pytest.mark.fault, pytest.mark.slow]
 
 DEADLINE_S = 200  # the first to need a kernel compiles it
 
-# A file of each phase: once it is there, the program is killed.
+# A file of each phase: once it is there, the program is killed. A workflow does what a stage does, without putting its
+# documents down: most phases are the same.
+EXACT, FUZZY, SEMANTIC = (f"search/{kind}_deduplication" for kind in ("exact", "fuzzy", "semantic"))
+LEDGER = "ledger.jsonl"
 PHASES = [
-    ("exact", "exact/identify/segment-1/ledger.jsonl"),
-    ("exact", "exact/identify/segment-2/ledger.jsonl"),
-    ("exact", "exact/remove/ledger.jsonl"),
-    ("exact", "../../out-index/*/run/ledger.jsonl"),
-    ("fuzzy", "fuzzy/sketch-run/ledger.jsonl"),
-    ("fuzzy", "fuzzy/clusters"),
-    ("fuzzy", "fuzzy/verify-run/segment-1/ledger.jsonl"),
-    ("fuzzy", "fuzzy/verify-run/segment-2/ledger.jsonl"),
-    ("fuzzy", "fuzzy/remove/ledger.jsonl"),
-    ("fuzzy", "../../out-index/*/run/ledger.jsonl"),
-    ("semantic", "semantic/extract-run/ledger.jsonl"),
-    ("semantic", "semantic/centroids-*.npy"),
-    ("semantic", "semantic/pairs-run/segment-1/ledger.jsonl"),
-    ("semantic", "semantic/pairs-run/segment-2/ledger.jsonl"),
-    ("semantic", "semantic/remove/ledger.jsonl"),
-    ("text-semantic", "text-semantic/extract-run/ledger.jsonl"),
-    ("text-semantic", "text-semantic/remove/ledger.jsonl"),
-    ("parts", "lines/identify/segment-1/ledger.jsonl"),
-    ("parts", "lines/identify/segment-2/ledger.jsonl"),
-    ("parts", "lines/remove/ledger.jsonl"),
+    ("exact", f"exact/{EXACT}/identify/segment-1/{LEDGER}"),
+    ("exact", f"exact/segment-1/{LEDGER}"),
+    ("exact-stage", f"exact-stage/segment-1/{LEDGER}"),
+    ("exact-stage", f"exact-stage/{EXACT}/identify/segment-1/{LEDGER}"),
+    ("exact-stage", f"exact-stage/{EXACT}/identify/segment-2/{LEDGER}"),
+    ("exact-stage", f"exact-stage/segment-2/{LEDGER}"),
+    ("exact-stage", f"../../out-index/*/run/{LEDGER}"),
+    ("fuzzy", f"fuzzy/{FUZZY}/sketch/{LEDGER}"),
+    ("fuzzy", f"fuzzy/segment-1/{LEDGER}"),
+    ("fuzzy", f"../../out-index/*/run/{LEDGER}"),
+    ("fuzzy-stage", f"fuzzy-stage/segment-1/{LEDGER}"),
+    ("fuzzy-stage", f"fuzzy-stage/{FUZZY}/sketch/{LEDGER}"),
+    ("fuzzy-stage", f"fuzzy-stage/{FUZZY}/clusters"),
+    ("fuzzy-stage", f"fuzzy-stage/{FUZZY}/verify/segment-1/{LEDGER}"),
+    ("fuzzy-stage", f"fuzzy-stage/{FUZZY}/verify/segment-2/{LEDGER}"),
+    ("fuzzy-stage", f"fuzzy-stage/segment-2/{LEDGER}"),
+    ("semantic", f"semantic/{SEMANTIC}/extract/{LEDGER}"),
+    ("semantic-stage", f"semantic-stage/{SEMANTIC}/centroids-*.npy"),
+    ("semantic-stage", f"semantic-stage/{SEMANTIC}/pairs/segment-1/{LEDGER}"),
+    ("semantic-stage", f"semantic-stage/{SEMANTIC}/pairs/segment-2/{LEDGER}"),
+    ("semantic-stage", f"semantic-stage/segment-2/{LEDGER}"),
+    ("text-semantic", f"text-semantic/{SEMANTIC}/extract/{LEDGER}"),
+    ("text-semantic", f"text-semantic/segment-1/{LEDGER}"),
+    ("parts", f"lines/search/part_deduplication/identify/segment-1/{LEDGER}"),
+    ("parts", f"lines/search/part_deduplication/identify/segment-2/{LEDGER}"),
+    ("parts", f"lines/segment-1/{LEDGER}"),
 ]
 
 
@@ -58,7 +67,8 @@ def undisturbed(corpus, tmp_path_factory):
     work = tmp_path_factory.mktemp("undisturbed")
     for kind in KINDS:
         run(kind, corpus, work / kind, workers=0)
-    return {kind: contents(work / kind) for kind in KINDS}
+    found = {kind: contents(work / kind) for kind in KINDS}
+    return found | {kind: found[kind.removesuffix("-stage")] for kind in STAGES}
 
 
 @pytest.mark.parametrize(("kind", "phase"), PHASES)

@@ -277,20 +277,24 @@ def test_a_stage_cannot_declare_the_runs_own_files_transient(source, tmp_path):
 
 
 class KillsOn(ProcessingStage[DocumentBatch, DocumentBatch]):
-    """Ends its process on the first document of each file, by a signal without a name."""
+    """Ends its process on the first document of each file, by one signal or another."""
 
     name = "kills_on"
 
+    def __init__(self, number):
+        self.number = number
+
     def process(self, task):
         if any(document_id.endswith("-0") for document_id in task.column("id").to_pylist()):
-            os.kill(os.getpid(), signal.SIGRTMIN + 6)
+            os.kill(os.getpid(), self.number)
         return task
 
 
-def test_a_killer_in_every_file_is_not_a_broken_stage(source, tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGABRT, signal.SIGKILL, signal.SIGRTMIN + 6])
+def test_a_killer_in_every_file_is_not_a_broken_stage(source, tmp_path, number):
     for file in range(3, 6):
         (source / f"{file}.jsonl").write_text((source / "0.jsonl").read_text().replace('"0-', f'"{file}-'))
-    stages = [JsonlReader(str(source)), KillsOn(), JsonlWriter(str(tmp_path / "out"))]
+    stages = [JsonlReader(str(source)), KillsOn(number), JsonlWriter(str(tmp_path / "out"))]
     result = Pipeline("killers", stages=stages).run(LocalExecutor(num_workers=2))
 
     assert (result.read, result.written, result.quarantined) == (360, 354, 6)

@@ -96,14 +96,13 @@ def test_a_server_stores_what_the_books_say_and_every_panel_has_data(tmp_path):
         seconds = iter(range(10_000))
 
         def has_data(expression):
-            # What wants a GPU is asked of a snapshot with GPUs, whose numbers go on as those of a run do. So is the
-            # time left: a run that is held, as this one is, cannot say it.
+            # What wants a GPU is asked of a snapshot with GPUs, whose numbers go on as those of a run do. So are the
+            # time left, which a run that is held cannot say, and what is spilled, where this run spills nothing.
             now = 100.0 * next(seconds)
             spent = {"useful": now, "starved": now}
             recorded(run_snapshot([stage_snapshot()], machines=2, gpus=2, name="gpus", resource_seconds={"gpu": spent}))
-            return server.query(
-                filled_in(expression, "gpus" if "gpu" in expression or "_eta_" in expression else "gated")
-            )
+            of_the_snapshot = any(part in expression for part in ("gpu", "_eta_", "_spilled_"))
+            return server.query(filled_in(expression, "gpus" if of_the_snapshot else "gated"))
 
         for title, expression in panels():
             wait_for(lambda expression=expression: has_data(expression), f"data for {title}: {expression}")

@@ -9,8 +9,8 @@ from gristmill.cli.run_files import find_runs
 from gristmill.dashboard.run_data import read_run
 from gristmill.pipeline import Pipeline
 from gristmill.stages.base import ProcessingStage
+from gristmill.stages.deduplication import ExactDeduplication, FuzzyDeduplication
 from gristmill.stages.deduplication.exact.workflow import ExactDeduplicationWorkflow
-from gristmill.stages.deduplication.fuzzy.workflow import FuzzyDeduplicationWorkflow
 from gristmill.stages.text.filters import Score, ScoreFilter
 from gristmill.stages.text.filters.heuristic import NonAlphaNumericFilter, WordCountFilter
 from gristmill.stages.text.io.reader import JsonlReader
@@ -103,9 +103,19 @@ def exact(corpus, out, executor):
     return account_of(workflow.run(executor=executor))
 
 
-def fuzzy(corpus, out, executor):
-    workflow = FuzzyDeduplicationWorkflow(None, str(out), str(corpus), "jsonl", id_field="id", perform_removal=True)
-    return account_of(workflow.run(executor=executor))
+def both(corpus, out, executor):
+    """Exact and fuzzy deduplication as stages, behind one that cuts batches and one that fails on documents."""
+    stages = [
+        JsonlReader(str(corpus)),
+        Splits(),
+        ExactDeduplication(id_field="id"),
+        FailsOnSome(),
+        FuzzyDeduplication(id_field="id"),
+        JsonlWriter(str(out)),
+    ]
+    result = Pipeline("both", stages=stages).run(executor, rejects_path=out / "rejects")
+    assert [own["num_duplicates"] > 0 for own in result.found.values()] == [True, True]
+    return counts_of(result)
 
 
 @pytest.fixture(scope="module")
@@ -131,7 +141,7 @@ def executor(request):
         yield ready
 
 
-@pytest.mark.parametrize("pipeline", [text, custom, exact, fuzzy])
+@pytest.mark.parametrize("pipeline", [text, custom, exact, both])
 def test_bytes_and_books_are_those_of_one_process(executor, pipeline, corpus, expected, tmp_path):
     account, files, told = expected(pipeline)
 

@@ -87,5 +87,7 @@ def test_a_question_shorter_than_the_n_gram_is_not_looked_for(corpus):
 def test_missing_benchmarks_and_senseless_lengths_are_errors(corpus, tmp_path):
     with pytest.raises(NoInputError):
         Decontaminate(str(tmp_path / "nowhere")).setup()
+    with pytest.raises(NoInputError, match="nowhere"):  # before any worker is started
+        Pipeline("p", stages=[JsonlReader(str(corpus / "in")), Decontaminate(str(tmp_path / "nowhere"))]).plan()
     with pytest.raises(ConfigError, match="ngram_words ≥ 2; got 1"):
         Decontaminate(str(corpus / "benchmarks"), ngram_words=1)

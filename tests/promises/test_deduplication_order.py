@@ -4,25 +4,22 @@ import json
 
 import pyarrow.parquet as pq
 import pytest
+from tests import deduplication_forms
+from tests.deduplication_forms import FORMS
 from tests.jsonl_files import contents
 from tests.near_duplicates import make_corpus
 
 from gristmill.backends.local import LocalExecutor
-from gristmill.stages.deduplication.exact.workflow import ExactDeduplicationWorkflow
-from gristmill.stages.deduplication.fuzzy.workflow import FuzzyDeduplicationWorkflow
 
 pytestmark = pytest.mark.slow
 NUM_FILES = 5
-KINDS = ["exact", "fuzzy"]
+KINDS = [(form, kind) for kind in ("exact", "fuzzy") for form in FORMS]
 
 
 def deduplicate(kind, source, out, *, workers=0, **options):
-    options = {"input_filetype": "jsonl", "id_field": "id", "keep": "longest", **options}
+    options |= {"total_nparts": 3} if kind[1] == "exact" else {}
     executor = LocalExecutor(num_workers=workers)
-    if kind == "exact":
-        ExactDeduplicationWorkflow(str(out), str(source), total_nparts=3, **options).run(executor=executor)
-    else:
-        FuzzyDeduplicationWorkflow(None, str(out), str(source), **options).run(executor=executor)
+    deduplication_forms.deduplicate(*kind, source, out, executor=executor, keep="longest", **options)
 
 
 def lines_of(directory):
@@ -45,9 +42,9 @@ def source(tmp_path_factory):
     return corpus.write(tmp_path_factory.mktemp("order") / "in", num_files=NUM_FILES, order=1)
 
 
-@pytest.fixture(scope="module", params=KINDS)
+@pytest.fixture(scope="module", params=KINDS, ids="-".join)
 def finished(request, source, tmp_path_factory):
-    out = tmp_path_factory.mktemp(request.param) / "out"
+    out = tmp_path_factory.mktemp(request.param[1]) / "out"
     deduplicate(request.param, source, out)
     assert pairs(out)
     return request.param, out

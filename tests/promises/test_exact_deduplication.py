@@ -2,10 +2,13 @@
 
 import json
 import shutil
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests import deduplication_forms
+from tests.deduplication_forms import FORMS
 from tests.jsonl_files import contents, read_documents, write_documents
 
 from gristmill.backends.local import LocalExecutor
@@ -15,9 +18,13 @@ from gristmill.stages.deduplication.exact.workflow import ExactDeduplicationWork
 HERE = LocalExecutor(num_workers=0)
 
 
-def deduplicate(source, out, *, executor=HERE, **options):
-    options = {"input_filetype": "jsonl", "id_field": "id", **options}
-    return ExactDeduplicationWorkflow(str(out), str(source), **options).run(executor=executor)
+@pytest.fixture(params=FORMS)
+def deduplicate(request):
+    return partial(deduplication_forms.deduplicate, request.param, "exact")
+
+
+def workflow(source, out, **options):
+    return deduplication_forms.deduplicate("workflow", "exact", source, out, **options)
 
 
 def survivors(out):
@@ -40,7 +47,7 @@ def corpus(tmp_path):
     return tmp_path / "in", first
 
 
-def test_exactly_the_ground_truth_is_removed(corpus, tmp_path):
+def test_exactly_the_ground_truth_is_removed(deduplicate, corpus, tmp_path):
     source, first = corpus
     result = deduplicate(source, tmp_path / "out")
 
@@ -49,7 +56,7 @@ def test_exactly_the_ground_truth_is_removed(corpus, tmp_path):
     assert result.metadata["num_kept"] == len(first)
 
 
-def test_the_list_of_duplicates_says_who_lost_to_whom_and_where_both_are(corpus, tmp_path):
+def test_the_list_of_duplicates_says_who_lost_to_whom_and_where_both_are(deduplicate, corpus, tmp_path):
     source, first = corpus
     result = deduplicate(source, tmp_path / "out")
     rows = pq.read_table(result.metadata["duplicates_path"]).to_pylist()
@@ -69,7 +76,7 @@ def test_the_list_of_duplicates_says_who_lost_to_whom_and_where_both_are(corpus,
 
 
 @pytest.mark.slow
-def test_workers_do_not_change_a_byte(corpus, tmp_path):
+def test_workers_do_not_change_a_byte(deduplicate, corpus, tmp_path):
     for workers in (0, 1, 8):
         deduplicate(corpus[0], tmp_path / f"out{workers}", executor=LocalExecutor(num_workers=workers))
 
@@ -79,7 +86,7 @@ def test_workers_do_not_change_a_byte(corpus, tmp_path):
 
 
 @pytest.mark.parametrize("num_files", [1, 3, 9])
-def test_with_ids_the_survivors_do_not_depend_on_order_and_shards(corpus, tmp_path, num_files):
+def test_with_ids_the_survivors_do_not_depend_on_order_and_shards(deduplicate, corpus, tmp_path, num_files):
     documents = read_documents(corpus[0])
     shuffled = [documents[i * 37 % len(documents)] for i in range(len(documents))]
     for number in range(num_files):
@@ -99,7 +106,7 @@ def test_with_ids_the_survivors_do_not_depend_on_order_and_shards(corpus, tmp_pa
         ("source:site=wiki,web", "d"),
     ],
 )
-def test_the_policy_decides_which_one_stays(tmp_path, keep, expected):
+def test_the_policy_decides_which_one_stays(deduplicate, tmp_path, keep, expected):
     rows = [
         {"id": "a", "text": "t", "score": 1, "date": "2021-01-01", "site": "web"},
         {"id": "b", "text": "t", "score": None, "date": "2024-05-05", "site": "other"},
@@ -111,14 +118,14 @@ def test_the_policy_decides_which_one_stays(tmp_path, keep, expected):
     assert survivors(tmp_path / "out") == [expected]
 
 
-def test_documents_without_text_are_kept(tmp_path):
+def test_documents_without_text_are_kept(deduplicate, tmp_path):
     rows = [{"id": str(i), "text": text} for i, text in enumerate(["", "", None, None, "a", "a"])] + [{"id": "6"}]
     write_documents(tmp_path / "in" / "0.jsonl", rows)
     deduplicate(tmp_path / "in", tmp_path / "out")
     assert survivors(tmp_path / "out") == ["0", "1", "2", "3", "4", "6"]
 
 
-def test_a_text_is_the_same_whatever_else_is_in_its_block(tmp_path):
+def test_a_text_is_the_same_whatever_else_is_in_its_block(deduplicate, tmp_path):
     write_documents(tmp_path / "in" / "0.jsonl", [{"id": "a", "text": "x"}, {"id": "b", "text": 5}])
     write_documents(tmp_path / "in" / "1.jsonl", [{"id": "c", "text": "x"}, {"id": "d", "text": "y"}])
     write_documents(tmp_path / "in" / "2.jsonl", [{"id": "e", "text": 5}, {"id": "f", "text": 5.5}])
@@ -127,7 +134,7 @@ def test_a_text_is_the_same_whatever_else_is_in_its_block(tmp_path):
 
 
 @pytest.mark.slow
-def test_normalised_texts_are_the_same_whatever_their_case_accents_and_punctuation(tmp_path):
+def test_normalised_texts_are_the_same_whatever_their_case_accents_and_punctuation(deduplicate, tmp_path):
     texts = ["Voilà, un café!", "voila un cafe", "voila un the", "...", "???"]
     write_documents(tmp_path / "in" / "0.jsonl", [{"id": str(i), "text": text} for i, text in enumerate(texts)])
     deduplicate(tmp_path / "in", tmp_path / "plain")
@@ -137,7 +144,7 @@ def test_normalised_texts_are_the_same_whatever_their_case_accents_and_punctuati
     assert survivors(tmp_path / "out") == ["0", "2", "3", "4"]
 
 
-def test_any_column_can_be_what_is_compared(corpus, tmp_path):
+def test_any_column_can_be_what_is_compared(deduplicate, corpus, tmp_path):
     deduplicate(corpus[0], tmp_path / "out", text_field="url")
     urls = [document["url"] for document in read_documents(tmp_path / "out" / "deduplicated")]
     assert len(urls) == len(set(urls)) == 30
@@ -154,7 +161,7 @@ def test_parquet_in_is_parquet_out(tmp_path):
 
 
 def test_without_removal_only_the_list_and_the_report_are_written(corpus, tmp_path):
-    deduplicate(corpus[0], tmp_path / "out", perform_removal=False)
+    workflow(corpus[0], tmp_path / "out", perform_removal=False)
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
         ".gristmill",
         "duplicates.parquet",
@@ -162,7 +169,7 @@ def test_without_removal_only_the_list_and_the_report_are_written(corpus, tmp_pa
     ]
 
 
-def test_the_same_call_again_changes_nothing_and_another_is_refused(corpus, tmp_path):
+def test_the_same_call_again_changes_nothing_and_another_is_refused(deduplicate, corpus, tmp_path):
     deduplicate(corpus[0], tmp_path / "out")
     before = contents(tmp_path / "out")
     deduplicate(corpus[0], tmp_path / "out")
@@ -184,17 +191,29 @@ def test_an_option_that_means_nothing_here_is_accepted_with_a_warning(corpus, tm
         ({"keep": "longst"}, "did you mean 'longest'"),
         ({"keep": "newest"}, "expected keep to read 'newest:COLUMN'"),
         ({"keep": "source:site"}, "expected keep to read 'source:COLUMN=first,second'"),
+        ({"text_field": "txt"}, "did you mean 'text'"),
+    ],
+)
+def test_a_mistake_is_named_before_anything_runs(deduplicate, corpus, tmp_path, options, message):
+    with pytest.raises(ConfigError, match=message):
+        deduplicate(corpus[0], tmp_path / "out", **options)
+    assert not (tmp_path / "out" / "deduplicated").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
         ({"input_filetype": "json"}, "did you mean 'jsonl'"),
         ({"id_field": None, "assign_id": False}, "expected id_field"),
     ],
 )
-def test_a_mistake_is_named_before_anything_runs(corpus, tmp_path, options, message):
+def test_a_mistake_about_the_workflow_is_named_too(corpus, tmp_path, options, message):
     with pytest.raises(ConfigError, match=message):
-        deduplicate(corpus[0], tmp_path / "out", **options)
+        workflow(corpus[0], tmp_path / "out", **options)
 
 
 @pytest.mark.parametrize("id_field", ["id", None])
-def test_the_second_dataset_loses_to_the_index_what_it_would_lose_to_the_first(corpus, tmp_path, id_field):
+def test_the_second_dataset_loses_to_the_index_what_it_would_lose_to_the_first(deduplicate, corpus, tmp_path, id_field):
     files = sorted(corpus[0].iterdir())
     for part, own in (("a", files[:3]), ("b", files[3:])):
         for file in own:
@@ -213,7 +232,7 @@ def test_the_second_dataset_loses_to_the_index_what_it_would_lose_to_the_first(c
 
 
 @pytest.mark.parametrize("how", ["fresh", "removed"])
-def test_a_dataset_done_anew_replaces_what_it_added_to_the_index(corpus, tmp_path, how):
+def test_a_dataset_done_anew_replaces_what_it_added_to_the_index(deduplicate, corpus, tmp_path, how):
     options = {"index": str(tmp_path / "index")}
     deduplicate(corpus[0], tmp_path / "out", **options)
     files = sorted(corpus[0].iterdir())
@@ -228,7 +247,7 @@ def test_a_dataset_done_anew_replaces_what_it_added_to_the_index(corpus, tmp_pat
 
 
 @pytest.mark.parametrize("indexed", [False, True])
-def test_the_report_shows_the_text_of_each_large_cluster(corpus, tmp_path, indexed):
+def test_the_report_shows_the_text_of_each_large_cluster(deduplicate, corpus, tmp_path, indexed):
     options = {"index": str(tmp_path / "index")} if indexed else {}
     if indexed:
         deduplicate(corpus[0], tmp_path / "earlier", **options)
@@ -243,7 +262,7 @@ def test_the_report_shows_the_text_of_each_large_cluster(corpus, tmp_path, index
         assert cluster["differences"] == []
 
 
-def test_an_index_of_another_kind_is_refused(corpus, tmp_path):
+def test_an_index_of_another_kind_is_refused(deduplicate, corpus, tmp_path):
     deduplicate(corpus[0], tmp_path / "a", index=str(tmp_path / "index"))
     with pytest.raises(ConfigError, match="normalize False; got normalize True"):
         deduplicate(corpus[0], tmp_path / "b", index=str(tmp_path / "index"), normalize=True)
@@ -251,16 +270,26 @@ def test_an_index_of_another_kind_is_refused(corpus, tmp_path):
 
 @pytest.mark.parametrize("damaged", ["[]", '{"files": []}', None], ids=["emptied", "rewritten", "removed"])
 def test_a_run_that_no_longer_knows_which_files_it_consults_is_refused(corpus, tmp_path, damaged):
-    options = {"index": str(tmp_path / "index")}
-    deduplicate(corpus[0], tmp_path / "earlier", **options)
-    deduplicate(corpus[0], tmp_path / "out", **options)
-    noted = tmp_path / "out" / ".gristmill" / "exact" / "consulted.json"
+    options = {"consult": [str(tmp_path / "index")]}
+    workflow(corpus[0], tmp_path / "earlier", index=str(tmp_path / "index"))
+    workflow(corpus[0], tmp_path / "out", perform_removal=False, **options)
+    [noted] = (tmp_path / "out" / ".gristmill" / "exact").rglob("consulted.json")
     noted.unlink() if damaged is None else noted.write_text(damaged)
     with pytest.raises(ResumeRefused, match=r"consulted\.json: expected the files of indexes .* fresh=True"):
-        deduplicate(corpus[0], tmp_path / "out", **options)
-    deduplicate(corpus[0], tmp_path / "out", fresh=True, **options)
+        workflow(corpus[0], tmp_path / "out", **options)
+    workflow(corpus[0], tmp_path / "out", fresh=True, **options)
 
     assert survivors(tmp_path / "out") == []
+
+
+def test_an_index_that_was_not_named_when_the_run_began_is_not_passed_over_in_silence(corpus, tmp_path):
+    workflow(corpus[0], tmp_path / "earlier", index=str(tmp_path / "index"))
+    workflow(corpus[0], tmp_path / "out", perform_removal=False)
+
+    with pytest.raises(
+        ResumeRefused, match=r"index .*: expected the indexes this run began with, \[\]; this one is new"
+    ):
+        workflow(corpus[0], tmp_path / "out", consult=[str(tmp_path / "index")])
 
 
 def flip_a_bit(file):
@@ -286,7 +315,7 @@ HARM = {
 
 
 @pytest.mark.parametrize("harm", HARM)
-def test_an_index_that_is_not_as_it_was_written_is_refused(corpus, tmp_path, harm):
+def test_an_index_that_is_not_as_it_was_written_is_refused(deduplicate, corpus, tmp_path, harm):
     deduplicate(corpus[0], tmp_path / "earlier", index=str(tmp_path / "index"))
     do, words = HARM[harm]
     do(sorted((tmp_path / "index").glob("*/rows/*.arrow"))[2])
@@ -297,10 +326,10 @@ def test_an_index_that_is_not_as_it_was_written_is_refused(corpus, tmp_path, har
 
 
 def test_a_run_is_not_continued_on_an_index_that_has_changed(corpus, tmp_path):
-    deduplicate(corpus[0], tmp_path / "earlier", index=str(tmp_path / "index"))
+    workflow(corpus[0], tmp_path / "earlier", index=str(tmp_path / "index"))
     options = {"consult": [str(tmp_path / "index")]}
-    deduplicate(corpus[0], tmp_path / "out", perform_removal=False, **options)
+    workflow(corpus[0], tmp_path / "out", perform_removal=False, **options)
     flip_a_bit(next((tmp_path / "index").glob("*/rows/*.arrow")))
 
     with pytest.raises(ResumeRefused, match=r"expected the file of an index as it was when this run began"):
-        deduplicate(corpus[0], tmp_path / "out", **options)
+        workflow(corpus[0], tmp_path / "out", **options)

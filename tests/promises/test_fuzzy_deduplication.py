@@ -1,24 +1,24 @@
 """Fuzzy deduplication finds what is similar, removes nothing else, and says why each document went."""
 
 import random
+from functools import partial
 
 import pyarrow.parquet as pq
 import pytest
+from tests import deduplication_forms
+from tests.deduplication_forms import FORMS
 from tests.jsonl_files import contents, read_documents, write_documents
 from tests.near_duplicates import make_corpus, similarity
 
 from gristmill.backends.local import LocalExecutor
 from gristmill.errors import ConfigError
-from gristmill.stages.deduplication.fuzzy.workflow import FuzzyDeduplicationWorkflow
 
 pytestmark = pytest.mark.slow
-HERE = LocalExecutor(num_workers=0)
 
 
-def deduplicate(source, out, *, executor=HERE, **options):
-    options = {"input_filetype": "jsonl", "id_field": "id", **options}
-    paths = [str(path) for path in source] if isinstance(source, list) else str(source)
-    return FuzzyDeduplicationWorkflow(None, str(out), paths, **options).run(executor=executor)
+@pytest.fixture(scope="module", params=FORMS)
+def deduplicate(request):
+    return partial(deduplication_forms.deduplicate, request.param, "fuzzy")
 
 
 def survivors(out):
@@ -35,7 +35,7 @@ def corpus():
 
 
 @pytest.fixture(scope="module")
-def finished(corpus, tmp_path_factory):
+def finished(deduplicate, corpus, tmp_path_factory):
     work = tmp_path_factory.mktemp("fuzzy")
     corpus.write(work / "in")
     deduplicate(work / "in", work / "out")
@@ -82,7 +82,7 @@ def test_the_longest_stays_unless_told_otherwise(corpus, finished):
 
 
 @pytest.mark.parametrize(("num_files", "order"), [(1, 5), (7, 6)])
-def test_the_survivors_do_not_depend_on_order_and_shards(corpus, finished, tmp_path, num_files, order):
+def test_the_survivors_do_not_depend_on_order_and_shards(deduplicate, corpus, finished, tmp_path, num_files, order):
     corpus.write(tmp_path / "in", num_files=num_files, order=order)
     deduplicate(tmp_path / "in", tmp_path / "out")
 
@@ -92,7 +92,7 @@ def test_the_survivors_do_not_depend_on_order_and_shards(corpus, finished, tmp_p
 
 
 @pytest.mark.parametrize("workers", [1, 8])
-def test_workers_do_not_change_a_byte(finished, tmp_path, workers):
+def test_workers_do_not_change_a_byte(deduplicate, finished, tmp_path, workers):
     deduplicate(finished / "in", tmp_path / "out", executor=LocalExecutor(num_workers=workers))
     assert contents(tmp_path / "out") == contents(finished / "out")
 
@@ -108,7 +108,7 @@ def make_templates(directory):
     write_documents(directory / "0.jsonl", rows)
 
 
-def test_different_pages_of_one_template_are_all_kept_and_would_not_be_without_verification(tmp_path):
+def test_different_pages_of_one_template_are_all_kept_and_would_not_be_without_verification(deduplicate, tmp_path):
     make_templates(tmp_path / "in")
     deduplicate(tmp_path / "in", tmp_path / "verified")
     unverified = deduplicate(tmp_path / "in", tmp_path / "believed", verify=False)
@@ -117,7 +117,7 @@ def test_different_pages_of_one_template_are_all_kept_and_would_not_be_without_v
     assert unverified.metadata["num_duplicates"] > 150
 
 
-def test_short_empty_and_missing_texts_follow_the_rule(tmp_path):
+def test_short_empty_and_missing_texts_follow_the_rule(deduplicate, tmp_path):
     texts = ["", "", None, None, "...", "!!!", "too short", "Too short!", "also short", "one two three four five six"]
     write_documents(tmp_path / "in" / "0.jsonl", [{"id": str(i), "text": text} for i, text in enumerate(texts)])
     deduplicate(tmp_path / "in", tmp_path / "out")
@@ -126,7 +126,7 @@ def test_short_empty_and_missing_texts_follow_the_rule(tmp_path):
     assert [(row["id"], row["kept_id"]) for row in removals(tmp_path / "out")] == [("6", "7")]
 
 
-def test_copies_follow_their_original_when_that_loses_to_another(tmp_path):
+def test_copies_follow_their_original_when_that_loses_to_another(deduplicate, tmp_path):
     rng = random.Random(1)
     words = [f"w{rng.randrange(1000)}" for _ in range(150)]
     changed = [*words[:-2], "x", "y"]
@@ -144,25 +144,25 @@ def test_copies_follow_their_original_when_that_loses_to_another(tmp_path):
     assert len({row["similarity"] for row in removals(tmp_path / "out")}) == 1
 
 
-def test_ones_own_bands_are_honoured(finished, tmp_path):
+def test_ones_own_bands_are_honoured(deduplicate, finished, tmp_path):
     result = deduplicate(finished / "in", tmp_path / "out", num_bands=14, minhashes_per_band=8)
     assert (result.metadata["num_bands"], result.metadata["minhashes_per_band"]) == (14, 8)
 
 
-def test_character_shingles(corpus, finished, tmp_path):
+def test_character_shingles(deduplicate, corpus, finished, tmp_path):
     deduplicate(finished / "in", tmp_path / "out", shingle="char:24")
     partnered = {key for pair in corpus.pairs for key in pair}
     assert removals(tmp_path / "out")
     assert {row["id"] for row in removals(tmp_path / "out")} <= partnered
 
 
-def test_the_curve_is_logged_before_the_run(finished, tmp_path, caplog):
+def test_the_curve_is_logged_before_the_run(deduplicate, finished, tmp_path, caplog):
     caplog.set_level("INFO", "gristmill")
     deduplicate(finished / "in", tmp_path / "out")
     assert "22 bands of 5" in caplog.text
 
 
-def test_by_containment_a_part_loses_to_the_whole(tmp_path):
+def test_by_containment_a_part_loses_to_the_whole(deduplicate, tmp_path):
     words = [f"w{i}" for i in range(100)]
     whole = {"id": "whole", "text": " ".join(words)}
     part = {"id": "part", "text": " ".join(words[:70])}  # 66 of 96 shingles
@@ -177,7 +177,7 @@ def test_by_containment_a_part_loses_to_the_whole(tmp_path):
     ]
 
 
-def test_the_second_dataset_loses_to_the_index_what_it_would_lose_to_the_first(corpus, tmp_path):
+def test_the_second_dataset_loses_to_the_index_what_it_would_lose_to_the_first(deduplicate, corpus, tmp_path):
     parts = {"a": [], "b": []}
     for number, (key, words) in enumerate(corpus.documents.items()):
         parts["a" if key.endswith("near") or number % 5 == 0 else "b"].append({"id": key, "text": " ".join(words)})
@@ -194,7 +194,7 @@ def test_the_second_dataset_loses_to_the_index_what_it_would_lose_to_the_first(c
     assert {(row["id"], row["kept_id"]) for row in removals(tmp_path / "out_b")} == together
 
 
-def test_an_index_made_with_other_settings_is_refused(finished, tmp_path):
+def test_an_index_made_with_other_settings_is_refused(deduplicate, finished, tmp_path):
     deduplicate(finished / "in", tmp_path / "a", index=str(tmp_path / "index"))
     with pytest.raises(ConfigError, match=r"shingle 'word:5'; got shingle 'word:7'"):
         deduplicate(finished / "in", tmp_path / "b", index=str(tmp_path / "index"), shingle="word:7")
@@ -209,9 +209,13 @@ def test_an_index_made_with_other_settings_is_refused(finished, tmp_path):
         ({"shingle": "words:5"}, "expected shingle to read 'word:5' or 'char:24'; got 'words:5'"),
         ({"similarity": "jacard"}, "expected similarity to be one of .*; got 'jacard'; did you mean 'jaccard'"),
         ({"num_bands": 0}, "expected num_bands ≥ 1; got 0"),
-        ({"index": "x", "perform_removal": False}, "expected perform_removal with index"),
     ],
 )
-def test_a_mistake_is_named_before_anything_runs(tmp_path, options, message):
+def test_a_mistake_is_named_before_anything_runs(deduplicate, tmp_path, options, message):
     with pytest.raises(ConfigError, match=message):
         deduplicate(tmp_path, tmp_path / "out", **options)
+
+
+def test_an_index_needs_documents_that_stay(tmp_path):
+    with pytest.raises(ConfigError, match="expected perform_removal with index"):
+        deduplication_forms.deduplicate("workflow", "fuzzy", tmp_path, "out", index="x", perform_removal=False)

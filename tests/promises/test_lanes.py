@@ -3,6 +3,7 @@
 import asyncio
 import contextvars
 import os
+import select
 import threading
 
 import pyarrow as pa
@@ -449,20 +450,27 @@ def test_lanes_are_kept_out_of_the_fingerprint_and_named_in_the_plan():
 
 
 class LearnTheSize(ProcessingStage[DocumentBatch, DocumentBatch]):
-    """Says what it has found out, and with what it was started."""
+    """Says what it has found out, and with what it was started. The first worker of it waits for its successor."""
+
+    def __init__(self, successor):
+        self.successor = successor
 
     def setup(self, worker_metadata=None):
         self.told = worker_metadata.learnt.get("batch_tokens", 0)
+        if self.told:
+            self.successor.touch()
 
     def process(self, task):
         self.context.learn("batch_tokens", 512 if text_of(task) == "large" else 1024)
+        while text_of(task) == "wait" and not self.successor.exists():
+            select.select([], [], [], 0.005)
         return marked(task, self.told)
 
 
 @pytest.mark.slow
-def test_what_a_worker_has_learnt_is_handed_to_those_that_start_later():
-    stage = LearnTheSize().with_(num_workers=1)
-    result = run_on(stage, ["large", *map(str, range(40))], 1, worker_max_tasks=10)
+def test_what_a_worker_has_learnt_is_handed_to_those_that_start_later(tmp_path):
+    stage = LearnTheSize(tmp_path / "successor").with_(num_workers=1)
+    result = run_on(stage, ["large", *map(str, range(40)), "wait", *map(str, range(400))], 1, worker_max_tasks=10)
 
     told = answers_in(result)
     assert told[0] == 0

@@ -17,6 +17,7 @@ from gristmill.metrics.observations import EXCERPT_CHARS, NEAREST, SAMPLED
 from gristmill.pipeline import Pipeline
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.context import Observation
+from gristmill.stages.text.classifiers.base import KeepLabels
 from gristmill.stages.text.filters import DocumentFilter, Filter, Score, ScoreFilter
 from gristmill.stages.text.filters.heuristic import MeanWordLengthFilter, WordCountFilter
 from gristmill.stages.text.io.reader import JsonlReader
@@ -312,3 +313,26 @@ def test_a_text_that_was_changed_is_shown_as_it_was_when_it_was_judged(corpus, t
     assert encode_observations(seen(tmp_path / "out")) == encode_observations(found)
     assert min(len(example.text) for example in found.tally("shortens", "few_letters").nearest[0].kept) >= 60
     assert {len(example.text) for example in found.sample("vowels", "vowels")} == {30}
+
+
+def test_documents_dropped_by_a_label_are_counted_by_label(corpus, tmp_path):
+    """In place of values there are words: of each, how many documents were kept and refused."""
+    stages = [KeepLabels("source", ("s0", "s1")), ScoreFilter(WordCountFilter(6))]
+    result = run(corpus, tmp_path / "out", *stages)
+    found = seen(tmp_path / "out")
+    tally = found.tally("keep_labels", "other_label")
+    run(corpus, tmp_path / "out", *stages, workers=3, fresh=True)
+
+    assert encode_observations(seen(tmp_path / "out")) == encode_observations(found)
+    assert (tally.num_kept, tally.num_refused) == (
+        result.counts["keep_labels"].documents_out,
+        result.counts["keep_labels"].dropped["other_label"],
+    )
+    assert tally.condition == "source in ['s0', 's1']"
+    assert tally.labels is not None
+    assert {label: (count.kept > 0, count.refused > 0) for label, count in tally.labels.by_size()} == {
+        "s0": (True, False),
+        "s1": (True, False),
+        "s2": (False, True),
+    }
+    assert found.sample("keep_labels", "other_label")

@@ -1,6 +1,7 @@
 """What did not reach the disk before the machine stopped is done again: the output is as if nothing had happened."""
 
 import os
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -144,15 +145,14 @@ def test_what_nobody_looks_at_after_a_restart_is_forced(tmp_path, forced):
     """What decides which files are looked at, and what lies between the pipelines of a workflow or outlives it."""
     write_documents(tmp_path / "in" / "a.jsonl", [{"id": str(n), "text": f"text {n % 3}"} for n in range(6)])
     out, index = tmp_path / "out", tmp_path / "index"
-    for _ in range(2):  # the second consults what the first has added
-        workflow = ExactDeduplicationWorkflow(
-            str(out), str(tmp_path / "in"), "jsonl", id_field="id", index=str(index), fresh=True
-        )
-        workflow.run(executor=LocalExecutor(num_workers=0))
-        out = tmp_path / "again"
-    names = ("duplicates.parquet", "report.json", ".gristmill/exact/removals.npy", ".gristmill/exact/remove/start")
-    expected = [tmp_path / "out" / name for name in (*names, ".gristmill/exact/remove/header.json")]
-    expected += [*index.glob("*/rows/*.arrow"), *(out / ".gristmill" / "exact" / "index").iterdir()]
+    workflow = partial(ExactDeduplicationWorkflow, input_path=str(tmp_path / "in"), input_filetype="jsonl")
+    workflow(str(out), id_field="id", index=str(index)).run(executor=LocalExecutor(num_workers=0))
+    again = workflow(str(tmp_path / "again"), consult=[str(index)], perform_removal=False)
+    again.run(executor=LocalExecutor(num_workers=0))  # what lies between the steps is still there
+    search = tmp_path / "again" / ".gristmill" / "exact" / "search" / "exact_deduplication"
+    names = ("duplicates.parquet", "report.json", ".gristmill/exact/segment-1/start")
+    expected = [out / name for name in (*names, ".gristmill/exact/segment-1/header.json")]
+    expected += [search / "removals.npy", *index.glob("*/rows/*.arrow"), *(search / "index").iterdir()]
 
     assert len(expected) > len(names) + 4
     assert [path for path in expected if path.stat().st_ino not in forced] == []

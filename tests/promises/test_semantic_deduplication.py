@@ -1,18 +1,21 @@
 """Semantic deduplication removes what is close to a kept document, and nothing else."""
 
+from functools import partial
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests import deduplication_forms
+from tests.deduplication_forms import FORMS
 from tests.jsonl_files import contents
 
 from gristmill.backends.local import LocalExecutor
-from gristmill.deduplication.semantic_search import _sample
+from gristmill.deduplication.semantic_deduplication import _sample
 from gristmill.errors import ConfigError, ResumeRefused, StageBroken
 from gristmill.kernels.kmeans import assign, find_similar, fit, normalize
-from gristmill.stages.deduplication.semantic import RankingStrategy, SemanticDeduplicationWorkflow
+from gristmill.stages.deduplication.semantic import RankingStrategy
 
-HERE = LocalExecutor(num_workers=0)
 DIMENSIONS = 16
 
 
@@ -38,12 +41,17 @@ def corpus(tmp_path):
     return tmp_path / "in"
 
 
-def deduplicate(corpus, out, *, executor=HERE, **options):
-    options = {"n_clusters": 12, "eps": 0.01, **options}
-    return SemanticDeduplicationWorkflow(str(corpus), str(out), **options).run(executor=executor)
+@pytest.fixture(params=FORMS)
+def deduplicate(request):
+    return partial(deduplication_forms.deduplicate, request.param, "semantic", n_clusters=12, eps=0.01)
 
 
-def test_of_each_close_pair_one_is_removed(corpus, tmp_path):
+def workflow(corpus, out, **options):
+    given = {"n_clusters": 12, "eps": 0.01, **options}
+    return deduplication_forms.deduplicate("workflow", "semantic", corpus, out, **given)
+
+
+def test_of_each_close_pair_one_is_removed(deduplicate, corpus, tmp_path):
     result = deduplicate(corpus, tmp_path / "out")
     rows = pq.read_table(tmp_path / "out" / "duplicates.parquet").to_pylist()
 
@@ -57,7 +65,7 @@ def test_of_each_close_pair_one_is_removed(corpus, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 8])
-def test_workers_do_not_change_a_byte(corpus, tmp_path, workers):
+def test_workers_do_not_change_a_byte(deduplicate, corpus, tmp_path, workers):
     deduplicate(corpus, tmp_path / "here")
     deduplicate(corpus, tmp_path / "out", executor=LocalExecutor(num_workers=workers))
 
@@ -66,7 +74,7 @@ def test_workers_do_not_change_a_byte(corpus, tmp_path, workers):
 
 
 def test_what_is_written_is_written_as_asked(corpus, tmp_path):
-    deduplicate(corpus, tmp_path / "out", write_kwargs={"compression": "gzip"})
+    workflow(corpus, tmp_path / "out", write_kwargs={"compression": "gzip"})
     [file, *_] = sorted((tmp_path / "out" / "deduplicated").glob("*.parquet"))
 
     assert pq.read_metadata(file).row_group(0).column(0).compression == "GZIP"
@@ -74,24 +82,24 @@ def test_what_is_written_is_written_as_asked(corpus, tmp_path):
 
 @pytest.mark.parametrize("verbose", [False, True])
 def test_it_speaks_while_it_runs_unless_told_not_to(corpus, tmp_path, capfd, verbose):
-    deduplicate(corpus, tmp_path / "out", verbose=verbose)
+    workflow(corpus, tmp_path / "out", verbose=verbose)
 
     assert bool(capfd.readouterr().err) == verbose
 
 
-def test_a_dataset_of_embeddings_alone_needs_no_text(corpus, tmp_path):
+def test_a_dataset_of_embeddings_alone_needs_no_text(deduplicate, corpus, tmp_path):
     (tmp_path / "bare").mkdir()
     for file in corpus.iterdir():
         pq.write_table(pq.read_table(file).drop_columns(["text"]), tmp_path / "bare" / file.name)
     assert deduplicate(tmp_path / "bare", tmp_path / "out").metadata["num_duplicates"] == 40
 
 
-def test_a_wider_eps_removes_more(corpus, tmp_path):
+def test_a_wider_eps_removes_more(deduplicate, corpus, tmp_path):
     close = deduplicate(corpus, tmp_path / "close").metadata["num_duplicates"]
     assert deduplicate(corpus, tmp_path / "wide", eps=0.3).metadata["num_duplicates"] > close
 
 
-def test_the_choice_of_whom_to_keep_decides_who_stays(corpus, tmp_path):
+def test_the_choice_of_whom_to_keep_decides_who_stays(deduplicate, corpus, tmp_path):
     deduplicate(corpus, tmp_path / "hard", which_to_keep="hard")
     deduplicate(corpus, tmp_path / "easy", which_to_keep="easy")
     hard, easy = (pq.read_table(tmp_path / name / "duplicates.parquet").column("id") for name in ("hard", "easy"))
@@ -99,14 +107,14 @@ def test_the_choice_of_whom_to_keep_decides_who_stays(corpus, tmp_path):
 
 
 @pytest.mark.parametrize(("ascending", "copies_lost"), [(True, 40), (False, 0)])
-def test_columns_can_decide_who_stays(corpus, tmp_path, ascending, copies_lost):
+def test_columns_can_decide_who_stays(deduplicate, corpus, tmp_path, ascending, copies_lost):
     ranking = RankingStrategy.metadata_based(["is_copy"], ascending=ascending)
     deduplicate(corpus, tmp_path / "out", ranking_strategy=ranking)
     lost = pq.read_table(tmp_path / "out" / "duplicates.parquet").column("id").to_pylist()
     assert sum(key.endswith("copy") for key in lost) == copies_lost
 
 
-def test_the_same_call_gives_the_same_result(corpus, tmp_path):
+def test_the_same_call_gives_the_same_result(deduplicate, corpus, tmp_path):
     for name in ("a", "b"):
         deduplicate(corpus, tmp_path / name)
     tables = [pq.read_table(tmp_path / name / "duplicates.parquet") for name in ("a", "b")]
@@ -143,10 +151,16 @@ def test_fewer_different_vectors_than_clusters_is_no_problem():
     assert len(fit(np.ones((5, 2), np.float32) / 2**0.5, 3, seed=0, max_iter=5, tol=1e-4)) == 1
 
 
-@pytest.mark.parametrize("options", [{"eps": None}, {"which_to_keep": "best"}, {"distance_metric": "l2"}])
-def test_a_mistake_is_named_before_anything_runs(tmp_path, options):
+@pytest.mark.parametrize("options", [{"eps": 1.5}, {"which_to_keep": "best"}])
+def test_a_mistake_is_named_before_anything_runs(deduplicate, tmp_path, options):
     with pytest.raises(ConfigError, match=next(iter(options))):
         deduplicate(tmp_path, tmp_path / "out", **options)
+
+
+@pytest.mark.parametrize("options", [{"eps": None}, {"distance_metric": "l2"}])
+def test_a_mistake_about_the_workflow_is_named_too(tmp_path, options):
+    with pytest.raises(ConfigError, match=next(iter(options))):
+        workflow(tmp_path, tmp_path / "out", **options)
 
 
 def write_vectors(directory, name, vectors):
@@ -161,7 +175,7 @@ def kept_ids(out):
     return pq.read_table(out / "deduplicated").column("id").to_pylist()
 
 
-def test_documents_without_an_embedding_stay_even_if_a_whole_file_has_none(tmp_path):
+def test_documents_without_an_embedding_stay_even_if_a_whole_file_has_none(deduplicate, tmp_path):
     write_vectors(tmp_path / "in", "a", [None, None])
     write_vectors(tmp_path / "in", "b", [[1.0, 0.0, 0.0], None, [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
     write_vectors(tmp_path / "in", "c", [])
@@ -171,7 +185,7 @@ def test_documents_without_an_embedding_stay_even_if_a_whole_file_has_none(tmp_p
     assert kept_ids(tmp_path / "out") in (["a-0", "a-1", "b-0", "b-1", "b-3"], ["a-0", "a-1", "b-1", "b-2", "b-3"])
 
 
-def test_without_any_embedding_everything_stays(tmp_path):
+def test_without_any_embedding_everything_stays(deduplicate, tmp_path):
     write_vectors(tmp_path / "in", "a", [None, None])
     deduplicate(tmp_path / "in", tmp_path / "out")
 
@@ -179,7 +193,7 @@ def test_without_any_embedding_everything_stays(tmp_path):
 
 
 @pytest.mark.parametrize("odd", [float("nan"), float("inf")])
-def test_an_embedding_that_is_not_finite_spoils_no_cluster(tmp_path, odd):
+def test_an_embedding_that_is_not_finite_spoils_no_cluster(deduplicate, tmp_path, odd):
     vectors = [[1.0, 0.0], [1.0, 0.001], [0.0, 1.0], [0.001, 1.0]]
     write_vectors(tmp_path / "in", "a", [[odd, 1.0], *vectors, [1.0, odd]])
     result = deduplicate(tmp_path / "in", tmp_path / "out", n_clusters=2)
@@ -188,7 +202,7 @@ def test_an_embedding_that_is_not_finite_spoils_no_cluster(tmp_path, odd):
     assert {"a-0", "a-5"} < set(kept_ids(tmp_path / "out"))
 
 
-def test_embeddings_of_two_lengths_are_refused_wherever_they_are(tmp_path):
+def test_embeddings_of_two_lengths_are_refused_wherever_they_are(deduplicate, tmp_path):
     vectors = [[1.0, float(row), 0.0] for row in range(200)]
     write_vectors(tmp_path / "in", "a", [*vectors, [1.0, 2.0], [1.0, 2.0, 3.0, 4.0]])
 
@@ -196,10 +210,10 @@ def test_embeddings_of_two_lengths_are_refused_wherever_they_are(tmp_path):
         deduplicate(tmp_path / "in", tmp_path / "out", n_clusters=2)
 
 
-def test_other_clusters_are_not_those_of_the_run_before(corpus, tmp_path):
+def test_other_clusters_are_not_those_of_the_run_before(deduplicate, corpus, tmp_path):
     deduplicate(corpus, tmp_path / "out")
 
-    with pytest.raises(ResumeRefused, match="assign_clusters"):
+    with pytest.raises(ResumeRefused, match="random_state"):
         deduplicate(corpus, tmp_path / "out", random_state=7)
 
 

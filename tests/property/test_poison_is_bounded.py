@@ -12,7 +12,7 @@ def killers(poison):
     """Rows by item: a worker dies at the first poison row of a task that it has not been told to leave out."""
 
     def script(_group, assignment):
-        told = {crumb.first_row for crumb in assignment.condemned}
+        told = {crumb.first_row for crumb, _ in assignment.condemned}
         left = sorted(poison.get(assignment.item_id, set()) - told)
         if not left:
             return Deed()

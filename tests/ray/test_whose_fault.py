@@ -2,6 +2,7 @@
 
 import errno
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -103,7 +104,7 @@ def test_actors_that_die_on_everything_are_not_started_for_ever(way, source, tmp
         run(RayActorPoolExecutor, *stages, out=tmp_path / "out")
 
     assert WAYS[way][0] is not None
-    assert "died 10 times" in str(stopped.value)
+    assert re.search(r"died \d+ times and no document has passed it", str(stopped.value))
 
 
 @pytest.mark.parametrize("executor", EXECUTORS.values(), ids=EXECUTORS)

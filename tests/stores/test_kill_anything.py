@@ -136,5 +136,5 @@ def assert_nothing_temporary_is_left(store, prefix, scene):
     assert all(name.removesuffix(".json").isdecimal() and len(name) == 13 for name in leases), leases
     assert not store.client().list_multipart_uploads(Bucket=store.bucket, Prefix=prefix).get("Uploads")
     wait_until(lambda: not scene.processes(), what="every process to end")
-    assert list(scene.temporary.iterdir()) == []
+    assert scene.left_behind() == []
     assert list(Path(scene.work).glob("machine-*/*")) == []  # above all, no folder called s3:

@@ -16,15 +16,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import cast
 
+from passages import PASSAGES
+
 from gristmill.kernels.tokens.english import split_english
 from gristmill.kernels.tokens.english_characters import UNITS
 from gristmill.kernels.tokens.english_exceptions import exceptions
 from gristmill.stages.text.rules import C4Quality, FineWebQuality, GopherQuality, GopherRepetition, RuleSet
 from gristmill.stages.text.rules.c4 import count_sentences
 from gristmill.stages.text.rules.fineweb import CHAR_DUPLICATES_PAPER
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "examples" / "demo"))
-import make_corpus  # type: ignore[import-not-found]
 
 RECORDED = Path(__file__).parents[2] / "tests" / "data" / "rule_sets.jsonl"
 SETS: dict[str, RuleSet] = {
@@ -54,7 +53,7 @@ GAPS = [" ", " ", " ", "  ", "\n", "\n\n", "\t", ". ", ".\n", "? ", "", "\r\n", 
 def made_texts() -> Iterator[str]:
     """Yield the texts that are recorded: passages, passages spoilt in one way each, and mixtures."""
     chance = random.Random(SEED)
-    passages = list(make_corpus.PASSAGES.values())
+    passages = list(PASSAGES.values())
     prose = "\n".join(passages)
     yield from (
         "",

@@ -1,9 +1,10 @@
 """`BaseExecutor`: where a plan runs."""
 
 import contextlib
+import functools
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Self
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Self
 
 from gristmill.engine.plan import Plan
 from gristmill.runs.books import RunResult
@@ -26,6 +27,11 @@ class BaseExecutor:
     progress_interval: float = 30.0
 
     watchdog_s: float = WATCHDOG_S  # how long somebody may be at one thing before it is named
+
+    def __init_subclass__(cls, **kwargs: object) -> None:
+        super().__init_subclass__(**kwargs)
+        if "execute" in cls.__dict__:
+            cls.execute = _takes_stages(cls.execute)  # type: ignore[method-assign]
 
     @classmethod
     def options(cls) -> tuple[str, ...]:
@@ -58,3 +64,20 @@ class BaseExecutor:
     def execute(self, plan: Plan, options: RunOptions) -> RunResult:
         """Run a plan to its end."""
         raise NotImplementedError(f"{type(self).__name__}: an executor must define execute")
+
+
+Execute = Callable[[Any, Plan, RunOptions], RunResult]
+
+
+def _takes_stages(own: Execute) -> Callable[..., RunResult]:
+    """`execute` of an executor, which scripts may also call with a list of stages and their initial tasks."""
+
+    @functools.wraps(own)
+    def execute(executor: BaseExecutor, *given: Any, **named: Any) -> RunResult:
+        if named.keys() & {"stages", "initial_tasks"} or (given and isinstance(given[0], list | tuple)):
+            from gristmill.backends.stage_lists import run_stages
+
+            return run_stages(executor, *given, **named)
+        return own(executor, *given, **named)
+
+    return execute

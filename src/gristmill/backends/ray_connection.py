@@ -130,6 +130,6 @@ def check_connected() -> None:
 
     if not ray.is_initialized():
         raise RunFailed(
-            "results: expected Ray to be running still, to fetch a task; it was shut down. Look at the tasks before "
+            "results: expected Ray to be still running, to fetch a task; it was shut down. Look at the tasks before "
             "ray.shutdown(), or let RayClient.stop() end Ray: it fetches them first"
         )

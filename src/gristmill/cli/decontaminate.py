@@ -18,10 +18,10 @@ def decontaminate(
     input_path: Annotated[str, typer.Option("--input", "-i", metavar="PATH", help="Documents.")],
     output: Annotated[str, typer.Option("--output", "-o", metavar="DIR", help="Where results go.")],
     benchmarks: Annotated[str, typer.Option(metavar="PATH", help="Benchmark files: .jsonl or .txt.")],
-    filetype: Annotated[str, typer.Option("--type", help="jsonl, parquet or arrow.")] = "jsonl",
+    filetype: Annotated[str, typer.Option("--type", help="jsonl, parquet, arrow, csv or text.")] = "jsonl",
     text_field: Annotated[str, typer.Option(help="The column that is compared.")] = "text",
-    ngram_words: Annotated[int, typer.Option(help="How many words in a row.")] = 13,
-    min_hits: Annotated[int, typer.Option(help="How many of them.")] = 1,
+    ngram_words: Annotated[int, typer.Option(help="Length of a passage, in words.")] = 13,
+    min_hits: Annotated[int, typer.Option(help="How many passages a document must hold.")] = 1,
     fresh: Fresh = False,
     workers: Workers = None,
     memory_limit: MemoryLimit = None,
@@ -32,7 +32,7 @@ def decontaminate(
     *,
     metrics: "MetricsOptions",
 ) -> None:
-    """Remove documents that share a run of words with a benchmark."""
+    """Remove documents that hold a passage of a benchmark."""
     from gristmill.cli.choose_executor import choose_executor
     from gristmill.deduplication.decontamination import DecontaminationWorkflow
 

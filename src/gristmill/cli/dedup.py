@@ -19,7 +19,7 @@ app = typer.Typer(no_args_is_help=True, help="Find and remove duplicates: exact,
 
 Input = Annotated[str, typer.Option("--input", "-i", metavar="PATH", help="Files, a directory, a pattern.")]
 OutputDir = Annotated[str, typer.Option("--output", "-o", metavar="DIR", help="Where results go.")]
-FileType = Annotated[str, typer.Option("--type", help="jsonl, parquet or arrow.")]
+FileType = Annotated[str, typer.Option("--type", help="jsonl, parquet, arrow, csv or text.")]
 TextField = Annotated[str, typer.Option(help="The column that is compared.")]
 IdField = Annotated[str | None, typer.Option(help="The column that names a document.")]
 KeepOption = Annotated[str, typer.Option(help="first, longest, newest:COLUMN, highest:COLUMN or source:COLUMN=a,b.")]
@@ -90,7 +90,7 @@ def fuzzy(
     bands: Annotated[int | None, typer.Option(help="Number of bands. Default: enough for the threshold.")] = None,
     rows: Annotated[int | None, typer.Option(help="Hashes in a band. Default: 5.")] = None,
     verify: Annotated[bool, typer.Option(help="Compare before removing.")] = True,
-    similarity: Annotated[str, typer.Option(help="jaccard, or containment: the share of what is removed.")] = "jaccard",
+    similarity: Annotated[str, typer.Option(help="jaccard, or containment (in the one that stays).")] = "jaccard",
     index: IndexOption = None,
     dry_run: DryRun = False,
     fresh: Fresh = False,

@@ -30,8 +30,7 @@ def diff(
 ) -> None:
     """Say what differs between two runs: configuration, funnel, distributions, speed, and documents.
 
-    Examples: `gristmill diff old new`, `gristmill diff old new --ids`. The rule that dropped a document is known where
-    the run kept its rejects.
+    The rule that dropped a document is known where the run kept its rejects.
     """
     import msgspec
 

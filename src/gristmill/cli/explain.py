@@ -8,7 +8,6 @@ import typer
 from gristmill.cli.answer import answer
 from gristmill.cli.options import AllowModules, Debug
 from gristmill.errors import ConfigError
-from gristmill.storage.file_system import disk_path
 
 if TYPE_CHECKING:
     from gristmill.pipeline import Pipeline
@@ -33,16 +32,10 @@ def explain(
 
     The document is found by its id in quarantine, rejects, outputs and input, and taken through the stages again. If
     the re-run and what the run has written down disagree, that is said.
-
-    Examples:
-
-        gristmill explain out/ doc-17
-
-        gristmill explain out/ --source raw/part-003.jsonl:812 --json
     """
-    from gristmill.pipeline.explain import explain_document
+    from gristmill.pipeline.explain import explain_document, run_directory
 
-    place = disk_path(run_dir, who="explain")
+    place = run_directory(run_dir)
     if not document_id and source is None:
         raise ConfigError("explain: expected the id of a document, or --source FILE:LINE; got neither")
     pipeline = _pipeline_of(place, allow_module or [])

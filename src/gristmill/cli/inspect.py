@@ -44,14 +44,6 @@ def inspect(
     """Look at JSON lines (plain, .gz, .zst, .bz2) and Parquet of any size.
 
     In a terminal, with the extra `inspect`, it opens a view with pages, search and labels; elsewhere it prints.
-
-    \b
-    gristmill inspect data/ --head 5
-    gristmill inspect data/ --where 'score < 0.2 and "http" in text' --columns id,score,text
-    gristmill inspect data/part-0.parquet --stats
-    gristmill inspect raw/ --diff curated/ --id-field id
-    gristmill inspect data/ --labels labels
-    gristmill inspect data/ --web
     """
     chosen = [name for name, given in _modes(head, sample, row, stats=stats, diff=diff) if given]
     if len(chosen) > 1:
@@ -139,7 +131,7 @@ def _print_rows(
     head, sample, row = counts
     if row is not None:
         if not wanted.is_all:
-            raise ConfigError("inspect: expected --row without --where and --search; it counts all rows")
+            raise ConfigError("inspect: expected --row without --where and --search, because it counts all rows")
         dataset.count_rows()  # a row asked for by its number is that row, however long it takes
         found = selection.first(dataset, wanted, 1, dataset.at_row(row))
     elif sample is not None:

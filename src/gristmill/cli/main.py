@@ -11,6 +11,7 @@ This is the only place of the command line that may catch everything. No command
 
 import contextlib
 import json
+import os
 import sys
 import traceback
 from typing import Annotated
@@ -19,12 +20,15 @@ import typer
 
 from gristmill.backends.local.standard_descriptors import hold_standard_descriptors
 from gristmill.cli import (
+    completion,
     dashboard,
     decontaminate,
     dedup,
     diff,
     doctor,
     explain,
+    fetch,
+    init,
     inspect,
     mix,
     models,
@@ -45,6 +49,7 @@ from gristmill.cli import (
     train_classifier,
 )
 from gristmill.cli.answer import alone_on_stdout
+from gristmill.cli.help_page import dress
 from gristmill.cli.options import Debug
 from gristmill.errors import ConfigError, GristmillError, Interrupted, MissingDependency, TooManyQuarantined
 from gristmill.metrics.screens import say
@@ -75,18 +80,22 @@ app.command("inspect")(inspect.inspect)
 app.command("diff")(diff.diff)
 app.command("replay")(replay.replay)
 app.command("explain")(explain.explain)
+app.command("fetch")(fetch.fetch)
 app.command("trace")(trace.trace)
 app.command("stages")(stages.stages)
 app.add_typer(recipes.app, name="recipes")
 app.add_typer(models.app, name="models")
 app.add_typer(monitoring.app, name="monitoring")
 app.command("doctor")(doctor.doctor)
+app.command("completion")(completion.completion)
+app.command("init")(init.init)
 app.command("slurm")(slurm.slurm)
 app.command("shards")(shards.shards)
 app.command("simulate")(simulate.simulate)
 app.command("train-classifier")(train_classifier.train_classifier)
 app.command("score")(score.score)
 app.command("rethreshold")(rethreshold.rethreshold)
+dress(app)
 
 
 def _print_version(wanted: bool) -> None:
@@ -119,6 +128,10 @@ def exit_code(error: BaseException) -> int:
 def main() -> None:
     """Run the command line and exit."""
     hold_standard_descriptors()
+    if shell := os.environ.get(completion.VARIABLE):
+        with contextlib.suppress(Exception):  # a shell at its prompt is not the place to say what went wrong
+            sys.stdout.write(completion.answer_shell(app, shell, sys.argv[1:]))
+        return
     # An option has a value or none, not either: the one that may be left out is filled in.
     arguments = ["--dashboard=0" if argument == "--dashboard" else argument for argument in sys.argv[1:]]
     try:

@@ -18,22 +18,22 @@ if TYPE_CHECKING:
 def _declared(
     metrics_port: Annotated[
         int | None,
-        typer.Option(metavar="N", min=0, max=65535, help="Answer Prometheus on this port; 0 for any free one."),
+        typer.Option(metavar="N", min=0, max=65535, help="Serve metrics on this port; 0 takes a free one."),
     ] = None,
     metrics_host: Annotated[
-        str, typer.Option(metavar="HOST", help="Address to answer on. Others than this machine's own need another.")
+        str, typer.Option(metavar="HOST", help="Address to listen on. The default is for this machine only.")
     ] = "127.0.0.1",
     metrics_sd: Annotated[
-        str | None, typer.Option(metavar="DIR", help="While it runs, name the endpoint in a target file here.")
+        str | None, typer.Option(metavar="DIR", help="Put a target file for Prometheus here while it runs.")
     ] = None,
     metrics_file: Annotated[
         str | None, typer.Option(metavar="FILE", help="Keep the metrics in this file (*.prom).")
     ] = None,
     metrics_push: Annotated[
-        str | None, typer.Option(metavar="URL", help="Give the end of a run to this Pushgateway.")
+        str | None, typer.Option(metavar="URL", help="Push the final numbers to this Pushgateway.")
     ] = None,
     metrics_linger: Annotated[
-        float, typer.Option(metavar="S", min=0, help="Wait so long at most until the end was fetched.")
+        float, typer.Option(metavar="S", min=0, help="Wait at most S seconds for the final numbers to be fetched.")
     ] = 15.0,
 ) -> None:
     """Only its parameters are of use: they are added to those of a command."""

@@ -29,7 +29,7 @@ def mix(
     *,
     metrics: "MetricsOptions",
 ) -> None:
-    """Repeat documents, or leave them out, by the weights of their source, level or label."""
+    """Mix datasets by weights: documents are repeated or left out by source, level or label."""
     from gristmill.config.load_yaml import load_yaml, read_yaml_file
     from gristmill.errors import ConfigError
 

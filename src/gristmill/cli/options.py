@@ -23,7 +23,10 @@ MemoryLimit = Annotated[
     str | None, typer.Option("--memory-limit", metavar="SIZE", help="For the whole run, such as 1GB.")
 ]
 ExecutorName = Annotated[
-    str | None, typer.Option("--executor", metavar="NAME", help="Where to run: local, or a dotted path.")
+    str | None,
+    typer.Option(
+        "--executor", metavar="NAME", help="Where to run: local, ray, ray-data, xenna, or the dotted path of your own."
+    ),
 ]
 AllowModules = Annotated[
     list[str] | None,
@@ -40,7 +43,7 @@ ShardOf = Annotated[
 ]
 Rejects = Annotated[str | None, typer.Option(metavar="DIR", help="Keep dropped documents here.")]
 RunDir = Annotated[
-    str | None, typer.Option(metavar="DIR", help="Ledger, state, quarantine. Default: OUTPUT/.gristmill")
+    str | None, typer.Option(metavar="DIR", help="Where ledger, state and quarantine go. Default: OUTPUT/.gristmill")
 ]
 MaxQuarantined = Annotated[
     str | None, typer.Option(metavar="X", help="Documents (100) or share (0.01, 1%) that may fail.")
@@ -66,12 +69,10 @@ SlicedBy = Annotated[
     typer.Option("--slice", metavar="COLUMN", help="Count documents by the values of this column. May be repeated."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON, the only line of stdout.")]
-IndexIds = Annotated[
-    bool, typer.Option("--index-ids", help="Note at the end which input file holds which ids, for a quick explain.")
-]
+IndexIds = Annotated[bool, typer.Option("--index-ids", help="Index the ids at the end, so that explain is quick.")]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Start over instead of continuing.")]
 RetryQuarantined = Annotated[
-    bool, typer.Option("--retry-quarantined", help="Do again what is in quarantine, once the cause is mended.")
+    bool, typer.Option("--retry-quarantined", help="Try quarantined documents again, once the cause is fixed.")
 ]
 # Read in `main`, where exceptions arrive; declared here so that it may stand behind the command too.
 Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks.")]

@@ -1,6 +1,6 @@
 """`gristmill plan`: what would run. Starts nothing and writes nothing."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,6 +17,10 @@ from gristmill.cli.options import (
     Workers,
 )
 
+if TYPE_CHECKING:
+    from gristmill.engine.plan import Plan
+    from gristmill.stages.text.download.base.forecast import Forecast
+
 
 def plan(
     recipe: RecipeArgument,
@@ -30,7 +34,7 @@ def plan(
     as_json: Annotated[bool, typer.Option("--json", help="Print the plan as one line of JSON.")] = False,
     debug: Debug = False,
 ) -> None:
-    """Show what a recipe would do: stages, fused groups, inputs."""
+    """Show what a recipe would do: stages, fused groups, inputs; files and bytes to fetch, without fetching them."""
     from gristmill.cli.choose_executor import choose_executor
     from gristmill.cli.recipe_values import recipe_values
     from gristmill.config.shipped import find_recipe
@@ -44,8 +48,11 @@ def plan(
         found, values, name=executor, workers=workers, memory_limit=memory_limit, allow_modules=allowed
     )
     made = found.build(values, allow_modules=allowed).plan(executor=chosen)
+    fetched = _to_fetch(made)
     if not as_json:
         typer.echo(made.describe())
+        if fetched is not None:
+            typer.echo(str(fetched))
         return
     document = {
         "name": made.name,
@@ -61,4 +68,15 @@ def plan(
         "output_directories": list(made.output_directories),
         "fingerprint": made.fingerprint,
     }
+    if fetched is not None:
+        document["to_fetch"] = {**vars(fetched), "is_exact": fetched.is_exact}
     answer(document)
+
+
+def _to_fetch(made: "Plan") -> "Forecast | None":
+    """How much would be fetched, asked of servers; None for a recipe that fetches nothing, as most do."""
+    if not any("download" in type(stage).__name__.lower() for group in made.groups for stage in group.stages):
+        return None  # and loads nothing to find that out
+    from gristmill.stages.text.download.base.forecast import forecast
+
+    return forecast([stage for group in made.groups for stage in group.stages], made.inputs)

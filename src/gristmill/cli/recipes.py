@@ -4,6 +4,8 @@ from typing import Annotated
 
 import typer
 
+from gristmill.cli.help_page import listed
+
 app = typer.Typer(help="List the shipped recipes, or show one.", invoke_without_command=True, rich_markup_mode=None)
 
 
@@ -19,10 +21,8 @@ def list_recipes() -> None:
     """List the shipped recipes."""
     from gristmill.config.shipped import find_recipe, shipped_recipes
 
-    names = list(shipped_recipes())
-    width = max(map(len, names))
-    for name in names:
-        typer.echo(f"{name:{width}}  {find_recipe(name).description}")
+    for line in listed((name, find_recipe(name).description) for name in shipped_recipes()):
+        typer.echo(line)
 
 
 @app.command("show")

@@ -1,6 +1,7 @@
 """`gristmill report`: what a run did, as one file to send to a colleague. Reads the run directory only."""
 
 import contextlib
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -29,16 +30,19 @@ def report(
 ) -> None:
     """Write what a run did as one HTML file: verdict, funnel, rules, quarantine, time, configuration.
 
-    The file holds no script and fetches nothing. Examples: `gristmill report out`, `gristmill report out -o runs.html
-    --no-examples`, `gristmill report out --json | jq .runs[0].verdict`.
+    The file holds no script and fetches nothing.
     """
     from gristmill.dashboard.duplicates import read_duplicates
     from gristmill.dashboard.report import Report
     from gristmill.dashboard.run_data import read_run
 
     runs = find_runs(run_dir, who="report")
-    found = read_duplicates(_findings(run_dir), examples=not no_examples)
-    made = Report.of([read_run(run, examples=not no_examples) for run in runs], found)
+    findings = [
+        read_duplicates(content, examples=not no_examples, stage=stage) for stage, content in _findings(run_dir, runs)
+    ]
+    made = Report.of(
+        [read_run(run, examples=not no_examples) for run in runs], [found for found in findings if found is not None]
+    )
     if as_json:
         answer(made.to_json())
         if output is None:
@@ -51,10 +55,12 @@ def report(
         typer.echo(f"report       {path}")
 
 
-def _findings(path: str) -> bytes | None:
-    """What a deduplication says it has found, if this is its output directory or what is hidden in it."""
+def _findings(path: str, runs: Sequence[RunFiles]) -> Iterator[tuple[str, bytes | None]]:
+    """What deduplications say they have found: in the output directory of a workflow, or as stages in that of a run."""
     home = path.rstrip("/").removesuffix("/.gristmill")
-    return RunFiles(home).read("report.json")
+    yield "", RunFiles(home).read("report.json")
+    for run in runs:
+        yield from ((stage, run.read(f"search/{stage}/report.json")) for stage in run.searches())
 
 
 def _place(output: str | None, asked: str, runs: list[str]) -> Path:

@@ -7,7 +7,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from gristmill.errors import ConfigError
 from gristmill.runs.sinks import Holder, holder_of
@@ -66,6 +66,14 @@ class RunFiles:
         return [
             str(path) for pattern in ("", "segment-*/") for path in sorted(home.glob(f"{pattern}quarantine/*.jsonl"))
         ]
+
+    def searches(self) -> list[str]:
+        """The stages that have searched for something before they began, in the order of the plan."""
+        found = [path.name for path in sorted(Path(self.place).glob("search/*"))] if self._store is None else []
+        stages = [
+            str(name) for header in self.headers() for name, _ in cast("list[list[object]]", header.get("stages") or [])
+        ]
+        return sorted(found, key=lambda name: stages.index(name) if name in stages else len(stages))
 
     # What a report is made of
 

@@ -67,7 +67,7 @@ def _find_measured(path: Path) -> "MeasuredRun":
         if file.is_file():
             try:
                 return msgspec.json.decode(file.read_bytes(), type=MeasuredRun)
-            except msgspec.DecodeError as error:
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
                 raise ConfigError(
                     f"simulate: expected {file} as this version of gristmill writes it; {error}"
                 ) from None

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from gristmill.cli.help_page import listed, reflowed
+
 
 def stages(
     name: Annotated[
@@ -28,9 +30,8 @@ def stages(
     }
     for title, classes in {"Stages": without_parts(known_stages()), **parts}.items():
         typer.echo(f"{title}:")
-        width = max(map(len, classes))
-        for each, cls in sorted(classes.items()):
-            typer.echo(f"  {each:{width}}  {first_line(cls)}")
+        for line in listed(((each, first_line(cls)) for each, cls in sorted(classes.items())), indent="  "):
+            typer.echo(line)
     typer.echo("`gristmill stages NAME` shows the parameters.")
 
 
@@ -45,13 +46,11 @@ def describe_class(cls: type) -> str:
 
     hints = parameter_hints(cls)
     parameters = [p for p in inspect.signature(cls).parameters.values() if not p.name.startswith("_")]
-    width = max((len(parameter.name) for parameter in parameters), default=0)
-    lines = [f"{cls.__module__}.{cls.__qualname__}", "", inspect.getdoc(cls) or "", ""]
+    lines = [f"{cls.__module__}.{cls.__qualname__}", "", reflowed(inspect.getdoc(cls) or ""), ""]
     lines.append("Parameters:" if parameters else "No parameters.")
-    for parameter in parameters:
-        kind = describe_hint(hints[parameter.name]) if parameter.name in hints else "anything"
-        lines.append(f"  {parameter.name:{width}}  {kind}, {describe_default(cls, parameter)}")
-    return "\n".join(lines)
+    kinds = {p.name: describe_hint(hints[p.name]) if p.name in hints else "anything" for p in parameters}
+    rows = [(p.name, f"{kinds[p.name]}, {describe_default(cls, p)}") for p in parameters]
+    return "\n".join([*lines, *listed(rows, indent="  ")])
 
 
 def describe_default(cls: type, parameter: inspect.Parameter) -> str:

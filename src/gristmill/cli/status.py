@@ -79,7 +79,7 @@ def read_snapshot(run: RunFiles) -> "RunSnapshot":
         raise ConfigError(f"status: expected {file}; there is none")
     try:
         return msgspec.json.decode(content, type=RunSnapshot)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigError(f"status: expected {file} to be written by this version of gristmill; {error}") from None
 
 

@@ -28,12 +28,6 @@ def trace(
 
     Workers are threads below their group of stages: set-up, tasks with their documents and how long they waited,
     stages inside them, retries, losses and commits; and as curves the tasks that wait and the workers' memory.
-
-    Examples:
-
-        gristmill trace out/
-
-        gristmill trace out/.gristmill -o slow.json --from 60 --to 120
     """
     from gristmill.backends.chrome_trace import chrome_trace
     from gristmill.backends.schedules import RunSchedule

@@ -26,7 +26,7 @@ def train_classifier(
     group_by: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="Keep documents with the same value on one side of the split.")
     ] = None,
-    threads: Annotated[int, typer.Option(metavar="N", min=1, help="More than one: not reproducible.")] = 1,
+    threads: Annotated[int, typer.Option(metavar="N", min=1, help="More than one is faster and not reproducible.")] = 1,
     embedder: Annotated[
         str | None, typer.Option(metavar="MODEL", help="For linear: a directory, package:NAME or a hub id.")
     ] = None,

@@ -8,6 +8,7 @@ whole before anything of it is made: one that asks for what it may not have has 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import cast
 
 from gristmill.backends.base import BaseExecutor
@@ -18,6 +19,7 @@ from gristmill.config.type_hints import (
     element_hint,
     makes,
     may_make,
+    options_class,
     parameter_hints,
     wants_object,
 )
@@ -160,6 +162,8 @@ def _prepared(value: object, hint: object, allow_modules: Sequence[str], *, who:
     """Return a value that fits the hint, or the call that will make one."""
     if isinstance(value, Mapping) and TARGET in value:
         return _prepared_object(value, hint, allow_modules, who)
+    if isinstance(value, Mapping) and (options := options_class(hint)) is not None:
+        return prepare(options, {str(key): given for key, given in value.items()}, who=who, hint=hint)
     if isinstance(value, Mapping) and len(value) == 1 and is_part(next(iter(value))):
         return _prepared_object(value, hint, allow_modules, who)
     if isinstance(value, list):
@@ -171,7 +175,14 @@ def _prepared(value: object, hint: object, allow_modules: Sequence[str], *, who:
         return value
     if wants_object(hint) and isinstance(value, str | Mapping):
         return _prepared_object(value, hint, allow_modules, who)
-    raise ConfigError(f"{who}: expected {describe_hint(hint)}; got {redacted(value)!r:.200}")
+    raise ConfigError(f"{who}: expected {describe_hint(hint)}; got {redacted(value)!r:.200}{_in_quotes(value, hint)}")
+
+
+def _in_quotes(value: object, hint: object) -> str:
+    """What to do about `language: no` and `dump_date: 20240101`, where a text is expected."""
+    if isinstance(value, bool | int | float | date) and accepts("", hint):
+        return ". Put it in quotes: a bare number, date, yes, no, on or off is not text in YAML"
+    return ""
 
 
 def _prepared_object(value: object, hint: object, allow_modules: Sequence[str], who: str) -> object:

@@ -17,7 +17,7 @@ from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from gristmill.backends.options import EXECUTORS
 from gristmill.errors import ConfigError, nearest
 
-# In the order in which a name is looked for; what loads models comes last, for the sake of recipes without.
+# In the order in which a name is looked for; what loads models or fetches comes last, for the sake of recipes without.
 STAGE_MODULES = (
     "gristmill.stages.text.io.reader",
     "gristmill.stages.text.io.writer",
@@ -28,16 +28,21 @@ STAGE_MODULES = (
     "gristmill.stages.text.rules",
     "gristmill.stages.text.decontamination",
     "gristmill.stages.exchange",
+    "gristmill.stages.deduplication",
     "gristmill.stages.mixing",
+    "gristmill.stages.text.download",
+    "gristmill.stages.text.pdf",
     "gristmill.stages.text.quality",
     "gristmill.stages.text.models",
     "gristmill.stages.text.classifiers",
     "gristmill.stages.math.classifiers",
+    "gristmill.stages.math.download",
+    "gristmill.stages.math.modifiers",
     "gristmill.stages.synthetic",
     "gristmill.stages.synthetic.nemotron_cc",
     "gristmill.stages.text.experimental.translation",
 )
-_WITHOUT_MODELS = STAGE_MODULES.index("gristmill.stages.mixing") + 1
+_LOADED_FIRST = STAGE_MODULES.index("gristmill.stages.mixing") + 1
 FILTER_MODULES = (
     "gristmill.stages.text.filters.heuristic",
     "gristmill.stages.text.filters.heuristic.code",
@@ -49,9 +54,19 @@ FILTER_MODULES = (
 MODIFIER_MODULES = ("gristmill.stages.text.modifiers",)
 RULE_SET_MODULES = ("gristmill.stages.text.rules",)
 CLIENT_MODULES = ("gristmill.models.client",)
+SOURCE_MODULES = (  # what raw sources are made of beside their stages
+    "gristmill.stages.text.download.common_crawl",
+    "gristmill.stages.text.download.html_extractors",
+    "gristmill.stages.math.download",
+)
 WORKFLOW_MODULES = ("gristmill.stages", "gristmill.workflows", "gristmill.deduplication")
 # Where a dotted path of a recipe may lead.
-OWN_MODULES = ("gristmill.stages", *CLIENT_MODULES, *(path.rpartition(".")[0] for path in EXECUTORS.values()))
+OWN_MODULES = (
+    "gristmill.stages",
+    "gristmill.deduplication",
+    *CLIENT_MODULES,
+    *(path.rpartition(".")[0] for path in EXECUTORS.values()),
+)
 
 
 @cache
@@ -96,6 +111,12 @@ def clients() -> dict[str, type]:
     }
 
 
+@cache
+def source_parts() -> dict[str, type]:
+    """What makes text of the records of a source, by class name."""
+    return {name: cls for base in _source_kinds() for name, cls in _public_classes(SOURCE_MODULES, base).items()}
+
+
 def find_class(name: str, *, who: str, allow_modules: Sequence[str] = ()) -> type:
     """Return the stage, filter, modifier or rule set of this name, or the class at this dotted path."""
     if "." in name:
@@ -117,7 +138,7 @@ def find_class(name: str, *, who: str, allow_modules: Sequence[str] = ()) -> typ
 
 
 def is_part(name: str) -> bool:
-    """Whether a filter, modifier or rule set shipped with gristmill has this name."""
+    """Whether a filter, modifier, rule set or part of a source shipped with gristmill has this name."""
     return _find_part(name) is not None
 
 
@@ -130,6 +151,7 @@ def _find_part(name: str) -> type | None:
         _look(name, MODIFIER_MODULES, DocumentModifier)
         or _look(name, RULE_SET_MODULES, RuleSet)
         or _look(name, FILTER_MODULES, DocumentFilter)
+        or source_parts().get(name)
     )
 
 
@@ -138,7 +160,7 @@ def _find_shipped(name: str) -> type | None:
     from gristmill.stages.base import ProcessingStage
 
     return (
-        _look(name, STAGE_MODULES[:_WITHOUT_MODELS], ProcessingStage)
+        _look(name, STAGE_MODULES[:_LOADED_FIRST], ProcessingStage)
         or _find_part(name)
         or _look(name, STAGE_MODULES, ProcessingStage)
         or clients().get(name)
@@ -150,12 +172,15 @@ def _look(name: str, modules: tuple[str, ...], base: type) -> type | None:
 
 
 def find_executor(name: str, *, who: str, allow_modules: Sequence[str] = ()) -> type:
-    """Return the executor class of this short name, class name or dotted path."""
+    """Return the executor class of this short name, with hyphens or underscores, class name or dotted path."""
     by_class = {path.rpartition(".")[2]: path for path in EXECUTORS.values()}
-    path = EXECUTORS.get(name) or by_class.get(name) or name
+    by_module = {path.split(".")[-2]: path for path in EXECUTORS.values()}  # ray_actor_pool
+    short = name.replace("-", "_").lower()
+    path = EXECUTORS.get(short) or by_class.get(name) or by_module.get(short) or name
     if "." not in path:
-        known = [*EXECUTORS, *by_class]
-        raise ConfigError(f"{who}: expected an executor ({', '.join(EXECUTORS)}); got {name!r}{nearest(name, known)}")
+        shown = [each.replace("_", "-") for each in EXECUTORS]
+        hint = nearest(name, [*shown, *by_class])
+        raise ConfigError(f"{who}: expected an executor ({', '.join(shown)}); got {name!r}{hint}")
     return find_class(path, who=who, allow_modules=allow_modules)
 
 
@@ -251,7 +276,7 @@ def _users(classes: dict[str, type]) -> dict[str, type]:
 
 
 def _shipped() -> dict[str, type]:
-    return {**stages(), **filters(), **modifiers(), **rule_sets(), **clients()}
+    return {**stages(), **filters(), **modifiers(), **rule_sets(), **clients(), **source_parts()}
 
 
 def _kinds() -> tuple[type, ...]:
@@ -262,7 +287,15 @@ def _kinds() -> tuple[type, ...]:
     from gristmill.stages.text.modifiers import DocumentModifier
     from gristmill.stages.text.rules import RuleSet
 
-    return ProcessingStage, DocumentFilter, DocumentModifier, RuleSet, BaseExecutor, AsyncLLMClient, LLMClient
+    kinds = (ProcessingStage, DocumentFilter, DocumentModifier, RuleSet, BaseExecutor, AsyncLLMClient, LLMClient)
+    return (*kinds, *_source_kinds())
+
+
+def _source_kinds() -> tuple[type, ...]:
+    from gristmill.stages.text.download import DocumentExtractor
+    from gristmill.stages.text.download.html_extractors import HTMLExtractorAlgorithm
+
+    return DocumentExtractor, HTMLExtractorAlgorithm
 
 
 def _subclasses(cls: type) -> Iterator[type]:

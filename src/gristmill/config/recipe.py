@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 PLACES = ("input", "output")  # variables of every command line
 KEYS = ("name", "description", "variables", "stages", "executor")
+_ONLY_IF = "only_if"  # among a stage's parameters: without a value here, the recipe is one without the stage
 
 
 @dataclass(frozen=True)
@@ -99,8 +100,14 @@ class Recipe:
         return without_secrets(yaml.safe_dump(shown, sort_keys=False, allow_unicode=True, width=120))
 
     def substituted(self, values: Mapping[str, object] | None = None) -> list[object]:
-        """The stages with every variable replaced by its value."""
-        return self._substituted(list(self.stages), values, kind="stage")
+        """The stages with every variable replaced by its value, without those whose `only_if` has none."""
+        stages = self._substituted(list(self.stages), values, kind="stage")
+        wanted = [_unconditional(item) for item in stages if _condition(item)]
+        if not wanted:
+            raise ConfigError(
+                f"recipe {self.name!r}: expected at least one stage; got none: each has an {_ONLY_IF} without a value"
+            )
+        return wanted
 
     def build_executor(
         self, values: Mapping[str, object] | None = None, *, allow_modules: Sequence[str] = ()
@@ -134,6 +141,28 @@ def _text(document: Mapping[str, object], key: str, who: str) -> str:
     if value is not None and not isinstance(value, str):
         raise ConfigError(f"{who}: expected {key!r} to be text; got {redacted(value)!r:.200}")
     return value or ""
+
+
+def _parameters(item: object) -> Mapping[str, object]:
+    """What stands among a stage's parameters, in whichever form the stage is written."""
+    if not isinstance(item, Mapping):
+        return {}
+    inner = next(iter(item.values()), None) if len(item) == 1 else item
+    return inner if isinstance(inner, Mapping) else {}
+
+
+def _condition(item: object) -> bool:
+    """Whether a stage is wanted: its `only_if` is there and not null, false, 0 or empty; or it has none."""
+    return bool(_parameters(item).get(_ONLY_IF, True))
+
+
+def _unconditional(item: object) -> object:
+    """The same stage without its condition."""
+    parameters = _parameters(item)
+    if not isinstance(item, Mapping) or _ONLY_IF not in parameters:
+        return item
+    left = {key: value for key, value in parameters.items() if key != _ONLY_IF}
+    return left if parameters is item else {next(iter(item)): left}
 
 
 def _absolute(value: object) -> object:

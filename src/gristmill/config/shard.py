@@ -71,10 +71,10 @@ class Shard:
 
         stages = decompose(pipeline.stages)
         for stage in stages:
-            if stage.is_exchange:
+            if stage.is_exchange or stage.searches:
                 raise ConfigError(
-                    f"--shard: expected a pipeline whose documents do not meet; {stage.stage_name()!r} needs all of "
-                    "them. Run it on several nodes without an array instead"
+                    f"--shard: expected a pipeline that takes documents one by one; {stage.stage_name()!r} needs all "
+                    "of them together. Run it on several nodes without an array instead"
                 )
         listed = stages[0].partitions() if stages else None
         if listed is None:

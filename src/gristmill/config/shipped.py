@@ -7,6 +7,7 @@ from gristmill.config.recipe import Recipe
 from gristmill.errors import ConfigError, nearest
 
 _DIRECTORY = Path(__file__).parent / "recipes"
+STARTER = Path(__file__).parent / "starter"  # what `gristmill init` writes
 
 
 def shipped_recipes() -> dict[str, Path]:
@@ -15,13 +16,17 @@ def shipped_recipes() -> dict[str, Path]:
 
 
 def recipe_path(reference: str) -> Path:
-    """Return the file meant by a path or by the name of a shipped recipe. An existing file wins."""
+    """Return the file meant by a path or by the name of a shipped recipe, with hyphens or underscores.
+
+    An existing file wins.
+    """
     path = Path(reference)
     if path.is_file():
         return path
     known = shipped_recipes()
-    if reference in known:
-        return known[reference]
+    named = reference.replace("_", "-").lower()
+    if named in known:
+        return known[named]
     beside = [str(other) for pattern in ("*.yaml", "*.yml") for other in path.parent.glob(pattern)]
     close = nearest(reference, [*beside, *known])
     raise ConfigError(f"recipe: expected a file, or one of {', '.join(known)}; got {reference!r}{close}")

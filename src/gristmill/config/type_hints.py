@@ -10,7 +10,6 @@ import operator
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import is_dataclass
 from pathlib import PurePath
 from typing import Literal, Union, get_args, get_origin
 
@@ -19,7 +18,8 @@ _SCALARS = (bool, int, float, str, type(None))
 
 def parameter_hints(target: Callable[..., object]) -> dict[str, object]:
     """Return the hints of a class's or function's parameters; none where they cannot be resolved."""
-    plain_class = isinstance(target, type) and not is_dataclass(target)
+    # A class that is a dataclass by inheritance only has parameters of its own.
+    plain_class = isinstance(target, type) and "__dataclass_params__" not in vars(target)
     source = inspect.getattr_static(target, "__init__") if plain_class else target
     try:
         return dict(typing.get_type_hints(source))
@@ -53,6 +53,15 @@ def wants_object(hint: object) -> bool:
     )
 
 
+def options_class(hint: object) -> type | None:
+    """Return the class of a group of options, such as `IngestLimits`: frozen data of ours, written as its fields."""
+    for one in alternatives(hint):
+        made = getattr(one, "__dataclass_params__", None)
+        if isinstance(one, type) and made is not None and made.frozen and one.__module__.startswith("gristmill."):
+            return one
+    return None
+
+
 def makes(target: object, hint: object) -> bool:
     """Whether the target is a class whose instances fit the hint."""
     kinds = [get_origin(member) or member for member in alternatives(hint)]
@@ -81,7 +90,7 @@ def describe_hint(hint: object) -> str:
     """Say a hint in words.
 
     >>> describe_hint(str | list[str] | None)
-    'str or list of str or nothing'
+    'str or list of str or None'
     """
     return " or ".join(dict.fromkeys(_describe_one(member) for member in alternatives(hint)))
 
@@ -132,7 +141,7 @@ def _is_class(kind: type) -> bool:
 
 def _describe_one(hint: object) -> str:
     if hint is type(None):
-        return "nothing"
+        return "None"
     origin = get_origin(hint) or hint
     if origin is Literal:
         return " or ".join(repr(choice) for choice in get_args(hint))

@@ -56,7 +56,9 @@ class Substitution:
         known = self._values.keys() | waiting.keys()
         circle = [name for name, default in waiting.items() if names_in(default) <= known]
         if circle:
-            raise ConfigError(f"{who}: expected defaults that do not need each other; got {', '.join(sorted(circle))}")
+            raise ConfigError(
+                f"{who}: expected defaults that do not depend on each other; got {', '.join(sorted(circle))}"
+            )
 
     def substitute(self, tree: object, *, who: str) -> object:
         """Return the tree with every variable replaced."""

@@ -16,12 +16,13 @@ import secrets
 import subprocess
 import sys
 import time
+import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from gristmill.core.ray_client import RayClient, use_auth_mode
 from gristmill.core.slurm_environment import SlurmStep
-from gristmill.errors import ConfigError, RunFailed, require
+from gristmill.errors import RunFailed, require
 
 LOOK_S = 0.5  # between two looks at the shared directory or the cluster
 END_S = 30.0  # for Ray to end
@@ -31,6 +32,8 @@ RAY = (sys.executable, "-m", "ray.scripts.scripts")  # the command `ray`, of thi
 @dataclass
 class SlurmRayClient(RayClient):
     """A RayClient whose cluster is all nodes of the job; with RAY_ADDRESS set, somebody else's, which is left alone.
+
+    Outside of a Slurm job the cluster is this machine.
 
     `num_cpus`, `num_gpus`       of each node, as Slurm says if not given
     `worker_connect_timeout_s`   how long nodes may take to find each other
@@ -47,11 +50,11 @@ class SlurmRayClient(RayClient):
         if os.environ.get("RAY_ADDRESS"):
             return
         step = self._step = SlurmStep.from_environment()
-        if step is None:
-            raise ConfigError(
-                "SlurmRayClient: expected to be started by srun in a Slurm job (SLURM_JOB_ID); RayClient starts a "
-                "cluster on one machine, and `gristmill slurm` prints a job script"
-            )
+        if step is None:  # a script that is tried on a laptop
+            where = "SlurmRayClient: there is no Slurm job here (SLURM_JOB_ID), so the cluster is this machine alone"
+            warnings.warn(f"{where}; `gristmill slurm` prints a job script", UserWarning, stacklevel=2)
+            super().start()
+            return
         self.num_cpus = step.cpus if self.num_cpus is None else self.num_cpus
         self.num_gpus = step.gpus if self.num_gpus is None else self.num_gpus
         if self.cleanup_on_start:

@@ -335,7 +335,7 @@ def _column(path: str, id_field: str, batches: Batches) -> Iterator[list[str | N
         for values in batches(path, id_field):
             yield [_text(value) for value in values]
     except KeyError:
-        raise ConfigError(f"diff: expected the column {id_field!r} in {path}; --id-field names another") from None
+        raise ConfigError(f"diff: expected the column {id_field!r} in {path}; name another with --id-field") from None
 
 
 def _parquet_batches(path: str, id_field: str) -> Iterator[Sequence[object]]:

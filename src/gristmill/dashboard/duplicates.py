@@ -39,8 +39,9 @@ class SourceLoss(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Duplicates(msgspec.Struct, frozen=True, kw_only=True):
-    """The findings."""
+    """The findings of one deduplication; `stage` is its name, where it is one of a pipeline."""
 
+    stage: str = ""
     documents: int
     removed: int
     cluster_sizes: dict[str, int]
@@ -50,18 +51,18 @@ class Duplicates(msgspec.Struct, frozen=True, kw_only=True):
     just_below: tuple[SimilarPair, ...] = ()  # kept
 
 
-def read_duplicates(content: bytes | None, *, examples: bool) -> Duplicates | None:
+def read_duplicates(content: bytes | None, *, examples: bool, stage: str = "") -> Duplicates | None:
     """Return the findings a file holds; None if it is missing, damaged, or somebody else's."""
     try:
         found = msgspec.json.decode(content or b"", type=Duplicates)
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     clusters, above, below = found.largest_clusters[:CLUSTERS_SHOWN], found.just_above, found.just_below
     if not examples:
         clusters = tuple(msgspec.structs.replace(one, text="", differences=()) for one in clusters)
         above = below = ()
     return msgspec.structs.replace(
-        found, largest_clusters=clusters, just_above=above[:PAIRS_SHOWN], just_below=below[:PAIRS_SHOWN]
+        found, stage=stage, largest_clusters=clusters, just_above=above[:PAIRS_SHOWN], just_below=below[:PAIRS_SHOWN]
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from gristmill.metrics.observations import Example, MeasureTally, Nearest, Observations, Outcomes, Slices
+from gristmill.metrics.observations import Example, Labels, MeasureTally, Nearest, Observations, Outcomes, Slices
 from gristmill.metrics.tally import BEYOND, NOT_A_NUMBER, edge_of
 
 MOST_VALUES = 50  # of a column that is sliced by; the largest
@@ -49,6 +49,7 @@ class Rule(msgspec.Struct, frozen=True):
     kept: list[int]
     refused: list[int]
     nearest: list[Window]
+    labels: list[tuple[str | None, int, int]] = []  # in place of slots: a label, kept, refused; the commonest first
 
 
 class Measures(msgspec.Struct, frozen=True):
@@ -82,8 +83,8 @@ def _rule(tally: MeasureTally) -> Rule:
         high=tally.high,
         condition=tally.condition,
         amount=tally.amount,
-        num_kept=tally.kept.num_documents,
-        num_refused=tally.refused.num_documents,
+        num_kept=tally.num_kept,
+        num_refused=tally.num_refused,
         sum_kept=tally.kept.sum,
         sum_refused=tally.refused.sum,
         nan_refused=tally.refused.slots.get(NOT_A_NUMBER, 0),
@@ -92,7 +93,12 @@ def _rule(tally: MeasureTally) -> Rule:
         kept=[tally.kept.slots.get(slot, 0) for slot in slots],
         refused=[tally.refused.slots.get(slot, 0) for slot in slots],
         nearest=[_window(window) for window in tally.nearest],
+        labels=_labels(tally.labels) if tally.labels else [],
     )
+
+
+def _labels(labels: Labels) -> list[tuple[str | None, int, int]]:
+    return [(label, count.kept, count.refused) for label, count in list(labels.by_size())[:MOST_VALUES]]
 
 
 def _next(slot: int) -> float:

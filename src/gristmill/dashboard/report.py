@@ -46,12 +46,12 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
     format: int
     runs: tuple[RunReport, ...]
-    duplicates: Duplicates | None = None  # of a deduplication
+    duplicates: tuple[Duplicates, ...] = ()  # of deduplications, in their order
 
     @classmethod
-    def of(cls, runs: Sequence[RunData], duplicates: Duplicates | None = None) -> "Report":
+    def of(cls, runs: Sequence[RunData], duplicates: Sequence[Duplicates] = ()) -> "Report":
         made = tuple(RunReport(verdict=verdict_on(run), run=run) for run in runs)
-        return cls(format=FORMAT, runs=made, duplicates=duplicates)
+        return cls(format=FORMAT, runs=made, duplicates=tuple(duplicates))
 
     def to_json(self) -> dict[str, object]:
         """Return it as one JSON object, of which `report.schema.json` says the form."""
@@ -95,8 +95,10 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
             yield _run_page(part, f"r{number}")
 
     def _duplicates(self) -> Iterator[Html]:
-        if self.duplicates is not None:
-            yield tag("section", tag("h2", "Duplicates"), duplicates_section(self.duplicates), id="duplicates")
+        for number, found in enumerate(self.duplicates):
+            of = f" of {found.stage}" if found.stage else ""
+            name = f"duplicates-{number}" if number else "duplicates"
+            yield tag("section", tag("h2", text(f"Duplicates{of}", 200)), duplicates_section(found), id=name)
 
 
 def schema() -> dict[str, object]:

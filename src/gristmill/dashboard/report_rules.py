@@ -5,7 +5,15 @@ from collections.abc import Iterator, Sequence
 from gristmill.dashboard.drawing import histogram_chart, split_bar
 from gristmill.dashboard.markup import Child, Html, joined, table, tag, text
 from gristmill.dashboard.run_data import RunData
-from gristmill.dashboard.run_rules import ExampleShown, RuleData, SampleShown, SliceTable, SliceValue, Window
+from gristmill.dashboard.run_rules import (
+    ExampleShown,
+    LabelShown,
+    RuleData,
+    SampleShown,
+    SliceTable,
+    SliceValue,
+    Window,
+)
 from gristmill.metrics.amounts import share, size
 from gristmill.metrics.tally import shown
 
@@ -77,10 +85,30 @@ def _rule(rule: RuleData, sample: SampleShown | None, anchor: str) -> Html:
         table(list(shown_figures), [[shown(value) for value in shown_figures.values()]], numbers=0, class_="figures")
         if shown_figures
         else None,
+        _labels(rule.labels),
         *(_window(window, rule) for window in rule.nearest),
         _sample(sample),
         class_="rule",
         id=anchor,
+    )
+
+
+def _labels(labels: Sequence[LabelShown]) -> Html | None:
+    if not labels:
+        return None
+    rows: list[list[Child]] = [
+        [
+            tag("em", "none") if found.label is None else name_of(found.label),
+            split_bar(found.kept, found.kept + found.refused),
+            f"{found.kept:,}",
+            f"{found.refused:,}",
+        ]
+        for found in labels[:VALUES_IN_PAGE]
+    ]
+    left = len(labels) - len(rows)
+    return joined(
+        table(["label", "", "kept", "refused"], rows, numbers=2),
+        tag("p", f"and {left:,} more labels", class_="soft") if left else None,
     )
 
 

@@ -235,7 +235,7 @@ def _snapshot(content: bytes | None) -> RunSnapshot | None:
         return None
     try:
         return msgspec.json.decode(content, type=RunSnapshot)
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
 
 

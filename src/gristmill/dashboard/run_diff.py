@@ -145,7 +145,7 @@ def _numbered(run: RunData, key: Callable[[RuleData], tuple[str, ...]]) -> dict[
 
 
 def _rule_pair(a: RuleData, b: RuleData) -> RulePair:
-    one, other = _slots(a), _slots(b)
+    one, other = (_labels(a, b), _labels(b, a)) if a.labels or b.labels else (_slots(a), _slots(b))
     index = stability_index(one, other)
     documents = sum(one.values()), sum(other.values())
     # Two samples of the same documents have an index of about this by chance.
@@ -165,6 +165,13 @@ def _slots(rule: RuleData) -> dict[int, int]:
     for slot, count in rule.slots_refused.items():
         found[int(slot)] = found.get(int(slot), 0) + count
     return found
+
+
+def _labels(rule: RuleData, other: RuleData) -> dict[int, int]:
+    """Documents by label, each of those that two rules have being a slot."""
+    all_labels = {found.label for both in (rule, other) for found in both.labels}
+    numbers = {label: n for n, label in enumerate(sorted(all_labels, key=lambda label: (label is None, label or "")))}
+    return {numbers[found.label]: found.kept + found.refused for found in rule.labels}
 
 
 def stability_index(a: Mapping[int, int], b: Mapping[int, int]) -> float:

@@ -3,6 +3,7 @@
 From `metrics/observations.py`: all of it is the same for any number of workers and after any crash.
 """
 
+import itertools
 import math
 from collections.abc import Mapping
 
@@ -38,6 +39,14 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
     refused: tuple[ExampleShown, ...]
 
 
+class LabelShown(msgspec.Struct, frozen=True, kw_only=True):
+    """How many documents with one label were kept and refused; None is the label of those that have none."""
+
+    label: str | None
+    kept: int
+    refused: int
+
+
 class RuleData(msgspec.Struct, frozen=True, kw_only=True):
     """One measure of one stage. `dropped` is the ledger's: what left for the reason of this name."""
 
@@ -62,6 +71,7 @@ class RuleData(msgspec.Struct, frozen=True, kw_only=True):
     nearest: tuple[Window, ...]
     slots_kept: dict[str, int]  # slot -> documents; `metrics/tally.py` says which values are in a slot
     slots_refused: dict[str, int]
+    labels: tuple[LabelShown, ...] = ()  # where what was found is not a number but a word: the commonest first
 
     @property
     def measured(self) -> int:
@@ -127,8 +137,8 @@ def _rule(tally: MeasureTally, dropped: int, *, examples: bool) -> RuleData:
         high=_finite(tally.high),
         decides=tally.decides,
         amount=tally.amount,
-        kept=tally.kept.num_documents,
-        refused=tally.refused.num_documents,
+        kept=tally.num_kept,
+        refused=tally.num_refused,
         dropped=dropped,
         not_numbers=values.num_not_numbers,
         kept_sum=tally.kept.sum,
@@ -149,6 +159,10 @@ def _rule(tally: MeasureTally, dropped: int, *, examples: bool) -> RuleData:
         ),
         slots_kept={str(slot): count for slot, count in sorted(tally.kept.slots.items())},
         slots_refused={str(slot): count for slot, count in sorted(tally.refused.slots.items())},
+        labels=tuple(
+            LabelShown(label=label, kept=count.kept, refused=count.refused)
+            for label, count in itertools.islice(tally.labels.by_size() if tally.labels else (), VALUES_SHOWN)
+        ),
     )
 
 

@@ -87,8 +87,8 @@ class WatchedRun:
             self._content = content
             try:
                 snapshot = msgspec.json.decode(content, type=RunSnapshot)
-            except (msgspec.DecodeError, RecursionError):  # of another version, or damaged: what was known stays
-                return
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                return  # of another version, or damaged: what was known stays
             self._rates.add(snapshot)
         if snapshot is None:
             return

@@ -28,10 +28,7 @@ NOT_A_CANDIDATE = "no_candidate"
 
 @dataclass(eq=False)
 class ShingleCandidates(ProcessingStage[DocumentBatch, DocumentBatch]):
-    """Reduce candidates to `doc`, `component`, `rank`, `keys` (one a band) and `shingles`; leave out the others.
-
-    `clusters` is a directory of `Clusters`.
-    """
+    """Reduce candidates to `doc`, `component`, `rank`, `keys` (one a band) and `shingles`; leave out the others."""
 
     rows_are_independent: ClassVar[bool] = False  # a document's number is its position
     makes_new_documents: ClassVar[bool] = True
@@ -39,16 +36,17 @@ class ShingleCandidates(ProcessingStage[DocumentBatch, DocumentBatch]):
     numbers: DocumentNumbers
     shingling: Shingling
     banding: Banding
-    clusters: str
     text_field: str = "text"
     seed: int = 42
     name: str = field(default="shingle_candidates", kw_only=True)
+
+    _clusters_path: str = field(default="", init=False, repr=False)  # of `Clusters`, in a directory that may be moved
 
     def inputs(self) -> tuple[list[str], list[str]]:
         return ["data"], [self.text_field]
 
     def setup(self, worker_metadata: WorkerMetadata | None = None) -> None:
-        self._clusters = Clusters.load(self.clusters)
+        self._clusters = Clusters.load(self._clusters_path)
 
     def before_fork(self) -> None:
         prepare_fork(folds=True)
@@ -151,8 +149,9 @@ class VerifyCandidates(ProcessingStage[DocumentBatch, DocumentBatch]):
 
     threshold: float = 0.8
     containment: bool = False  # measure what share of a document is in the other, not what they share of both
-    index_rows: str | None = None  # rows of the same form for documents of an index, in an Arrow file
     name: str = field(default="verify_candidates", kw_only=True)
+
+    _index_rows: str | None = field(default=None, init=False, repr=False)  # the same for documents of an index: a file
 
     def inputs(self) -> tuple[list[str], list[str]]:
         return ["data"], ["doc", "component", "rank", "keys", "shingles"]
@@ -191,9 +190,9 @@ class VerifyCandidates(ProcessingStage[DocumentBatch, DocumentBatch]):
 
     def _with_index(self, table: pa.Table) -> pa.Table:
         """Add the documents of an index that belong to the components of this partition."""
-        if self.index_rows is None:
+        if self._index_rows is None:
             return table
-        rows = pa.ipc.open_file(pa.memory_map(self.index_rows)).read_all()
+        rows = pa.ipc.open_file(pa.memory_map(self._index_rows)).read_all()
         theirs, ours = (to_numbers(part.column("component"), np.int64) for part in (rows, table))
         own = np.isin(theirs, ours)
         return pa.concat_tables([table, rows.take(from_numbers(np.flatnonzero(own))).select(table.column_names)])

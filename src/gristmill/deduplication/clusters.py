@@ -100,6 +100,9 @@ def _load(path: Path) -> NDArray[np.generic]:
 
 MAX_DOCUMENTS = 2**31  # positions are 32 bits wide
 RANGE_KEYS = 4_000_000  # sorted at a time: 44 bytes each
+# Every range reads its band once more, so their number must not grow with the documents. An eighth of a band's keys
+# takes less memory than `_leaders` had before.
+MOST_RANGES = 8
 
 _join_equal = CompiledKernel("dedup.union_find", "join_equal")
 _flatten = CompiledKernel("dedup.union_find", "flatten")
@@ -151,7 +154,7 @@ class ClusterSketches(ProcessingStage[FileGroupTask, FileGroupTask]):
         self, files: list[str], is_member: NDArray[np.bool_]
     ) -> Iterator[tuple[NDArray[np.uint64], NDArray[np.int32]]]:
         """Yield the keys of a band that are in one range, and whose they are, for all ranges of all bands."""
-        num_ranges = -(-int(is_member.sum()) // self.range_keys)
+        num_ranges = min(MOST_RANGES, -(-int(is_member.sum()) // self.range_keys))
         bounds = [(2**64 * number) // num_ranges for number in range(num_ranges)] + [2**64]
         for band in range(self.banding.num_bands):
             for low, end in pairwise(bounds):

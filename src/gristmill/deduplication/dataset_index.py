@@ -10,27 +10,24 @@ would let duplicates pass, or remove documents that have none, and nobody would 
 
 import json
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import xxhash
 
-from gristmill.deduplication.job import DedupJob
-from gristmill.deduplication.job_input import DedupInput
 from gristmill.errors import ConfigError, ResumeRefused
-from gristmill.pipeline import Pipeline
 from gristmill.runs.ledger import is_sealed, sealed
-from gristmill.stages.text.io.formats import WRITERS
-from gristmill.stages.text.io.writer import ArrowWriter
 from gristmill.storage.atomic_write import checksum_of, force_file, force_names, write_file
 from gristmill.storage.file_system import disk_path
 
 if TYPE_CHECKING:
-    from gristmill.engine.plan import AnyStage
+    from gristmill.runs.searches import Search
+    from gristmill.stages.base import AnyStage
 
 FORMAT = 2
 LIST = "files.json"
+CONSULTED = "consulted.json"  # in the directory of a search: which files there were when it began
 
 
 class DatasetIndex:
@@ -46,6 +43,23 @@ class DatasetIndex:
         self.dataset = xxhash.xxh3_64_hexdigest(str(Path(dataset).resolve()).encode())
         for path in self.paths:
             self._check(path, must_exist=path != self.own)
+
+    @classmethod
+    def of_search(
+        cls,
+        search: "Search",
+        settings: Mapping[str, object],
+        own: str | None,
+        others: Sequence[str],
+        dataset: str | None,
+    ) -> "DatasetIndex":
+        """Return the index for the documents of a search, which are known by `dataset`, or by where their run is."""
+        if own is not None and search.is_temporary:
+            raise ConfigError(
+                f"{search.stage}: expected a pipeline that ends in a writer, or a checkpoint_path, with index: without "
+                "one nobody could tell the documents of this run from others the next time"
+            )
+        return cls(settings, own, others, dataset or search.run_dir)
 
     def _check(self, path: Path, *, must_exist: bool) -> None:
         try:
@@ -71,9 +85,10 @@ class DatasetIndex:
 
         A run that begins forgets what an earlier one of this dataset has added: its documents may be others now.
         """
-        noted = run_dir / "consulted.json"
+        noted = run_dir / CONSULTED
         if any(run_dir.glob("[!.]*")):
-            found = _noted(noted)
+            found, indexes = _noted(noted)
+            self._refuse_others(indexes)
             changed = [file for file, checksum in found.items() if not _is_as_written(Path(file), checksum)]
             if changed:
                 raise ResumeRefused(
@@ -83,34 +98,42 @@ class DatasetIndex:
             return list(found)
         if self.own is not None:
             shutil.rmtree(self.own / self.dataset, ignore_errors=True)
-        found = {}
-        for path in self.paths:
-            for rows in sorted(path.glob("*/rows")):
-                if rows.parent.name != self.dataset:
-                    found |= _checked(rows)
-        write_file(str(noted), [sealed(json.dumps({"files": found})).encode()])
+        found = {
+            file: checksum
+            for path in self.paths
+            for rows in self._others_in(path)
+            for file, checksum in _checked(rows).items()
+        }
+        noting = {"files": found, "indexes": [str(path) for path in self.paths]}
+        write_file(str(noted), [sealed(json.dumps(noting)).encode()])
         force_names(str(run_dir), above=True)
         return list(found)
 
-    def add(self, job: DedupJob, reducing: Callable[[DedupInput], "AnyStage"]) -> None:
-        """Take in the documents that stay, reduced by the stage `reducing` returns."""
-        filetype = job.source.filetype
-        if self.own is None or not any(Path(job.kept_path).glob(f"*.{WRITERS[filetype].file_extension}*")):
+    def _others_in(self, path: Path) -> list[Path]:
+        """The datasets in an index, but for this one."""
+        return [rows for rows in sorted(path.glob("*/rows")) if rows.parent.name != self.dataset]
+
+    def _refuse_others(self, noted: Sequence[str]) -> None:
+        """Refuse to go on with an index that was not named when the run began: it would not be consulted."""
+        for path in self.paths:
+            if str(path) not in noted and self._others_in(path):
+                raise ResumeRefused(
+                    f"index {path}: expected the indexes this run began with, {list(noted)}; this one is new. "
+                    "Start over with fresh=True (--fresh)"
+                )
+
+    def add(self, search: "Search", stages: Sequence["AnyStage"]) -> None:
+        """Take in the documents that stay, which these stages read and reduce."""
+        from gristmill.stages.text.io.writer import ArrowWriter
+
+        if self.own is None:
             return
-        source = DedupInput("index", job.kept_path, filetype)
-        stage = reducing(source)
         part = self.own / self.dataset
-        stages = [source.reader(stage.inputs()[1]), stage, ArrowWriter(str(part / "rows"))]
-        line: list[AnyStage] = list(stages)
-        pipeline = Pipeline("add_to_index", stages=line)
-        try:
-            done = pipeline.run(job.executor, checkpoint_path=part / "run", quiet=True)
-        except ResumeRefused:  # the documents have been written again since, after the machine had stopped
-            done = pipeline.run(job.executor, checkpoint_path=part / "run", fresh=True, quiet=True)
-        for file in done.output_files:
+        files = search.write_elsewhere("add_to_index", [*stages, ArrowWriter(str(part / "rows"))], part / "run")
+        for file in files:
             force_file(file)
         force_names(str(part / "rows"), above=True)
-        written = {Path(file).name: checksum_of(file) for file in sorted(done.output_files)}
+        written = {Path(file).name: checksum_of(file) for file in sorted(files)}
         write_file(str(part / LIST), [sealed(json.dumps({"files": written})).encode()])
         force_names(str(part))
         header = self.own / "header.json"
@@ -120,12 +143,13 @@ class DatasetIndex:
 
 def _checked(rows: Path) -> dict[str, str]:
     """The files of one dataset in an index with their checksums; ConfigError if they are not what was written."""
-    listed = _listed(rows.parent / LIST)
-    if listed is None:
+    said = _said(rows.parent / LIST)
+    if said is None:
         raise ConfigError(
             f"index {rows.parent}: expected a dataset that was added to its end; got one without a whole {LIST}. "
             "Run its deduplication again, or wait for it; or remove this directory"
         )
+    listed: dict[str, str] = said["files"]
     found = {str(rows / name): checksum for name, checksum in listed.items()}
     for file, checksum in found.items():
         if not _is_as_written(Path(file), checksum):
@@ -143,24 +167,24 @@ def _is_as_written(file: Path, checksum: str) -> bool:
         return False
 
 
-def _listed(path: Path) -> dict[str, str] | None:
-    """Files with their checksums, as they were written down; None if they were not, or not to the end."""
+def _said(path: Path) -> dict[str, Any] | None:
+    """What was written down in a file; None if nothing was, or not to the end."""
     try:
         text = path.read_text()
     except (FileNotFoundError, UnicodeDecodeError):
         return None
     if not is_sealed(text):
         return None
-    files: dict[str, str] = json.loads(text)["files"]
-    return files
+    said: dict[str, Any] = json.loads(text)
+    return said
 
 
-def _noted(path: Path) -> dict[str, str]:
-    """Return the files `DatasetIndex.files` wrote down: the only record of which files there were then."""
-    files = _listed(path)
-    if not isinstance(files, dict):
+def _noted(path: Path) -> tuple[dict[str, str], list[str]]:
+    """Return the files `DatasetIndex.files` wrote down, the only record of which there were then, and their indexes."""
+    said = _said(path)
+    if said is None:
         raise ResumeRefused(
             f"{path}: expected the files of indexes that this run consults; it is missing or damaged. "
             "Start over with fresh=True (--fresh)"
         )
-    return files
+    return said["files"], said["indexes"]

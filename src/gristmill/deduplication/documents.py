@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from gristmill.deduplication.files_between import write_array
-from gristmill.errors import ConfigError, StageError
+from gristmill.errors import ConfigError, StageError, nearest
 from gristmill.kernels.arrow_arrays import from_bools, from_numbers
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.text.judging.statistics import unparsed_texts
@@ -31,7 +31,7 @@ from gristmill.tasks.text_columns import from_bytes_and_offsets
 # A piece is one of several batches a source partition was streamed as.
 
 PIECE_SHIFT, SOURCE_SHIFT = np.uint64(26), np.uint64(40)
-_MAX_SOURCES, _MAX_PIECES, _MAX_ROWS = 1 << 23, 1 << 14, 1 << 26
+_MAX_SOURCES, MAX_PIECES, _MAX_ROWS = 1 << 23, 1 << 14, 1 << 26
 OF_INDEX = 1 << 63  # set in the numbers of documents that are in an index and not in the input
 
 
@@ -50,9 +50,9 @@ class DocumentNumbers:
         name, piece = task_id, 0
         if name not in self._index:
             name, _, digits = task_id.rpartition(".")
-            piece = int(digits) if digits.isdecimal() else _MAX_PIECES
+            piece = int(digits) if digits.isdecimal() else MAX_PIECES
         source = self._index.get(name, _MAX_SOURCES)
-        if source >= _MAX_SOURCES or piece >= _MAX_PIECES or num_rows > _MAX_ROWS:
+        if source >= _MAX_SOURCES or piece >= MAX_PIECES or num_rows > _MAX_ROWS:
             raise StageError(
                 f"DocumentNumbers: expected a batch of at most {_MAX_ROWS} documents of a known source; "
                 f"got {num_rows} of {task_id!r}"
@@ -126,6 +126,8 @@ def id_column(batch: DocumentBatch, name: str) -> pa.ChunkedArray:
     return pa.chunked_array([from_bytes_and_offsets(texts.data, offsets, ~texts.is_null)])
 
 
+NOTHING_TO_COMPARE = "nothing_to_compare"  # why a document cannot be anybody's duplicate
+
 # `TakeDocuments`: a few documents by number, to show them to a person.
 
 NOT_WANTED = "not_wanted"
@@ -143,14 +145,15 @@ class TakeDocuments(ProcessingStage[DocumentBatch, DocumentBatch]):
     text_field: str = "text"
     name: str = field(default="take_documents", kw_only=True)
 
-    def inputs(self) -> tuple[list[str], list[str]]:
-        return ["data"], [self.text_field]
-
     def process(self, task: DocumentBatch) -> DocumentBatch:
         own = self.numbers.of_batch(task.task_id, task.num_items)
         is_wanted = np.isin(own, np.array(self.wanted, np.uint64))
         self.context.drop(task, from_bools(~is_wanted), reason=NOT_WANTED)
-        texts = task.filter(from_bools(is_wanted)).column(self.text_field).cast(pa.string())
+        wanted = task.filter(from_bools(is_wanted))
+        has_text = wanted.has_column(self.text_field)
+        texts = (
+            wanted.column(self.text_field).cast(pa.string()) if has_text else pa.nulls(wanted.num_items, pa.string())
+        )
         columns = [from_numbers(own[is_wanted]), texts]
         return DocumentBatch(task.dataset_name, pa.Table.from_arrays(columns, names=["doc", "text"]))
 
@@ -164,6 +167,16 @@ _END = np.uint64(2**64 - 1)  # closes the file, so that it is never empty and ca
 def write_removals(path: Path, removed: NDArray[np.uint64]) -> None:
     """Write the file `RemoveDocuments` reads; it appears whole or not at all."""
     write_array(path, np.append(np.sort(removed), _END))
+
+
+def lost_rows(removed: NDArray[np.uint64], numbers: NDArray[np.uint64]) -> tuple[NDArray[np.bool_], tuple[int, int]]:
+    """Return which documents of a batch are removed, given by their numbers, and where in the file they are."""
+    lost = np.zeros(len(numbers), np.bool_)
+    if not len(numbers):
+        return lost, (0, 0)
+    first, end = np.searchsorted(removed, [numbers[0], numbers[-1] + np.uint64(1)]).tolist()
+    lost[(removed[first:end] - numbers[0]).astype(np.int64)] = True
+    return lost, (first, end)
 
 
 @dataclass(eq=False)
@@ -181,11 +194,7 @@ class RemoveDocuments(ProcessingStage[DocumentBatch, DocumentBatch]):
         self._removed: NDArray[np.uint64] = np.load(self.removals, mmap_mode="r")
 
     def process(self, task: DocumentBatch) -> DocumentBatch:
-        numbers = self.numbers.of_batch(task.task_id, task.num_items)
-        lost = np.zeros(task.num_items, np.bool_)
-        if task.num_items:
-            first, end = np.searchsorted(self._removed, [numbers[0], numbers[-1] + np.uint64(1)])
-            lost[(self._removed[first:end] - numbers[0]).astype(np.int64)] = True
+        lost, _ = lost_rows(self._removed, self.numbers.of_batch(task.task_id, task.num_items))
         mask = from_bools(lost)
         self.context.drop(task, mask, reason=REASON)
         return task.filter(from_bools(~lost))
@@ -210,6 +219,9 @@ class RemoveById(ProcessingStage[DocumentBatch, DocumentBatch]):
     def inputs(self) -> tuple[list[str], list[str]]:
         return ["data"], [self.id_field]
 
+    def check_ready(self) -> None:
+        check_ids(self.ids_path, self.ids_field)
+
     def setup(self, worker_metadata: WorkerMetadata | None = None) -> None:
         self._ids = read_ids(self.ids_path, self.ids_field)
 
@@ -222,6 +234,18 @@ class RemoveById(ProcessingStage[DocumentBatch, DocumentBatch]):
         if not self.drop_id_field:
             return kept
         return kept.select([column for column in kept.get_columns() if column != self.id_field])
+
+
+def check_ids(path: str, column: str) -> None:
+    """Raise ConfigError if there is no such column, without reading it."""
+    import pyarrow.parquet as pq
+
+    try:
+        known = pq.ParquetDataset(path).schema.names
+    except (OSError, pa.ArrowInvalid) as error:
+        raise ConfigError(f"{path}: expected Parquet with a column {column!r} of ids; got {error}") from error
+    if column not in known:
+        raise ConfigError(f"{path}: expected a column {column!r} of ids; got {known}{nearest(column, known)}")
 
 
 def read_ids(path: str, column: str) -> pa.Array:

@@ -1,5 +1,7 @@
 """Duplicates by meaning: embeddings, clusters, and which documents are too close to others."""
 
+import hashlib
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
@@ -122,12 +124,30 @@ def _lengths(lists: pa.Array) -> NDArray[np.int64]:
 Which = Literal["hard", "easy", "random"]
 
 
+@dataclass(frozen=True)
+class Clustering:
+    """How embeddings are clustered. Another clustering finds other duplicates, so it is part of the plan."""
+
+    n_clusters: int
+    max_iter: int = 300
+    tol: float = 1e-4
+    seed: int = 42
+    fit_data_fraction: float | None = None
+
+    def file_name(self) -> str:
+        """Where the centroids are kept: what was left by a run with other settings is not taken for these."""
+        settings = json.dumps(vars(self), sort_keys=True).encode()
+        return f"centroids-{hashlib.blake2b(settings, digest_size=6).hexdigest()}.npy"
+
+
 @dataclass(eq=False)
 class AssignClusters(ProcessingStage[DocumentBatch, DocumentBatch]):
-    """Add `cluster` and `centrality`, the cosine to its centroid. `centroids` is a file of numpy's."""
+    """Add `cluster` and `centrality`, the cosine to its centroid."""
 
-    centroids: str
+    clustering: Clustering
     name: str = field(default="assign_clusters", kw_only=True)
+
+    _directory: str = field(default="", init=False, repr=False)  # the centroids are in, which may be moved
 
     def inputs(self) -> tuple[list[str], list[str]]:
         return ["data"], ["vector"]
@@ -136,7 +156,7 @@ class AssignClusters(ProcessingStage[DocumentBatch, DocumentBatch]):
         return ["data"], ["cluster", "centrality"]
 
     def setup(self, worker_metadata: WorkerMetadata | None = None) -> None:
-        self._centroids = np.load(self.centroids)
+        self._centroids = np.load(f"{self._directory}/{self.clustering.file_name()}")
 
     def process(self, task: DocumentBatch) -> DocumentBatch:
         vectors = to_matrix(task.column("vector"), who=self.name)

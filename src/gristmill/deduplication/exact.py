@@ -1,9 +1,8 @@
 """`ExactDeduplicationWorkflow`: documents with the same text, or the same value of a column, in one call.
 
-read, hash ─▶ exchange by hash ─▶ who loses to whom ─▶ duplicates.parquet ─▶ read again, write those that stay
+A reader, the stage `ExactDeduplication` and a writer.
 """
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import ClassVar
@@ -11,10 +10,10 @@ from typing import ClassVar
 from gristmill.backends.base import BaseExecutor
 from gristmill.backends.default_executor import default_executor
 from gristmill.deduplication.keep_policy import KeepPolicy
-from gristmill.engine.plan import AnyStage, AnyTask
+from gristmill.engine.plan import AnyTask
 from gristmill.errors import ConfigError
 from gristmill.pipeline.pipeline import Watching
-from gristmill.pipeline.workflow import WorkflowBase, WorkflowRunResult, errors_of, warn_ignored
+from gristmill.pipeline.workflow import WorkflowBase, WorkflowRunResult, warn_ignored
 from gristmill.runs.user import Observer
 from gristmill.storage.file_system import disk_path
 
@@ -67,11 +66,13 @@ class ExactDeduplicationWorkflow(WorkflowBase):
 
     def __post_init__(self) -> None:
         self.output_path = str(self.output_path).rstrip("/")
-        self._keep = KeepPolicy.parse(self.keep, who="ExactDeduplicationWorkflow")
+        KeepPolicy.parse(self.keep, who="ExactDeduplicationWorkflow")
         if not self.assign_id and self.id_field is None:
             raise ConfigError("ExactDeduplicationWorkflow: expected id_field where assign_id is False; got None")
         if self.index is not None and not self.perform_removal:
-            raise ConfigError("ExactDeduplicationWorkflow: expected perform_removal with index, which takes what stays")
+            raise ConfigError(
+                "ExactDeduplicationWorkflow: expected perform_removal with index, because the index stores what stays"
+            )
         warn_ignored(self)
 
     def run(
@@ -83,48 +84,36 @@ class ExactDeduplicationWorkflow(WorkflowBase):
         quiet: bool = False,
     ) -> WorkflowRunResult:
         """Find the duplicates, write their list, and unless told otherwise write the documents that stay."""
-        started = time.monotonic()
         executor = executor or default_executor()
         with (
             Watching("exact_deduplication", executor, quiet=quiet, observer=observer) as watching,
             executor.kept_ready(IMPORTS) as ready,
         ):
-            result = self._run(initial_tasks, ready, watching.observer, started)
+            result = self._run(initial_tasks, ready, watching.observer)
             watching.tell(result)
-        result.add_metadata("total_time", time.monotonic() - started)
         return result
 
     def _run(
-        self,
-        initial_tasks: Sequence[AnyTask] | None,
-        executor: BaseExecutor,
-        observer: Observer | None,
-        started: float,
+        self, initial_tasks: Sequence[AnyTask] | None, executor: BaseExecutor, observer: Observer | None
     ) -> WorkflowRunResult:
         # Imported here, so that this process and those just started import at the same time.
-        from gristmill.deduplication.dataset_index import DatasetIndex
-        from gristmill.deduplication.exact_search import ExactSearch, ExactSettings
-        from gristmill.deduplication.findings import Findings, remove_found
-        from gristmill.deduplication.job import open_job
+        from gristmill.deduplication.exact_deduplication import ExactDeduplication
         from gristmill.deduplication.job_input import DedupInput, given_input
-
-        def for_index(source: DedupInput) -> AnyStage:
-            return settings.hashing(source, for_index=True)
+        from gristmill.deduplication.workflow_runs import DedupRun, Kept
 
         run_dir = disk_path(self.output_path, who="output_path") / ".gristmill" / "exact"
         who = type(self).__name__
         options = self.input_filetype, self.input_blocksize, self.input_file_extensions, self.read_kwargs
         source = DedupInput(who, given_input(who, self.input_path, initial_tasks), *options)
-        settings = ExactSettings(self._keep, self.text_field, self.id_field, self.normalize, self.total_nparts)
-        with open_job(source, self.output_path, run_dir, executor, observer, fresh=self.fresh) as job:
-            index = DatasetIndex(settings.for_index(), self.index, self.consult, self.output_path)
-            found = ExactSearch(job, settings, index.files(run_dir)).run()
-            ledger = run_dir / "identify" / "segment-1" / "ledger.jsonl"
-            findings = Findings(found, self.text_field, ledger, self.alarm_share, texts_are_equal=not self.normalize)
-            result = findings.write(job, "exact_deduplication")
-            result.add_metadata("identification_time", time.monotonic() - started)
-            if self.perform_removal:
-                remove_found(job, findings, result, self.write_kwargs)
-                index.add(job, for_index)
-            result.errors = errors_of(job.done)
-        return result
+        stage = ExactDeduplication(
+            self.text_field,
+            self.keep,
+            self.normalize,
+            self.id_field,
+            index=self.index,
+            consult=tuple(self.consult),
+            num_partitions=self.total_nparts,
+            alarm_share=self.alarm_share,
+        )
+        kept = Kept(write_kwargs=self.write_kwargs or {}) if self.perform_removal else None
+        return DedupRun(source, stage, self.output_path, run_dir, executor, observer, self.fresh).run(kept)

@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from gristmill.deduplication.documents import OF_INDEX, DocumentNumbers, id_column
+from gristmill.deduplication.documents import NOTHING_TO_COMPARE, OF_INDEX, DocumentNumbers, id_column
 from gristmill.deduplication.files_between import has_arrays, write_arrays
 from gristmill.deduplication.fork_preparation import prepare_fork
-from gristmill.deduplication.keep_policy import KeepPolicy, worth_of
+from gristmill.deduplication.keep_policy import KeepPolicy, compared_columns, worth_of
 from gristmill.kernels.arrow_arrays import from_bools, from_numbers, to_numbers
 from gristmill.kernels.content_hash import LANES, SECRET, SHORT_BYTES, content_hash
 from gristmill.kernels.dedup.fold_table import fold_table
@@ -85,8 +85,6 @@ def find_in_index(directory: str, low: NDArray[np.uint64], high: NDArray[np.uint
 
 # `HashDocuments`: of each document its number, its hash, and what decides whether it stays.
 
-EMPTY_REASON = "nothing_to_compare"
-
 
 @dataclass(eq=False)
 class HashDocuments(ProcessingStage[DocumentBatch, DocumentBatch]):
@@ -108,8 +106,7 @@ class HashDocuments(ProcessingStage[DocumentBatch, DocumentBatch]):
     name: str = field(default="hash_documents", kw_only=True)
 
     def inputs(self) -> tuple[list[str], list[str]]:
-        columns = [self.text_field, *([self.id_field] if self.id_field else []), *self.keep.columns]
-        return ["data"], list(dict.fromkeys(columns))
+        return ["data"], compared_columns(self.text_field, self.id_field, self.keep)
 
     def outputs(self) -> tuple[list[str], list[str]]:
         return ["data"], ["low", "high", "doc", "worth", "tie"]
@@ -138,7 +135,7 @@ class HashDocuments(ProcessingStage[DocumentBatch, DocumentBatch]):
         nothing = lengths == 0
         if self.normalize:
             nothing |= (hashes == 0).all(axis=1)
-        self.context.drop(task, from_bools(nothing), reason=EMPTY_REASON)
+        self.context.drop(task, from_bools(nothing), reason=NOTHING_TO_COMPARE)
         rows.task_id = task.task_id
         return rows.filter(from_bools(~nothing))
 
@@ -161,15 +158,16 @@ class FindDuplicates(ProcessingStage[DocumentBatch, DocumentBatch]):
     """Of each group with equal `low` and `high` keep one; return the others as `doc` with `kept_doc`.
 
     A group of fewer than `min_count` stays whole. `id`, and `part` for pieces of documents, come along if there.
-    With `index`, a directory of `write_index`, what is in it already loses to it.
+    With an index, a directory of `write_index`, what is in it already loses to it.
     """
 
     rows_are_independent: ClassVar[bool] = False
     makes_new_documents: ClassVar[bool] = True
 
     min_count: int = 2
-    index: str | None = None
     name: str = field(default="find_duplicates", kw_only=True)
+
+    _index: str | None = field(default=None, init=False, repr=False)  # in the run directory, which may be moved
 
     def inputs(self) -> tuple[list[str], list[str]]:
         return ["data"], ["low", "high", "doc", "worth", "tie"]
@@ -186,7 +184,7 @@ class FindDuplicates(ProcessingStage[DocumentBatch, DocumentBatch]):
         has_parts = "part" in table.column_names
         part = to_numbers(table.column("part"), np.int32) if has_parts else np.zeros(len(doc), np.int32)
         kept = self._winners(table, part)
-        indexed = np.full(len(doc), -1, np.int64) if self.index is None else find_in_index(self.index, low, high)
+        indexed = np.full(len(doc), -1, np.int64) if self._index is None else find_in_index(self._index, low, high)
         losers = np.flatnonzero((kept != np.arange(len(doc))) | (indexed >= 0))
         losers = losers[np.lexsort((part[losers], doc[losers]))]
         winners = kept[losers]

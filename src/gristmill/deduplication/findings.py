@@ -1,13 +1,12 @@
-"""What every deduplication leaves for its user: `duplicates.parquet`, `report.json` and the documents that stay."""
+"""What every deduplication leaves for its user: `duplicates.parquet` and `report.json`."""
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from gristmill.deduplication.job import DedupJob, Kept
 from gristmill.deduplication.report import Duplicates, describe, make_report, write_duplicates
-from gristmill.pipeline.workflow import WorkflowRunResult
+from gristmill.deduplication.searched_documents import SearchedDocuments
 from gristmill.storage.atomic_write import write_file
 
 REPORT_NAME = "report.json"
@@ -19,47 +18,35 @@ class Findings:
 
     duplicates: Duplicates
     text_field: str
-    ledger_path: Path  # of the first pipeline, which has counted the documents
-    alarm_share: float
+    counted_by: tuple[str, str]  # the step and the stage of it that every document has come to
     near_misses: Sequence[tuple[int, int, float]] = ()  # documents that stay, what they are like, how similar
     texts_are_equal: bool = False
+    warnings: Sequence[str] = ()
+    about: Mapping[str, object] = field(default_factory=dict)  # what else is worth knowing about the search
 
-    def write(self, job: DedupJob, workflow: str) -> WorkflowRunResult:
-        """Write the list and the report; return what a workflow's result says about them."""
-        table = self.duplicates.to_table(job.source)
-        path = write_duplicates(table, job.output_path)
+    def write(self, documents: SearchedDocuments, home: Path, *, alarm_share: float) -> dict[str, object]:
+        """Write the list and the report; return what is to be told about them."""
+        table = self.duplicates.to_table(documents)
+        path = write_duplicates(table, home)
         report = make_report(
-            job,
+            documents,
             self.duplicates,
             table,
             text_field=self.text_field,
-            ledger_path=self.ledger_path,
-            alarm_share=self.alarm_share,
+            read=documents.num_read(*self.counted_by),
+            alarm_share=alarm_share,
             near_misses=self.near_misses,
             texts_are_equal=self.texts_are_equal,
         )
-        report_path = Path(job.output_path) / REPORT_NAME
+        report_path = home / REPORT_NAME
         write_file(str(report_path), [json.dumps(report, indent=1, ensure_ascii=False).encode()])
-        metadata = {
+        return {
             "num_documents": report["documents"],
             "num_duplicates": len(self.duplicates),
             "duplicates_path": path,
             "report_path": str(report_path),
             "alarms": report["alarms"],
+            **self.about,
+            "warnings": list(self.warnings),
+            "summary": describe(report, alarm_share=alarm_share),
         }
-        places = f"duplicates   {path}\nreport       {report_path}"
-        summary = f"{describe(report, alarm_share=self.alarm_share)}\n\n{places}"
-        return WorkflowRunResult(workflow, metadata=metadata, summary=summary)
-
-
-def remove_found(
-    job: DedupJob,
-    found: Findings,
-    result: WorkflowRunResult,
-    write_kwargs: Mapping[str, object] | None = None,
-    kept: Kept | None = None,
-) -> None:
-    """Write the documents that stay, and add to the result what became of them."""
-    done = job.remove(found.duplicates.doc, write_kwargs, kept)
-    result.add_pipeline_tasks("removal", done)
-    result.extend_metadata({"num_kept": done.written, "quarantined": done.quarantined})

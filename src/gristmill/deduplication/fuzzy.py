@@ -1,35 +1,23 @@
 """`FuzzyDeduplicationWorkflow`: documents that are nearly the same, in one call, each removal verified.
 
-read, sketch ─▶ candidates by shared bands ─▶ read again, shingle ─▶ exchange by component ─▶ verify
-─▶ duplicates.parquet ─▶ read again, write those that stay
+A reader, the stage `FuzzyDeduplication` and a writer.
 """
 
-import logging
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import ClassVar
 
 from gristmill.backends.base import BaseExecutor
 from gristmill.backends.default_executor import default_executor
-from gristmill.deduplication.dataset_index import DatasetIndex
-from gristmill.deduplication.findings import Findings, remove_found
-from gristmill.deduplication.fuzzy_search import Found, FuzzySearch, FuzzySettings
-from gristmill.deduplication.job import open_job
+from gristmill.deduplication.fuzzy_deduplication import FuzzyDeduplication
 from gristmill.deduplication.job_input import DedupInput, given_input
-from gristmill.deduplication.keep_policy import KeepPolicy
-from gristmill.deduplication.sketches import Shingling
-from gristmill.engine.plan import AnyStage, AnyTask
-from gristmill.errors import ConfigError, nearest
-from gristmill.kernels.dedup.banding import DEFAULT_ROWS, Banding, choose_bands
+from gristmill.deduplication.workflow_runs import DedupRun, Kept
+from gristmill.engine.plan import AnyTask
+from gristmill.errors import ConfigError
 from gristmill.pipeline.pipeline import Watching
-from gristmill.pipeline.workflow import WorkflowBase, WorkflowRunResult, errors_of, warn_ignored
+from gristmill.pipeline.workflow import WorkflowBase, WorkflowRunResult, warn_ignored
 from gristmill.runs.user import Observer
 from gristmill.storage.file_system import disk_path
-
-SIMILARITIES = ("jaccard", "containment")
-
-log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -93,38 +81,29 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
     def __post_init__(self) -> None:
         who = type(self).__name__
         self.output_path = str(self.output_path).rstrip("/")
-        if not 0 < self.jaccard_threshold <= 1:
-            raise ConfigError(f"{who}: expected jaccard_threshold in (0, 1]; got {self.jaccard_threshold!r}")
-        if self.similarity not in SIMILARITIES:
-            raise ConfigError(
-                f"{who}: expected similarity to be one of {SIMILARITIES}; "
-                f"got {self.similarity!r}{nearest(self.similarity, SIMILARITIES)}"
-            )
         if self.index is not None and not self.perform_removal:
-            raise ConfigError(f"{who}: expected perform_removal with index: it takes in the documents that stay")
-        shingle = self.shingle if self.char_ngrams is None else f"char:{self.char_ngrams}"
-        keep = KeepPolicy.parse(self.keep, who=who)
-        self._settings = FuzzySettings(
-            Shingling.parse(shingle, who=who),
-            self._banding(),
-            self.jaccard_threshold,
-            keep,
-            self.text_field,
-            self.id_field,
-            self.seed,
-            self.verify,
-            self.similarity == "containment",
-        )
+            raise ConfigError(
+                f"{who}: expected perform_removal with index, because the index stores the documents that stay"
+            )
+        self._stage()  # which checks its options
         warn_ignored(self)
 
-    def _banding(self) -> Banding:
-        for name in ("num_bands", "minhashes_per_band"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ConfigError(f"{type(self).__name__}: expected {name} ≥ 1; got {value!r}")
-        if self.num_bands is None:
-            return choose_bands(self.jaccard_threshold, rows=self.minhashes_per_band or DEFAULT_ROWS)
-        return Banding(self.num_bands, self.minhashes_per_band or DEFAULT_ROWS)
+    def _stage(self) -> FuzzyDeduplication:
+        return FuzzyDeduplication(
+            self.text_field,
+            self.jaccard_threshold,
+            self.shingle if self.char_ngrams is None else f"char:{self.char_ngrams}",
+            self.keep,
+            self.id_field,
+            verify=self.verify,
+            similarity=self.similarity,
+            num_bands=self.num_bands,
+            minhashes_per_band=self.minhashes_per_band,
+            seed=self.seed,
+            index=self.index,
+            consult=tuple(self.consult),
+            alarm_share=self.alarm_share,
+        )
 
     def run(
         self,
@@ -136,54 +115,26 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
     ) -> WorkflowRunResult:
         """Find the duplicates, write their list, and unless told otherwise write the documents that stay."""
         executor = executor or default_executor()
-        with Watching("fuzzy_deduplication", executor, quiet=quiet, observer=observer) as watching:
-            result = self._run(initial_tasks, executor, watching.observer)
+        with (
+            Watching("fuzzy_deduplication", executor, quiet=quiet, observer=observer) as watching,
+            executor.kept_ready() as ready,
+        ):
+            result = self._run(initial_tasks, ready, watching.observer)
             watching.tell(result)
         return result
 
     def _run(
         self, initial_tasks: Sequence[AnyTask] | None, executor: BaseExecutor, observer: Observer | None
     ) -> WorkflowRunResult:
-        started = time.monotonic()
-        log.info(self.curve())
+        who = type(self).__name__
         output = disk_path(self.output_path, who="output_path")
         run_dir = disk_path(self.cache_path or f"{output}/.gristmill", who="cache_path") / "fuzzy"
-        source = self._source(initial_tasks)
-        with open_job(source, self.output_path, run_dir, executor, observer, fresh=self.fresh) as job:
-            index = DatasetIndex(self._settings.for_index(), self.index, self.consult, self.output_path)
-            found = FuzzySearch(job, self._settings, index.files(run_dir)).run()
-            for warning in found.warnings:
-                log.warning(warning)
-            ledger = run_dir / "sketch-run" / "ledger.jsonl"
-            findings = Findings(found.duplicates, self.text_field, ledger, self.alarm_share, found.near_misses)
-            result = findings.write(job, "fuzzy_deduplication")
-            result.extend_metadata(self._about(found))
-            result.add_metadata("identification_time", time.monotonic() - started)
-            if self.perform_removal:
-                remove_found(job, findings, result, self.write_kwargs)
-                index.add(job, self._for_index)
-            result.errors = errors_of(job.done)
-        result.add_metadata("total_time", time.monotonic() - started)
-        return result
+        path = given_input(who, self.input_path, initial_tasks)
+        options = self.input_filetype, self.input_blocksize, self.input_file_extensions, self.read_kwargs
+        source = DedupInput(who, path, *options)
+        kept = Kept(write_kwargs=self.write_kwargs or {}) if self.perform_removal else None
+        return DedupRun(source, self._stage(), self.output_path, run_dir, executor, observer, self.fresh).run(kept)
 
     def curve(self) -> str:
         """Return in lines for a person how likely a pair is compared, by its similarity."""
-        return self._settings.banding.curve()
-
-    def _about(self, found: Found) -> dict[str, object]:
-        banding = self._settings.banding
-        return {
-            "num_bands": banding.num_bands,
-            "minhashes_per_band": banding.rows,
-            "largest_bucket": found.largest_bucket,
-            "warnings": found.warnings,
-        }
-
-    def _for_index(self, source: DedupInput) -> AnyStage:
-        return self._settings.sketching(source, for_index=True)
-
-    def _source(self, initial_tasks: Sequence[AnyTask] | None) -> DedupInput:
-        who = type(self).__name__
-        path = given_input(who, self.input_path, initial_tasks)
-        options = self.input_filetype, self.input_blocksize, self.input_file_extensions, self.read_kwargs
-        return DedupInput(who, path, *options)
+        return self._stage().curve()

@@ -51,6 +51,11 @@ class KeepPolicy:
         return [] if self.column is None else [self.column]
 
 
+def compared_columns(text_field: str, id_field: str | None, keep: KeepPolicy) -> list[str]:
+    """The columns of documents that are compared by their texts."""
+    return list(dict.fromkeys([text_field, *([id_field] if id_field else []), *keep.columns]))
+
+
 _WORST = -np.inf
 
 

@@ -1,29 +1,25 @@
-"""`PartDeduplicationWorkflow`: lines or paragraphs that occur in many documents are taken out of all but the first."""
+"""`PartDeduplicationWorkflow`: lines or paragraphs that occur in many documents, taken out of all but the first.
 
+A reader, the stage `PartDeduplication` and a writer.
+"""
+
+import shutil
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 
-import numpy as np
-
 from gristmill.backends.base import BaseExecutor
 from gristmill.backends.default_executor import default_executor
-from gristmill.deduplication.exact_stages import FindDuplicates
-from gristmill.deduplication.files_between import read_column
-from gristmill.deduplication.job import DedupJob, open_job
 from gristmill.deduplication.job_input import DedupInput
-from gristmill.deduplication.part_stages import SEPARATORS, HashParts, RemoveParts, Unit, are_parts, write_parts
-from gristmill.errors import ConfigError
+from gristmill.deduplication.part_deduplication import PartDeduplication
+from gristmill.deduplication.part_stages import Unit
+from gristmill.deduplication.workflow_runs import KEPT, Kept
+from gristmill.pipeline import Pipeline
 from gristmill.pipeline.pipeline import Watching
 from gristmill.pipeline.workflow import WorkflowBase, WorkflowRunResult, errors_of
-from gristmill.runs.books import RunResult
+from gristmill.runs.summary import output_line
 from gristmill.runs.user import Observer
-from gristmill.stages.exchange import Exchange
-from gristmill.stages.text.io.formats import WRITERS
-from gristmill.stages.text.io.writer import ArrowWriter
 from gristmill.storage.file_system import disk_path
-
-PARTITION_BYTES = 64 * 1024**2
 
 
 @dataclass
@@ -50,12 +46,11 @@ class PartDeduplicationWorkflow(WorkflowBase):
 
     def __post_init__(self) -> None:
         self.output_path = str(self.output_path).rstrip("/")
-        if self.unit not in SEPARATORS:
-            raise ConfigError(
-                f"PartDeduplicationWorkflow: expected unit to be one of {[*SEPARATORS]}; got {self.unit!r}"
-            )
-        if self.min_count < 2:
-            raise ConfigError(f"PartDeduplicationWorkflow: expected min_count ≥ 2; got {self.min_count!r}")
+        self._stage()  # which checks its options
+
+    def _stage(self) -> PartDeduplication:
+        counting = self.unit, self.text_field, self.min_count
+        return PartDeduplication(*counting, min_chars=self.min_chars, min_left_chars=self.min_left_chars)
 
     def run(
         self, executor: BaseExecutor | None = None, *, observer: Observer | None = None, quiet: bool = False
@@ -70,33 +65,21 @@ class PartDeduplicationWorkflow(WorkflowBase):
     def _run(self, executor: BaseExecutor, observer: Observer | None) -> WorkflowRunResult:
         started = time.monotonic()
         path = self.input_path if isinstance(self.input_path, str) else [str(path) for path in self.input_path]
-        who = type(self).__name__
+        who, kept_path = type(self).__name__, f"{self.output_path}/{KEPT}"
         source = DedupInput(who, path, self.input_filetype, self.input_blocksize, None, self.read_kwargs)
         run_dir = disk_path(self.output_path, who="output_path") / ".gristmill" / f"{self.unit}s"
-        with open_job(source, self.output_path, run_dir, executor, observer, fresh=self.fresh) as job:
-            num_parts, done = self._find_and_remove(job)
+        for left in (run_dir, kept_path) if self.fresh else ():
+            shutil.rmtree(left, ignore_errors=True)
+        stage = self._stage()
+        pipeline = Pipeline(stage.name, stages=[source.reader(), stage, Kept().writer(kept_path, source.filetype)])
+        done = pipeline.run(executor, checkpoint_path=run_dir, observer=observer, quiet=True)
+        num_parts = done.found[stage.name]["num_parts_removed"]
         numbers = {"num_parts_removed": num_parts, "num_documents": done.read, "num_kept": done.written}
+        told = f"{num_parts:,} {self.unit}s taken out, {done.written:,} of {done.read:,} documents left"
         return WorkflowRunResult(
             "part_deduplication",
             {"removal": done},
             {**numbers, "total_time": time.monotonic() - started},
-            f"{num_parts:,} {self.unit}s taken out, {done.written:,} of {done.read:,} documents left",
-            errors_of(job.done),
+            "\n".join([told, "", *output_line(done)]),
+            errors_of([done]),
         )
-
-    def _find_and_remove(self, job: DedupJob) -> tuple[int, RunResult]:
-        source, run_dir = job.source, job.run_dir
-        stages = [
-            source.reader([self.text_field]),
-            HashParts(source.numbers, self.unit, self.text_field, self.min_chars),
-            Exchange(["low", "high"], source.num_bytes // PARTITION_BYTES + 1),
-            FindDuplicates(self.min_count),
-            ArrowWriter(str(run_dir / "duplicates")),
-        ]
-        found = job.run("find_repeated_parts", stages, ledger="identify")
-        doc = read_column(found.output_files, "doc", np.uint64)
-        if not are_parts(run_dir / "parts"):
-            write_parts(run_dir / "parts", doc, read_column(found.output_files, "part", np.int32))
-        removing = RemoveParts(source.numbers, str(run_dir / "parts"), self.unit, self.text_field, self.min_left_chars)
-        writer = WRITERS[source.filetype](job.kept_path)
-        return len(doc), job.run("remove_repeated_parts", [source.reader(), removing, writer], ledger="remove")

@@ -85,18 +85,19 @@ def write_parts(directory: Path, doc: NDArray[np.uint64], part: NDArray[np.int32
 class RemoveParts(ProcessingStage[DocumentBatch, DocumentBatch]):
     """Take lines or paragraphs out of documents; drop a document of which fewer than `min_left_chars` are left.
 
-    `removals` is a directory of `write_parts`. A document that loses nothing keeps its bytes.
+    A document that loses nothing keeps its bytes.
     """
 
     rows_are_independent: ClassVar[bool] = False  # a document's number is its position
     adds_only_declared_columns: ClassVar[bool] = True
 
-    numbers: DocumentNumbers
-    removals: str
     unit: Unit
     text_field: str = "text"
     min_left_chars: int = 1
     name: str = field(default="remove_parts", kw_only=True)
+
+    _numbers: DocumentNumbers = field(default_factory=lambda: DocumentNumbers([]), init=False, repr=False)
+    _removals: str = field(default="", init=False, repr=False)  # a directory of `write_parts`
 
     def inputs(self) -> tuple[list[str], list[str]]:
         return ["data"], [self.text_field]
@@ -105,11 +106,11 @@ class RemoveParts(ProcessingStage[DocumentBatch, DocumentBatch]):
         return ["data"], [self.text_field]
 
     def setup(self, worker_metadata: WorkerMetadata | None = None) -> None:
-        self._doc: NDArray[np.uint64] = np.load(f"{self.removals}/doc.npy", mmap_mode="r")
-        self._part: NDArray[np.int32] = np.load(f"{self.removals}/part.npy", mmap_mode="r")
+        self._doc: NDArray[np.uint64] = np.load(f"{self._removals}/doc.npy", mmap_mode="r")
+        self._part: NDArray[np.int32] = np.load(f"{self._removals}/part.npy", mmap_mode="r")
 
     def process(self, task: DocumentBatch) -> DocumentBatch:
-        numbers = self.numbers.of_batch(task.task_id, task.num_items)
+        numbers = self._numbers.of_batch(task.task_id, task.num_items)
         if not task.num_items:
             return task
         first, end = np.searchsorted(self._doc, [numbers[0], numbers[-1] + np.uint64(1)])

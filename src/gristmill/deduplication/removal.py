@@ -11,14 +11,18 @@ import numpy as np
 from gristmill.backends.base import BaseExecutor
 from gristmill.deduplication.documents import RemoveById, RemoveDocuments, read_ids, write_removals
 from gristmill.deduplication.job_input import DedupInput, given_input
+from gristmill.deduplication.report import FILE_NAME
 from gristmill.engine.plan import AnyStage, AnyTask
 from gristmill.errors import ConfigError, StageError
 from gristmill.pipeline import Pipeline
 from gristmill.pipeline.workflow import WorkflowBase, WorkflowRunResult, warn_ignored
 from gristmill.runs.user import Observer
 from gristmill.stages.deduplication.id_generator import CURATOR_DEDUP_ID_STR
+from gristmill.stages.io.files import check_kwargs
 from gristmill.stages.text.io.formats import WRITERS, check_format
 from gristmill.storage.file_system import disk_path
+
+KNOWN_FOLDERS = ("ExactDuplicateIds", "FuzzyDuplicateIds", "duplicates")  # where others put ids, beside our file
 
 
 @dataclass
@@ -103,18 +107,41 @@ class TextDuplicatesRemovalWorkflow(WorkflowBase):
         stages = [source.reader(self.input_fields), self._removing(source, run_dir), writer]
         return Pipeline("remove_duplicates", stages=stages)
 
+    def _ids(self) -> tuple[str, str]:
+        """The file of ids and its column. Scripts name the directory and the column that NeMo Curator makes."""
+        path = Path(self.ids_to_remove_path)
+        if path.name in KNOWN_FOLDERS and not path.exists() and (path.parent / FILE_NAME).is_file():
+            path = path.parent / FILE_NAME
+        is_ours = path.name == FILE_NAME and self.duplicate_id_field == CURATOR_DEDUP_ID_STR
+        return str(path), "id" if is_ours else self.duplicate_id_field
+
     def _removing(self, source: DedupInput, run_dir: Path) -> AnyStage:
+        path, column = self._ids()
         if self.id_field != CURATOR_DEDUP_ID_STR:
-            ids = self.ids_to_remove_path, self.id_field, self.duplicate_id_field
-            return RemoveById(*ids, drop_id_field=self.drop_id_field)
+            return RemoveById(path, self.id_field, column, drop_id_field=self.drop_id_field)
         removals = run_dir / "removals.npy"
         removals.parent.mkdir(parents=True, exist_ok=True)
+        labels = read_ids(path, column).to_pylist()
         try:
-            labels = read_ids(self.ids_to_remove_path, self.duplicate_id_field).to_pylist()
             write_removals(removals, np.array([source.numbers.parse(label) for label in labels], np.uint64))
         except (StageError, ValueError) as error:
             raise ConfigError(
-                f"{self.ids_to_remove_path}: expected places in {source.path!r} as they were when duplicates were "
-                f"identified, or id_field to name a column; got {error}"
+                f"{path}: expected places in {source.path!r} as gristmill notes them when it finds "
+                f"duplicates, such as 'part-0:17'; got {labels[:1]}. Ids that another tool has numbered mean nothing "
+                "here: let gristmill find the duplicates, or name a column of ids with id_field"
             ) from error
         return RemoveDocuments(source.numbers, str(removals))
+
+
+class TextDuplicatesRemovalStage(RemoveById):
+    """`RemoveById` with the parameters users know."""
+
+    def __init__(
+        self,
+        ids_to_remove_path: str,
+        id_field: str = CURATOR_DEDUP_ID_STR,
+        duplicate_id_field: str = "id",
+        read_kwargs: Mapping[str, object] | None = None,
+    ) -> None:
+        check_kwargs("remove_duplicates", "read_kwargs", read_kwargs, ())
+        super().__init__(ids_to_remove_path, id_field, duplicate_id_field)

@@ -12,10 +12,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from gristmill.deduplication.documents import OF_INDEX, SOURCE_SHIFT, source_of
-from gristmill.deduplication.job import DedupJob
-from gristmill.deduplication.job_input import DedupInput
+from gristmill.deduplication.searched_documents import SearchedDocuments
 from gristmill.kernels.arrow_arrays import from_numbers
-from gristmill.runs.ledger import read_ledger
 from gristmill.storage.atomic_write import whole_file
 from gristmill.tasks.text_columns import from_texts
 
@@ -23,6 +21,7 @@ from gristmill.tasks.text_columns import from_texts
 
 FILE_NAME = "duplicates.parquet"
 CHUNK_ROWS = 100_000
+ROWS_A_GROUP = 65_536  # of the file: whoever wants to know about a few documents reads the groups they are in
 INDEX_SOURCE = OF_INDEX >> int(SOURCE_SHIFT)
 
 
@@ -40,23 +39,23 @@ class Duplicates:
     def __len__(self) -> int:
         return len(self.doc)
 
-    def to_table(self, source: DedupInput, index_files: Sequence[str] = ()) -> pa.Table:
+    def to_table(self, documents: SearchedDocuments) -> pa.Table:
         """Return the table for a person."""
         columns = {
-            "id": self._labels(source, self.doc) if self.ids is None else self.ids,
-            "kept_id": self._labels(source, self.kept_doc) if self.kept_ids is None else self.kept_ids,
+            "id": self._labels(documents, self.doc) if self.ids is None else self.ids,
+            "kept_id": self._labels(documents, self.kept_doc) if self.kept_ids is None else self.kept_ids,
             "similarity": from_numbers(self.similarity),
             "bands_shared": from_numbers(self.bands_shared),
-            "source": _files(source, self.doc, index_files),
-            "kept_source": _files(source, self.kept_doc, index_files),
+            "source": _files(documents, self.doc),
+            "kept_source": _files(documents, self.kept_doc),
         }
         return pa.Table.from_arrays(list(columns.values()), names=list(columns))
 
     @staticmethod
-    def _labels(source: DedupInput, numbers: NDArray[np.uint64]) -> pa.ChunkedArray:
+    def _labels(documents: SearchedDocuments, numbers: NDArray[np.uint64]) -> pa.ChunkedArray:
         """Made some at a time: as Python strings all of them would take ten times their size."""
         parts = np.split(numbers, range(CHUNK_ROWS, len(numbers), CHUNK_ROWS))
-        return pa.chunked_array([from_texts([source.numbers.label(n) for n in part.tolist()]) for part in parts])
+        return pa.chunked_array([from_texts([documents.numbers.label(n) for n in part.tolist()]) for part in parts])
 
 
 def no_duplicates() -> Duplicates:
@@ -64,11 +63,10 @@ def no_duplicates() -> Duplicates:
     return Duplicates(np.zeros(0, np.uint64), np.zeros(0, np.uint64), np.zeros(0), np.zeros(0, np.int32))
 
 
-def _files(source: DedupInput, numbers: NDArray[np.uint64], index_files: Sequence[str]) -> pa.Array:
+def _files(documents: SearchedDocuments, numbers: NDArray[np.uint64]) -> pa.Array:
     """The files documents are in: each name once, and a number a document."""
     places, numbered = np.unique(source_of(numbers), return_inverse=True)
-    index = index_files[0] if index_files else "index"
-    names = [source.file_of(int(place)) if place < INDEX_SOURCE else index for place in places]
+    names = [documents.file_of(int(place)) if place < INDEX_SOURCE else "index" for place in places]
     return pa.DictionaryArray.from_arrays(from_numbers(numbered.astype(np.int32)), from_texts(names))
 
 
@@ -79,7 +77,7 @@ def write_duplicates(table: pa.Table, directory: str | Path) -> str:
     path = Path(directory) / FILE_NAME
     path.parent.mkdir(parents=True, exist_ok=True)
     with whole_file(path, forced=True) as temporary:
-        pq.write_table(table, temporary)
+        pq.write_table(table, temporary, row_group_size=ROWS_A_GROUP)
     return str(path)
 
 
@@ -91,19 +89,21 @@ DIFFERENCES_SHOWN = 3
 
 
 def make_report(
-    job: DedupJob,
+    documents: SearchedDocuments,
     duplicates: Duplicates,
     table: pa.Table,
     *,
     text_field: str,
-    ledger_path: Path,
+    read: Mapping[str, int],
     alarm_share: float,
     near_misses: Sequence[tuple[int, int, float]] = (),
     texts_are_equal: bool = False,
 ) -> dict[str, object]:
-    """Return the report as one JSON object. Where duplicates have equal texts, one of each cluster is looked at."""
-    read = _read_by_file(job.source, ledger_path)
-    lost = _lost_by_file(job.source, duplicates)
+    """Return the report as one JSON object, given how many documents of each file there were.
+
+    Where duplicates have equal texts, one of each cluster is looked at.
+    """
+    lost = _lost_by_file(documents, duplicates)
     sources = {
         file: {"documents": count, "removed": lost[file], "share": round(lost[file] / count, 4)}
         for file, count in sorted(read.items())
@@ -115,12 +115,12 @@ def make_report(
     largest = _largest(duplicates)
     if texts_are_equal:
         seen = _representatives(duplicates, largest)
-        found = job.texts(seen.values(), text_field)
+        found = documents.texts(seen.values(), text_field)
         texts = {kept: found.get(number, "") for kept, number in seen.items()}
     else:
         wanted = {int(n) for cluster in largest for n in (cluster.kept, duplicates.doc[cluster.compared])}
         wanted |= {number for one, other, _ in (*above, *below) for number in (one, other)}
-        texts = job.texts(wanted, text_field)
+        texts = documents.texts(wanted, text_field)
     return {
         "documents": sum(read.values()),
         "removed": len(duplicates),
@@ -161,18 +161,10 @@ def _number(value: object) -> int:
     return value
 
 
-def _read_by_file(source: DedupInput, ledger_path: Path) -> Counter[str]:
-    """How many documents each file had, from the ledger of the first pipeline."""
-    read: Counter[str] = Counter()
-    for root, entry in read_ledger(ledger_path).records.items():
-        read[source.file_of(root)] += sum(counts.read for _, counts in entry.counts)
-    return read
-
-
-def _lost_by_file(source: DedupInput, duplicates: Duplicates) -> Counter[str]:
+def _lost_by_file(documents: SearchedDocuments, duplicates: Duplicates) -> Counter[str]:
     lost: Counter[str] = Counter()
     for place, count in zip(*np.unique(source_of(duplicates.doc), return_counts=True), strict=True):
-        lost[source.file_of(int(place))] += int(count)
+        lost[documents.file_of(int(place))] += int(count)
     return lost
 
 

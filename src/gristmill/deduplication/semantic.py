@@ -1,9 +1,8 @@
 """`SemanticDeduplicationWorkflow`: documents whose embeddings are nearly the same, found within clusters.
 
-`semantic_search` finds them; then the documents are read again, and those that stay are written.
+A reader, the stage `SemanticDeduplication` and a writer.
 """
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar
@@ -11,18 +10,11 @@ from typing import ClassVar
 from gristmill.backends.base import BaseExecutor
 from gristmill.backends.default_executor import default_executor
 from gristmill.deduplication.embeddings import RankingStrategy, Which
-from gristmill.deduplication.findings import Findings, remove_found
-from gristmill.deduplication.job import open_job
 from gristmill.deduplication.job_input import DedupInput
-from gristmill.deduplication.semantic_search import (
-    LEDGER,
-    Clustering,
-    SemanticSearch,
-    SemanticSettings,
-    check_settings,
-)
+from gristmill.deduplication.semantic_deduplication import SemanticDeduplication, check_settings
+from gristmill.deduplication.workflow_runs import DedupRun, Kept
 from gristmill.pipeline.pipeline import Watching
-from gristmill.pipeline.workflow import WorkflowBase, WorkflowRunResult, errors_of, warn_ignored
+from gristmill.pipeline.workflow import WorkflowBase, WorkflowRunResult, warn_ignored
 from gristmill.runs.user import Observer
 from gristmill.storage.file_system import disk_path
 
@@ -98,29 +90,35 @@ class SemanticDeduplicationWorkflow(WorkflowBase):
     ) -> WorkflowRunResult:
         """Find the duplicates, write their list, and unless told otherwise write the documents that stay."""
         chosen = executor or pairwise_executor or kmeans_executor or default_executor()
-        with Watching("semantic_deduplication", chosen, quiet=quiet or not self.verbose, observer=observer) as watching:
-            result = self._run(chosen, watching.observer)
+        quiet = quiet or not self.verbose
+        with (
+            Watching("semantic_deduplication", chosen, quiet=quiet, observer=observer) as watching,
+            chosen.kept_ready() as ready,
+        ):
+            result = self._run(ready, watching.observer)
             watching.tell(result)
         return result
 
     def _run(self, executor: BaseExecutor, observer: Observer | None) -> WorkflowRunResult:
-        started = time.monotonic()
         output = disk_path(self.output_path, who="output_path")
         run_dir = disk_path(self.cache_path or f"{output}/.gristmill", who="cache_path") / "semantic"
         path = self.input_path if isinstance(self.input_path, str) else [str(path) for path in self.input_path]
         extensions, options = self.input_file_extensions, self.read_kwargs
         source = DedupInput(type(self).__name__, path, self.input_filetype, None, extensions, options)
-        with open_job(source, self.output_path, run_dir, executor, observer, fresh=self.clear_output) as job:
-            found = SemanticSearch(job, self._settings(), self.embedding_field, self.id_field).run()
-            findings = Findings(found, self.text_field, run_dir / LEDGER / "ledger.jsonl", self.alarm_share)
-            result = findings.write(job, "semantic_deduplication")
-            if self.perform_removal:
-                remove_found(job, findings, result, self.write_kwargs)
-            result.errors = errors_of(job.done)
-        result.add_metadata("total_time", time.monotonic() - started)
-        return result
-
-    def _settings(self) -> SemanticSettings:
-        fitting = self.max_iter, self.tol, self.random_state, self.fit_data_fraction
-        keeping = self.which_to_keep, self.ranking_strategy, self.pairwise_batch_size
-        return SemanticSettings(self.eps or 0.0, Clustering(self.n_clusters, *fitting), *keeping)
+        stage = SemanticDeduplication(
+            self.n_clusters,
+            self.eps or 0.0,
+            self.embedding_field,
+            self.which_to_keep,
+            self.id_field,
+            ranking_strategy=self.ranking_strategy,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            random_state=self.random_state,
+            fit_data_fraction=self.fit_data_fraction,
+            pairwise_batch_size=self.pairwise_batch_size,
+            text_field=self.text_field,
+            alarm_share=self.alarm_share,
+        )
+        kept = Kept(write_kwargs=self.write_kwargs or {}) if self.perform_removal else None
+        return DedupRun(source, stage, self.output_path, run_dir, executor, observer, self.clear_output).run(kept)

@@ -7,9 +7,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from gristmill.deduplication.documents import DocumentNumbers, id_column
+from gristmill.deduplication.documents import NOTHING_TO_COMPARE, DocumentNumbers, id_column
 from gristmill.deduplication.fork_preparation import prepare_fork
-from gristmill.deduplication.keep_policy import KeepPolicy, worth_of
+from gristmill.deduplication.keep_policy import KeepPolicy, compared_columns, worth_of
 from gristmill.errors import ConfigError
 from gristmill.kernels.arrow_arrays import Number, from_lists, from_numbers
 from gristmill.kernels.dedup.banding import Banding
@@ -107,8 +107,7 @@ class SketchDocuments(ProcessingStage[DocumentBatch, DocumentBatch]):
     name: str = field(default="sketch_documents", kw_only=True)
 
     def inputs(self) -> tuple[list[str], list[str]]:
-        columns = [self.text_field, *([self.id_field] if self.id_field else []), *self.keep.columns]
-        return ["data"], list(dict.fromkeys(columns))
+        return ["data"], compared_columns(self.text_field, self.id_field, self.keep)
 
     def before_fork(self) -> None:
         prepare_fork(folds=True)
@@ -116,6 +115,7 @@ class SketchDocuments(ProcessingStage[DocumentBatch, DocumentBatch]):
     def process(self, task: DocumentBatch) -> DocumentBatch:
         texts = texts_of_batch(task, self.text_field)
         keys, hashes, sizes = self.shingling.sketch(texts, self.banding, self.seed)
+        self.context.count(NOTHING_TO_COMPARE, int((hashes == 0).all(axis=1).sum()))  # not a word in it
         ids = None if self.id_field is None else id_column(task, self.id_field)
         columns = {
             "doc": from_numbers(self.numbers.of_batch(task.task_id, task.num_items)),

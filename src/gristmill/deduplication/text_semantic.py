@@ -1,9 +1,8 @@
 """`TextSemanticDeduplicationWorkflow`: from texts to texts without those that mean nearly the same, in one call.
 
-read, embed ─▶ `semantic_search` ─▶ duplicates.parquet ─▶ read again, write those that stay
+A reader, the stage `SemanticDeduplication` with a model that makes the embeddings for its search, and a writer.
 """
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from importlib.util import find_spec
@@ -12,20 +11,13 @@ from typing import ClassVar
 from gristmill.backends.base import BaseExecutor
 from gristmill.backends.default_executor import default_executor
 from gristmill.deduplication.embeddings import RankingStrategy, Which
-from gristmill.deduplication.findings import Findings, remove_found
-from gristmill.deduplication.job import Kept, open_job
 from gristmill.deduplication.job_input import DedupInput
-from gristmill.deduplication.semantic_search import (
-    LEDGER,
-    Clustering,
-    SemanticSearch,
-    SemanticSettings,
-    check_settings,
-)
+from gristmill.deduplication.semantic_deduplication import SemanticDeduplication, check_settings
+from gristmill.deduplication.workflow_runs import DedupRun, Kept
 from gristmill.errors import ConfigError
 from gristmill.models.weights import keep_token
 from gristmill.pipeline.pipeline import Watching
-from gristmill.pipeline.workflow import WorkflowBase, WorkflowRunResult, errors_of, warn_ignored
+from gristmill.pipeline.workflow import WorkflowBase, WorkflowRunResult, warn_ignored
 from gristmill.runs.user import Observer
 from gristmill.stages.base import AnyStage
 from gristmill.stages.deduplication.id_generator import CURATOR_DEDUP_ID_STR
@@ -141,36 +133,23 @@ class TextSemanticDeduplicationWorkflow(WorkflowBase):
         first = streaming_executor[0] if isinstance(streaming_executor, tuple) else streaming_executor
         chosen = executor or first or batch_executor or default_executor()
         quiet = quiet or not self.verbose
-        with Watching("text_semantic_deduplication", chosen, quiet=quiet, observer=observer) as watching:
-            result = self._run(chosen, watching.observer)
+        with (
+            Watching("text_semantic_deduplication", chosen, quiet=quiet, observer=observer) as watching,
+            chosen.kept_ready() as ready,
+        ):
+            result = self._run(ready, watching.observer)
             watching.tell(result)
         return result
 
     def _run(self, executor: BaseExecutor, observer: Observer | None) -> WorkflowRunResult:
-        started = time.monotonic()
         output = disk_path(self.output_path, who="output_path")
         run_dir = disk_path(self.cache_path or f"{output}/.gristmill", who="cache_path") / "text-semantic"
-        with open_job(self._input(), self.output_path, run_dir, executor, observer, fresh=self.clear_output) as job:
-            id_field = None if self.id_field == CURATOR_DEDUP_ID_STR else self.id_field
-            search = SemanticSearch(
-                job,
-                self._settings(),
-                EMBEDDING,
-                id_field,
-                embedding=[self._embedder()],
-                fields=[self.text_field],
-                rows_at_once=ROWS_AT_ONCE,
-            )
-            ledger = run_dir / LEDGER / "ledger.jsonl"
-            findings = Findings(search.run(), self.text_field, ledger, self.alarm_share)
-            result = findings.write(job, "text_semantic_deduplication")
-            result.add_metadata("embedding_time", time.monotonic() - started)
-            if self.perform_removal:
-                fields = None if self.output_fields is None else tuple(self.output_fields)
-                kept = Kept(self.output_filetype, self.output_file_extension, fields)
-                remove_found(job, findings, result, self.write_kwargs, kept)
-            result.errors = errors_of(job.done)
-        result.add_metadata("total_time", time.monotonic() - started)
+        fields = None if self.output_fields is None else tuple(self.output_fields)
+        kept = Kept(self.output_filetype, self.output_file_extension, fields, self.write_kwargs or {})
+        run = DedupRun(self._input(), self._stage(), self.output_path, run_dir, executor, observer, self.clear_output)
+        result = run.run(kept if self.perform_removal else None)
+        result.workflow_name = "text_semantic_deduplication"
+        result.add_metadata("embedding_time", result.get_metadata("identification_time"))
         return result
 
     def _input(self) -> DedupInput:
@@ -199,7 +178,21 @@ class TextSemanticDeduplicationWorkflow(WorkflowBase):
             offline=self.offline,
         )
 
-    def _settings(self) -> SemanticSettings:
-        clustering = Clustering(self.n_clusters, self.kmeans_max_iter, self.kmeans_tol, self.kmeans_random_state)
-        keeping = self.which_to_keep, self.ranking_strategy, self.pairwise_batch_size
-        return SemanticSettings(self.eps or 0.0, clustering, *keeping)
+    def _stage(self) -> SemanticDeduplication:
+        stage = SemanticDeduplication(
+            self.n_clusters,
+            self.eps or 0.0,
+            EMBEDDING,
+            self.which_to_keep,
+            None if self.id_field == CURATOR_DEDUP_ID_STR else self.id_field,
+            ranking_strategy=self.ranking_strategy,
+            max_iter=self.kmeans_max_iter,
+            tol=self.kmeans_tol,
+            random_state=self.kmeans_random_state,
+            pairwise_batch_size=self.pairwise_batch_size,
+            text_field=self.text_field,
+            alarm_share=self.alarm_share,
+        )
+        stage._embedding, stage._embedded = [self._embedder()], [self.text_field]
+        stage._rows_at_once = ROWS_AT_ONCE
+        return stage

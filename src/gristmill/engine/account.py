@@ -166,9 +166,10 @@ class Account(msgspec.Struct):
             held[CPU] += total * cpus
             held[GPU] += total * gpus
         for d in (CPU, GPU):
-            free = max(0, self._units[d] - held[d])
-            side = self.free_fragmented if wanted[d] else self.free_starved
-            side[d] += seconds * free
+            free = self._units[d] - held[d]
+            if free > 0:
+                side = self.free_fragmented if wanted[d] else self.free_starved
+                side[d] += seconds * free
 
     def enter_times(
         self, task: TaskRecord, root: RootRecord, group: GroupRecord, event: TaskFinished, made: int
@@ -189,6 +190,9 @@ class Account(msgspec.Struct):
     def enter_counts(self, root: RootRecord, group: GroupRecord, event: TaskFinished) -> None:
         """Add what a task did to the books of its root and of the run."""
         first = group.plan.first_stage
+        root.files.extend(event.files)
+        root.side_files.extend(event.side_files)
+        root.facts.extend(event.facts)
         if not event.counts:
             # A task that steers but holds no documents is not worth an entry of its own.
             self.totals[first].process_s += event.useful_s
@@ -200,9 +204,6 @@ class Account(msgspec.Struct):
             root.counts[first + offset].add(counts)
             self.totals[first + offset].add(counts)
             group.book.latencies[offset].add(counts.process_s)
-        root.files.extend(event.files)
-        root.side_files.extend(event.side_files)
-        root.facts.extend(event.facts)
 
     def efficiency(self, groups: Sequence[GroupRecord], now: float) -> Efficiency:
         """What there is to say at this moment; tasks that are running count as useful so far."""

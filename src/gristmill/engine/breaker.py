@@ -99,8 +99,8 @@ NO_LIMIT = QuarantineLimit()
 DEFAULT_LIMIT = QuarantineLimit(DEFAULT_SHARE, is_default=True)
 
 
-DEATHS = 10  # of workers of a group that has not done a single task
-DEATHS_IN_A_ROW = 100  # the same where tasks were done before: it is no longer worth the restarts
+DEATHS = 10  # of workers of a group that has not done a single task, if they count against the stage (`retry.py`)
+DEATHS_IN_A_ROW = 100  # of any kind, and at least `DEATHS` for each worker: after that, restarting is not worth it
 
 
 class Breaker:
@@ -145,22 +145,23 @@ class Breaker:
             s.out.append(c.Tell(f"{event.stage}: {what}; trying again in {trial.pause_s:g} s"))
         return trial
 
-    def worker_died(self, worker: "WorkerRecord", event: e.WorkerLost) -> None:
+    def worker_died(self, worker: "WorkerRecord", task: "TaskRecord", event: e.WorkerLost) -> None:
         """A worker has died at work: once is chance, time after time without any document passing it is not."""
         s, group = self.scheduler, self.scheduler.groups[worker.group]
-        task = worker.suspects()[0]
         offset = 0 if event.crumb is None else event.crumb.stage
         stage = group.plan.first_stage + offset
         if _has_passed_some(task.trial, event.crumb):
             self._passed[stage] = group.has_finished_some = True
             group.deaths = 0
         group.deaths += 1
+        group.deaths_that_count += retry.counts_against_stage(task.trial, event.cause, event.crumb)
+        group.most_workers = max(group.most_workers, len(group.workers) + 1)
         name = group.plan.names[offset]
         self._causes[f"{name}: {event.cause}"] += 1
         if retry.loss_kind(event.cause) == "memory":
             self._warn_of_memory(worker, group, event.crumb)
-        most = DEATHS_IN_A_ROW if group.has_finished_some else DEATHS
-        if group.deaths >= most:
+        is_broken = not group.has_finished_some and group.deaths_that_count >= DEATHS
+        if is_broken or group.deaths >= max(DEATHS_IN_A_ROW, DEATHS * group.most_workers):
             row = "" if event.crumb is None else f", document {event.crumb.first_row}"
             lines = [f"{number} × {cause}" for cause, number in self._causes.most_common(3)]
             since = "since a task was last done" if group.has_finished_some else "and no document has passed it"
@@ -324,5 +325,5 @@ def _has_passed_some(trial: Trial, crumb: e.Crumb | None) -> bool:
     """Whether a task that goes one document at a time has come past one that is not known to be fatal."""
     if crumb is None or trial.care is not c.Care.STEP or crumb.end_row - crumb.first_row != 1:
         return False
-    fatal = {other.first_row for other in trial.condemned if other.stage == crumb.stage}
+    fatal = {other.first_row for other, _ in trial.condemned if other.turn == crumb.turn}
     return any(row not in fatal for row in range(crumb.first_row))

@@ -85,9 +85,11 @@ class Caretaker:
         next_s = now + min(deadline, self.scheduler.config.watchdog_s)
         for worker in group.workers.values():
             if worker.assigned or worker.may_linger:
-                self._watch(worker, deadline, patience)
-                due = min(deadline, max(patience, AGAIN * worker.warned_at))
-                next_s = min(next_s, self._quiet_since(worker) + due)
+                quiet_since, due = self._quiet_since(worker), max(patience, AGAIN * worker.warned_at)
+                if now - quiet_since > min(deadline, due):
+                    self._watch(worker, deadline, patience)
+                    quiet_since, due = self._quiet_since(worker), max(patience, AGAIN * worker.warned_at)
+                next_s = min(next_s, quiet_since + min(deadline, due))
         for state, doing in ((WorkerState.STARTING, "set-up"), (WorkerState.DRAINING, "end")):
             concerned = [w for w in group.workers.values() if w.state is state and not w.assigned]
             next_s = min(next_s, self._watch_idle(concerned, doing))
@@ -131,8 +133,11 @@ class Caretaker:
 
     def _quiet_since(self, worker: WorkerRecord) -> float:
         """Since when nothing has been heard of the call that has been silent for longest."""
-        now = self.scheduler.now
-        return min((worker.quiet_since(call, now) for call in worker.running.values()), default=worker.running_since)
+        now, running = self.scheduler.now, worker.running
+        if len(running) == 1:  # as nearly everywhere
+            (call,) = running.values()
+            return worker.quiet_since(call, now)
+        return min((worker.quiet_since(call, now) for call in running.values()), default=worker.running_since)
 
     # Worn out
 

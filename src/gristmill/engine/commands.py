@@ -4,7 +4,7 @@ from enum import Enum
 
 import msgspec
 
-from gristmill.engine.events import Crumb, Fact, Learnt, Output
+from gristmill.engine.events import Condemned, Crumb, Fact, Learnt, Output
 from gristmill.metrics.snapshot import StageCounts
 from gristmill.tasks import StagedFile
 
@@ -29,12 +29,13 @@ class Assignment(msgspec.Struct, frozen=True, array_like=True):
     payload: object
     care: Care
     attempt: int
-    condemned: tuple[Crumb, ...]
-    cause: str  # why it is handled with care, for the quarantine record
+    condemned: tuple[Condemned, ...]
+    cause: str  # why it is handled with care, for the quarantine record if all of it is condemned
     skip: int
     out_of_patience: bool = (
         False  # an error declared transient has lasted too long: now it is a document's like any other
     )
+    step_from: Crumb | None = None  # the document the last worker died at: those before it have been tried alone
 
 
 class StartWorker(msgspec.Struct, frozen=True, array_like=True, tag=True):

@@ -268,19 +268,16 @@ class Dispatcher:
             while group.delayed and group.delayed[0][0] <= s.now:
                 group.queue.append(heapq.heappop(group.delayed)[2])
             # Asked here and not in the calls: an event concerns one group, and a run may have a dozen.
-            if group.queue:
-                self._hand_out(index, group)
+            if group.queue and group.crew.num_ready and not self.must_wait(index):
+                self._dispatch_group(index, group)
             if not group.queue and group.crew.num_open:
                 self._share_out(index, group)
         for index, group in enumerate(s.groups):
             if group.crew.waiting and not self._too_far_ahead(index + 1):
                 s.out.extend(c.GrantEmit(worker, task) for worker, task in group.crew.take_waiting(s.now))
-                if group.plan.lanes > 1:  # whoever may go on has perhaps a free lane beside the task that streams
-                    self._hand_out(index, group)
-
-    def _hand_out(self, index: int, group: GroupRecord) -> None:
-        if group.queue and group.crew.num_ready and not self.must_wait(index):
-            self._dispatch_group(index, group)
+                # Whoever may go on has perhaps a free lane beside the task that streams.
+                if group.plan.lanes > 1 and group.queue and group.crew.num_ready and not self.must_wait(index):
+                    self._dispatch_group(index, group)
 
     def must_wait(self, index: int) -> bool:
         """Whether a group pauses because the next one is far behind, or because stages run one after another."""
@@ -293,7 +290,7 @@ class Dispatcher:
         queued = len(after.queue)
         if queued >= s.config.max_queued:
             return True
-        return is_far_ahead(
+        return queued > 0 and is_far_ahead(
             queued,
             workers=len(after.workers),
             batch_size=after.plan.batch_size * after.plan.lanes,
@@ -347,10 +344,11 @@ class Dispatcher:
             below = 1 if several and runs_alone(head, group) else slots
             # A task that failed is tried elsewhere, if there is room elsewhere.
             workers_in_turn = group.crew.least_loaded(below=below, avoid=head.last_worker, near=head.node)
-            # A call bounded by its size is not cut to what a worker may hold: that is counted in calls.
-            if not any(
-                self._send(w, group, count if sized else min(count, below - len(w.assigned))) for w in workers_in_turn
-            ):
+            for worker in workers_in_turn:
+                # A call bounded by its size is not cut to what a worker may hold: that is counted in calls.
+                if self._send(worker, group, count if sized else min(count, below - len(worker.assigned))):
+                    break
+            else:
                 return
 
     def _share_out(self, index: int, group: GroupRecord) -> None:
@@ -471,6 +469,7 @@ def _assignment(task: TaskRecord, root: RootRecord) -> c.Assignment:
         trial.cause,
         task.received,
         trial.is_out_of_patience,
+        trial.step_from,
     )
 
 

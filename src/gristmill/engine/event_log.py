@@ -26,7 +26,7 @@ from gristmill.engine.scheduler_config import SchedulerConfig
 from gristmill.errors import ConfigError, ReadError
 from gristmill.stages.resources import Resources
 
-FORMAT = 4
+FORMAT = 5
 FRAME = struct.Struct("<IIQ")  # length of the body, its checksum, hash of the commands
 NO_COMMANDS = 0  # in place of the hash: the run ended while the scheduler was at it
 
@@ -115,7 +115,7 @@ def decode_header(body: bytes) -> Header:
         found = msgspec.msgpack.decode(body)["format"]
         if found == FORMAT:
             return msgspec.msgpack.decode(body, type=Header)
-    except (msgspec.DecodeError, KeyError, TypeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
         raise ReadError(f"event log: expected a header; {error}") from None
     raise ConfigError(f"event log: expected format {FORMAT}; got {found!r}, written by another version of gristmill")
 
@@ -127,7 +127,7 @@ def decode_events(body: bytes) -> tuple[Event, ...]:
     """The inverse of `encode_events`."""
     try:
         return _decoder.decode(body)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ReadError(f"event log: expected events; {error}") from None
 
 

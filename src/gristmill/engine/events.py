@@ -27,11 +27,19 @@ class Output(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Crumb(NamedTuple):
-    """Where a worker was when it was last heard of: stage of the group, and rows of that stage's input."""
+    """Where a worker was when it was last heard of: stage of the group, and rows of that stage's input.
+
+    A task may become several on its way through the stages of a group, and each of them has rows of its own. `turn`
+    tells them apart: it counts the calls that were made for the task, stage after stage, in the order they are made.
+    """
 
     stage: int
     first_row: int
     end_row: int
+    turn: int = 0
+
+
+Condemned = tuple[Crumb, str]  # a document that is left out, and how the workers ended that it was in
 
 
 class Ticked(msgspec.Struct, frozen=True, array_like=True, tag=True):

@@ -1,6 +1,6 @@
 """`Plan`: what a pipeline compiles to. Frozen; made by `gristmill.pipeline`, read by engine and executors."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -54,7 +54,7 @@ class Group:
     lanes: int = 1  # calls a worker has under way at once
     cancels: bool = False  # whether a worker ends an overdue call itself, so that it need not be killed
 
-    @property
+    @cached_property
     def has_sized_batches(self) -> bool:
         """Whether a call is bounded by more than a number of tasks."""
         return self.batch_items is not None or self.batch_bytes is not None
@@ -85,6 +85,8 @@ class Plan:
     output_directories: tuple[str, ...]
     ends_in_writer: bool
     input_directories: tuple[str, ...] = ()  # read as a whole: whatever is in them is input
+    source_note: str = ""  # what the stage that listed the sources says of them
+    listing: str = ""  # the configuration of a stage whose list of inputs is kept for later sessions of the run
     held: str = ""  # a hash of what initial tasks hold in memory; files are in `inputs`
     then: "Plan | None" = None  # what runs on the output of this when all of it is done: an exchange lies between
 
@@ -94,19 +96,26 @@ class Plan:
         return (self, *(() if self.then is None else self.then.segments))
 
     @cached_property
+    def searches(self) -> bool:
+        """Whether one of its stages has to look at all documents ahead of it, in runs of its own, before it begins."""
+        return any(stage.searches for group in self.groups for stage in group.stages)
+
+    @property
+    def is_one_go(self) -> bool:
+        """Whether a run of it starts workers once, because it has neither an exchange nor a search."""
+        return self.then is None and not self.searches
+
+    @cached_property
     def stage_names(self) -> tuple[str, ...]:
         """All stages in order."""
         return tuple(name for group in self.groups for name in group.names)
 
     def describe(self) -> str:
         """What would run, in lines for a person."""
-        files = len(self.inputs)
-        parts = f"{len(self.sources)} source partition{'s' * (len(self.sources) != 1)}"
-        if files:
-            parts += f" of {files} file{'s' * (files != 1)}, {self.input_bytes:,} bytes"
-        lines = [f"pipeline {self.name}", f"  input: {parts}"]
+        lines = [f"pipeline {self.name}", f"  input: {self._inputs()}"]
         if self.source_stage:
-            lines.append(f"  {self.source_stage}: done while planning")
+            note = f" ({self.source_note})" if self.source_note else ""
+            lines.append(f"  {self.source_stage}: done while planning{note}")
         for group in self.groups:
             lines.append(f"  group {group.index}: {_shape(group)}")
             lines += _stage_lines(group)
@@ -116,6 +125,36 @@ class Plan:
             lines += ["then, when all of that is done:", *self.then.describe().splitlines()[1:]]
         return "\n".join(lines)
 
+    def _repr_html_(self) -> str:
+        """The same for notebooks: a row for each group of stages that share a process."""
+        from gristmill.tasks.notebook_view import escaped  # runs start without it
+
+        rows = [
+            (f"{number + 1}.{group.index}" if self.then else str(group.index), _stage_lines(group), _shape(group))
+            for number, segment in enumerate(self.segments)
+            for group in segment.groups
+        ]
+        cells = "".join(
+            f"<tr><td>{escaped(name)}</td><td>{_indented(stages, escaped)}</td><td>{escaped(needs)}</td></tr>"
+            for name, stages, needs in rows
+        )
+        outputs = [f"writes to {directory}" for segment in self.segments for directory in segment.output_directories]
+        below = "".join(f"<p>{escaped(line, 500)}</p>" for line in outputs)
+        head = "<tr><th>group</th><th>stages</th><th>runs as</th></tr>"
+        return (
+            f"<p><b>{escaped(self.name)}</b>: {escaped(self._inputs(), 500)}</p>"
+            f"<table><thead>{head}</thead><tbody>{cells}</tbody></table>{below}"
+        )
+
+    def _inputs(self) -> str:
+        files = len(self.inputs)
+        parts = f"{len(self.sources)} source partition{'s' * (len(self.sources) != 1)}"
+        if not files:
+            return parts
+        is_told = all(size or "://" not in path for path, size, _ in self.inputs)
+        size = f"{self.input_bytes:,} bytes" if is_told else "some of unknown size"
+        return f"{parts} of {files} file{'s' * (files != 1)}, {size}"
+
 
 def _stage_lines(group: Group) -> list[str]:
     notes = [f" ({note})" if (note := stage.plan_note()) else "" for stage in group.stages]
@@ -124,6 +163,11 @@ def _stage_lines(group: Group) -> list[str]:
         lines[first : first + length] = [f"  {line}" for line in lines[first : first + length]]
         lines[first] = f"    {length} stages in one pass:\n{lines[first]}"
     return lines
+
+
+def _indented(stages: Sequence[str], escaped: Callable[[str], str]) -> str:
+    lines = [line for some in stages for line in some.split("\n")]
+    return "<br>".join("&emsp;" * (len(line) - len(line.lstrip()) > 4) + escaped(line.strip()) for line in lines)
 
 
 def _shape(group: Group) -> str:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 MAX_SETUP_FAILURES = 2
+MAX_SETUP_KILLS = 6  # somebody kills them: that says nothing about the set-up
 
 
 class Scheduler:
@@ -177,9 +178,8 @@ class Scheduler:
         group = self.groups[worker.group]
         group.setup_failures += 1
         if group.setup_failures >= MAX_SETUP_FAILURES and not group.crew.num_ready:
-            self.ending.at_once(
-                "failed", f"{group.plan.name}: set-up failed {group.setup_failures} times: {event.error}"
-            )
+            words = f"{group.plan.name}: set-up failed {group.setup_failures} times: {event.error}"
+            self.ending.at_once("failed", words)
 
     def _worker_lost(self, event: e.WorkerLost) -> None:
         worker = self.fleet.find(event.worker)
@@ -188,16 +188,16 @@ class Scheduler:
         never_ready = worker.state is WorkerState.STARTING
         if event.cause != LOST_TO_ANOTHER:
             self.groups[worker.group].book.lost(retry.loss_kind(event.cause), event.crumb)
-        if worker.assigned:
-            self.breaker.worker_died(worker, event)
-            if self.finished:
-                return
+        suspects = worker.suspects()
         self._take_back(worker, cause=event.cause, crumb=event.crumb)
         self.fleet.remove(worker)
+        if suspects:
+            self.breaker.worker_died(worker, suspects[0], event)
         if never_ready:
             group = self.groups[worker.group]
             group.setup_failures += 1
-            if group.setup_failures > MAX_SETUP_FAILURES and not group.crew.num_ready:
+            most = MAX_SETUP_KILLS if retry.was_killed(event.cause) else MAX_SETUP_FAILURES
+            if group.setup_failures > most and not group.crew.num_ready:
                 self.ending.at_once("failed", f"{group.plan.name}: its workers end during set-up: {event.cause}")
 
     def _worker_exited(self, event: e.WorkerExited) -> None:
@@ -424,8 +424,7 @@ class Scheduler:
 
     def _hand_back(self, worker: WorkerRecord, task: TaskRecord, group: GroupRecord) -> None:
         """A worker is through with a task and goes on to its next."""
-        now, behind, running = self.now, worker.behind, worker.running
-        lanes = group.plan.lanes
+        now, behind, running, lanes = self.now, worker.behind, worker.running, group.plan.lanes
         if lanes == 1 and behind and task.call in running and len(running[task.call].tasks) == 1:
             # One lane, one task a call, others waiting: what `take` and `begin` would do, as most tasks go this way.
             del worker.assigned[task.id]

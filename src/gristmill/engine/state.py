@@ -297,18 +297,23 @@ class Crew:
                 shelf = NO_SHELF
         if shelf == worker.shelf:
             return
-        self.num_idle += (shelf == 0) - (worker.shelf == 0)
-        self.num_open += (0 <= shelf <= self._open_below) - (0 <= worker.shelf <= self._open_below)
-        if worker.shelf != NO_SHELF:
-            boxes = self._shelves[worker.shelf]
-            del boxes[worker.node][worker.id]
-            if not boxes[worker.node]:
-                del boxes[worker.node]
+        before, shelves, node, open_below = worker.shelf, self._shelves, worker.node, self._open_below
+        self.num_idle += (shelf == 0) - (before == 0)
+        self.num_open += (0 <= shelf <= open_below) - (0 <= before <= open_below)
+        if before != NO_SHELF:
+            boxes = shelves[before]
+            box = boxes[node]
+            del box[worker.id]
+            if not box:
+                del boxes[node]
         worker.shelf = shelf
         if shelf != NO_SHELF:
-            while len(self._shelves) <= shelf:
-                self._shelves.append(OrderedDict())
-            self._shelves[shelf].setdefault(worker.node, OrderedDict())[worker.id] = worker
+            while len(shelves) <= shelf:
+                shelves.append(OrderedDict())
+            boxes = shelves[shelf]
+            if node not in boxes:
+                boxes[node] = OrderedDict()
+            boxes[node][worker.id] = worker
             self._lowest = min(self._lowest, shelf)
 
     def least_loaded(self, *, below: int, avoid: int = -1, near: int | None = None) -> Iterator[WorkerRecord]:
@@ -391,6 +396,8 @@ class GroupRecord:
     mean_service_s: float | None = None  # of a worker for a task: of a call that shares it with others, its share
     setup_failures: int = 0
     deaths: int = 0  # of workers at work since a task was last done without a failure
+    deaths_that_count: int = 0  # all that say something about a stage, looked at until a task is done
+    most_workers: int = 0  # at any death
     has_finished_some: bool = False  # tasks without a failure
     setup_s: float = 0.0
     learnt: dict[str, float] = field(default_factory=dict)  # what workers have told those that start later
@@ -420,8 +427,8 @@ class GroupRecord:
 
     def running_s(self, now: float) -> list[float]:
         """How long each unfinished call has been running: its share of the worker's time."""
-        lanes = self.plan.lanes
-        return [(now - call.since) / lanes for worker in self.workers.values() for call in worker.running.values()]
+        running = [now - call.since for worker in self.workers.values() for call in worker.running.values()]
+        return running if self.plan.lanes == 1 else [seconds / self.plan.lanes for seconds in running]
 
     def measured(self, seconds: float, outputs: int) -> None:
         """Learn from a task that took a worker so many seconds and became so many tasks."""

@@ -72,7 +72,7 @@ class Labels:
         for number, line in enumerate(path.read_bytes().splitlines(), start=1):
             try:
                 row = msgspec.json.decode(line, type=dict[str, object])
-            except msgspec.DecodeError as error:
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
                 message = f"--labels: expected lines of JSON in {str(path)!r}; got in line {number}: {error}"
                 raise ConfigError(f"{message}. Mend or remove it: writing labels would lose what it holds") from None
             rows[str(row.get(SOURCE, f"line {number}"))] = line

@@ -4,7 +4,6 @@ Among 10 billion different texts two collide with a probability of 1e-19. XXH3 i
 """
 
 import numpy as np
-import xxhash
 from numpy.typing import NDArray
 
 SHORT_BYTES = 240  # up to here XXH3 is another function than for longer texts
@@ -20,6 +19,8 @@ LANES = 8  # sums of 64 bits that a long text is taken into
 
 def content_hash(data: NDArray[np.uint8], starts: NDArray[np.int64], stops: NDArray[np.int64]) -> NDArray[np.uint64]:
     """Return uint64[N, 2]: XXH3-128 of data[starts[i]:stops[i]]."""
+    import xxhash  # not with this file: a build of the package imports it, and has only what compiling needs
+
     view = memoryview(data.data)
     digest = xxhash.xxh3_128_digest
     joined = b"".join([digest(view[start:end]) for start, end in zip(starts.tolist(), stops.tolist(), strict=True)])

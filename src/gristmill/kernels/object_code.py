@@ -1,11 +1,14 @@
 """Kernels to machine code and back: what numba compiles, as bytes that a process without numba can run.
 
-Loading numba takes 0.4 s and 60 MB in every process, llvmlite alone 0.08 s; so only the process that compiles a kernel
-for the first time on a machine loads numba. There are no files here: keeping the bytes is the caller's business.
+Loading numba takes 0.4 s and 60 MB in every process, llvmlite alone 0.08 s; so only a process that compiles loads
+numba. Code is made for a `Target`, which need not be this machine. There are no files here: keeping the bytes is the
+caller's business.
 """
 
 import ctypes
 import inspect
+import re
+import typing
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -13,6 +16,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
 if TYPE_CHECKING:
     from llvmlite.binding import ExecutionEngine, ModuleRef, TargetMachine
+
+    from gristmill.kernels.targets import Target
 
 Compiled: TypeAlias = Callable[..., int]
 
@@ -29,27 +34,31 @@ class ObjectCode(NamedTuple):
 
     symbol: str
     code: bytes
-    unused: tuple[str, ...]  # functions it refers to and never calls
+    unused: tuple[str, ...]  # functions and variables it refers to and never uses
     checked: tuple[str, ...]  # arrays whose lengths it checks; it returns TOO_SHORT + k if checked[k] is too short
+    takes: tuple[str, ...]  # "uint8*" for an array, "int64" for an integer
 
 
-@cache
-def target_name() -> str:
-    """Return what machine code depends on: the processor and its features, and the version of the compiler."""
-    import llvmlite
-    import llvmlite.binding as llvm
-
-    features = llvm.get_host_cpu_features().flatten()
-    return f"{llvm.get_process_triple()} {llvm.get_host_cpu_name()} {features} llvmlite {llvmlite.__version__}"
+def signature_of(function: Callable[..., object]) -> tuple[str, ...]:
+    """Return what a kernel takes, as its annotations say: "uint8*" for an array, "int64" for an integer."""
+    kinds = [kind for name, kind in inspect.get_annotations(function).items() if name != "return"]
+    return tuple("int64" if kind is int else f"{_scalar(kind)}*" for kind in kinds)
 
 
-def compile_function(function: Callable[..., int | None], signature: Sequence[str]) -> ObjectCode:
+def _scalar(array: object) -> str:
+    _, dtype = typing.get_args(array)
+    return str(typing.get_args(dtype)[0].__name__)
+
+
+def compile_function(
+    function: Callable[..., int | None], signature: Sequence[str], targets: Sequence["Target"]
+) -> list[ObjectCode]:
     """Compile a function of pointers ("uint8*") and integers ("int64") that returns an integer or nothing.
 
     The machine code takes the length of each array behind its pointer, and compares it with what the function states
-    (`kernels.text.sizes.sized`) before anything else.
+    (`kernels.text.sizes.sized`) before anything else. Numba's part is done once for all targets and takes three
+    quarters of the time for one.
     """
-    import llvmlite.binding as llvm
     from numba import cfunc, types
 
     kinds: list[object] = []
@@ -58,13 +67,40 @@ def compile_function(function: Callable[..., int | None], signature: Sequence[st
         kinds += [types.CPointer(known), types.int64] if name.endswith("*") else [known]
     with _unoptimised():
         compiled = cfunc(types.int64(*kinds), nopython=True, error_model="numpy")(_checking(function, signature))
-    module = _optimised(llvm.parse_assembly(compiled.inspect_llvm()), compiled.native_name)
-    called = [f.name for f in module.functions if f.is_declaration and not f.name.startswith("llvm.")]
+    code = compiled.inspect_llvm(), compiled.native_name
+    return [_emitted(function, signature, *code, target) for target in targets]
+
+
+def _emitted(
+    function: Callable[..., object], signature: Sequence[str], code: str, symbol: str, target: "Target"
+) -> ObjectCode:
+    import llvmlite.binding as llvm
+
+    machine = target.machine()
+    for key, value in (("triple", target.triple), ("datalayout", machine.target_data)):
+        code = re.sub(rf'^target {key} = ".*"$', f'target {key} = "{value}"', code, count=1, flags=re.MULTILINE)
+    module = llvm.parse_assembly(code)
+    _optimise(module, symbol, machine)
+    declared = [found.name for found in (*module.functions, *module.global_variables) if found.is_declaration]
+    called = [name for name in declared if not name.startswith("llvm.")]
     unknown = [name for name in called if name not in _LIBRARY and not name.startswith(_FOR_EXCEPTIONS)]
     if unknown:
         raise ValueError(f"{function.__qualname__}: expected a kernel that calls no library; got {unknown}")
-    code, unused = _target_machine().emit_object(module), tuple(set(called) - set(_LIBRARY))
-    return ObjectCode(compiled.native_name, code, unused, tuple(_least_sizes(function)))
+    own = _rename(module, symbol, function.__name__)
+    unused = tuple(sorted(set(called) - set(_LIBRARY)))
+    return ObjectCode(own, machine.emit_object(module), unused, tuple(_least_sizes(function)), tuple(signature))
+
+
+def _rename(module: "ModuleRef", symbol: str, name: str) -> str:
+    """Give everything in a module a name that is the same each time: numba's hold counters and addresses."""
+    module.name = name
+    own = f"gristmill_{name}"
+    defined = [f for f in module.functions if not f.is_declaration]
+    for number, function in enumerate(defined):
+        function.name = own if function.name == symbol else f"{own}_{number}"
+    for number, variable in enumerate(v for v in module.global_variables if not v.is_declaration):
+        variable.name = f"{own}_data_{number}"
+    return own
 
 
 def _checking(function: Callable[..., int | None], signature: Sequence[str]) -> Callable[..., int]:
@@ -112,25 +148,29 @@ def _unoptimised() -> Iterator[None]:
         config.OPT = before
 
 
-def _optimised(module: "ModuleRef", symbol: str) -> "ModuleRef":
+def _optimise(module: "ModuleRef", symbol: str, machine: "TargetMachine") -> None:
     import llvmlite.binding as llvm
 
     for function in module.functions:
         if not function.is_declaration and function.name != symbol:
             function.linkage = "internal"  # nobody else calls it, so it goes where it was put into its callers
+    for variable in module.global_variables:
+        if not variable.is_declaration:
+            variable.linkage = "internal"  # what numba keeps for exceptions goes where nothing refers to it
     options = llvm.create_pipeline_tuning_options(speed_level=3)
     options.loop_vectorization = True
-    builder = llvm.create_pass_builder(_target_machine(), options)
+    builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(module, builder)
-    return module
 
 
-def link(made: ObjectCode, signature: Sequence[str]) -> Compiled:
+def link(made: ObjectCode) -> Compiled:
     """Put machine code where it can run. Called without the interpreter's lock, with integers.
 
     An array is two of them, its address and its length.
     """
     import llvmlite.binding as llvm
+
+    from gristmill.kernels.targets import host_machine
 
     library = ctypes.CDLL(None)
     for name in _LIBRARY:
@@ -138,28 +178,18 @@ def link(made: ObjectCode, signature: Sequence[str]) -> Compiled:
     for name in made.unused:
         if llvm.address_of_symbol(name) is None:  # a symbol holds for all code of the process, numba's included
             llvm.add_symbol(name, _address(library.abort))
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target_machine())
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), host_machine())
     engine.add_object_file(llvm.ObjectFileRef.from_data(made.code))
     engine.finalize_object()
     _engines().append(engine)
     kinds: list[type[ctypes.c_void_p] | type[ctypes.c_int64]] = []
-    for name in signature:
+    for name in made.takes:
         kinds += [ctypes.c_void_p, ctypes.c_int64] if name.endswith("*") else [ctypes.c_int64]
     return ctypes.CFUNCTYPE(ctypes.c_int64, *kinds)(engine.get_function_address(made.symbol))
 
 
 def _address(function: object) -> int:
     return cast("int", ctypes.cast(cast("ctypes._FuncPointer", function), ctypes.c_void_p).value)
-
-
-def _target_machine() -> "TargetMachine":
-    import llvmlite.binding as llvm
-
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()  # linking needs it too
-    features = llvm.get_host_cpu_features().flatten()
-    target = llvm.Target.from_default_triple()
-    return target.create_target_machine(cpu=llvm.get_host_cpu_name(), features=features, opt=3, jit=True)
 
 
 @cache

@@ -11,7 +11,7 @@ from itertools import accumulate
 from typing import Literal
 
 from gristmill.metrics.pace import BOUNDS
-from gristmill.metrics.snapshot import RunSnapshot, StageSnapshot
+from gristmill.metrics.snapshot import SPILLED_BYTES, RunSnapshot, StageSnapshot
 
 Kind = Literal["counter", "gauge", "histogram", "info"]
 RUN_LABELS = ("pipeline", "run")  # on every series, before its own
@@ -93,6 +93,18 @@ def _reasons(snapshot: RunSnapshot) -> Iterator[Sample]:
     for stage in snapshot.stages:
         for reason, documents in sorted(stage.reasons.items()):
             yield (stage.name, reason), documents
+
+
+def _dropped_bytes(snapshot: RunSnapshot) -> Iterator[Sample]:
+    for stage in snapshot.stages:
+        for reason, num_bytes in sorted(stage.dropped_bytes.items()):
+            yield (stage.name, reason), num_bytes
+
+
+def _spilled(snapshot: RunSnapshot) -> Iterator[Sample]:
+    for stage in snapshot.stages:
+        if SPILLED_BYTES in stage.metrics:
+            yield (stage.name,), stage.metrics[SPILLED_BYTES]
 
 
 def _durations(snapshot: RunSnapshot) -> Iterator[Sample]:
@@ -205,8 +217,23 @@ CATALOG = (
         _reasons, ("stage", "reason"), most=MAX_REASONS,
     ),
     Metric(
+        "gristmill_dropped_bytes_total", "counter",
+        f'Bytes of the documents a stage dropped. At most {MAX_REASONS} reasons of a stage have a name.',
+        _dropped_bytes, ("stage", "reason"), most=MAX_REASONS,
+    ),
+    Metric(
         "gristmill_stage_input_bytes_total", "counter", "Bytes of the documents that came to a stage.",
         _stages(lambda stage: stage.bytes_in), ("stage",),
+    ),
+    Metric(
+        "gristmill_stage_output_bytes_total", "counter", "Bytes of the documents that went on from a stage.",
+        _stages(lambda stage: stage.bytes_out), ("stage",),
+    ),
+    Metric(
+        "gristmill_spilled_bytes_total", "counter",
+        "Bytes an exchange has written to files, for the stages behind it. Absent without one; Ray's own spilling is "
+        "among Ray's metrics.",
+        _spilled, ("stage",),
     ),
     Metric(
         "gristmill_stage_process_seconds_total", "counter", "Seconds of all workers in a stage's code.",

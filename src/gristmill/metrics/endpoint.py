@@ -32,7 +32,7 @@ class Endpoint:
         except (OSError, OverflowError) as error:
             why = getattr(error, "strerror", None) or error
             raise ConfigError(
-                f"--metrics-port: expected a port of this machine that nobody listens on; got {host}:{port}: {why}"
+                f"--metrics-port: expected a free port on this machine; got {host}:{port}: {why}"
             ) from error
         self.host, self.port = host, self._server.server_address[1]
         self._thread = threading.Thread(
@@ -65,7 +65,7 @@ def _server_class(family: int) -> type[ThreadingHTTPServer]:
         daemon_threads = True  # a client that reads slowly does not hold up the end of a run
 
         def handle_error(self, request: object, client_address: object) -> None:
-            """Say nothing: a client that hangs up is no news of the run."""
+            """Say nothing: a client that hangs up is not news of the run."""
 
     return Server
 

@@ -60,6 +60,8 @@ class Exposition:
                 or last.snapshot.name != snapshot.name
                 or (_has_ended(last) and snapshot.state not in ENDED)
             ):
+                if last is not None and not _has_ended(last):  # a step of a search, which does not say so itself
+                    last.snapshot = msgspec.structs.replace(last.snapshot, state="finished")
                 self._runs = [*self._runs[-MOST_RUNS + 1 :], _RunView(snapshot, self._executor)]
             else:
                 last.snapshot = snapshot

@@ -10,11 +10,11 @@ what they said.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
-from gristmill.metrics.history_writer import FORMAT, MILLI, STATES, Packing, Shape
+from gristmill.metrics.history_writer import FORMAT, MILLI, STATES, Packing, Shape, numbers_of
 
 Key = tuple[str, str, str]  # of, who, name
 MADE_AT: Key = ("run", "", "made_at")
@@ -32,7 +32,7 @@ class _Header(msgspec.Struct):
 
 
 _header_of = msgspec.json.Decoder(_Header)
-_line_of: msgspec.json.Decoder[list[Any]] = msgspec.json.Decoder(list)
+_line_of = msgspec.json.Decoder(str)
 
 
 class Points(NamedTuple):
@@ -63,15 +63,17 @@ class _Part:
         self._now = [[0] * len(row) for row in rows]
         self.moments: list[list[list[int]]] = []
 
-    def add(self, line: list[Any], since: float) -> bool:
+    def add(self, line: str, since: float) -> bool:
         """Add what a line says; False if it does not fit below this header."""
-        if len(line) != len(self._now):
+        rows = line.split(",")
+        if len(rows) != len(self._now):
             return False
         now = self._now
-        for number, row in enumerate(line):
-            if row == 0:
+        for number, text in enumerate(rows):
+            if not text:
                 continue
-            if not isinstance(row, list) or len(row) > len(now[number]) or not all(isinstance(n, int) for n in row):
+            row = numbers_of(text)
+            if len(row) > len(now[number]):
                 return False
             before = now[number]
             now[number] = [old + grown for old, grown in zip(before, row, strict=False)] + before[len(row) :]

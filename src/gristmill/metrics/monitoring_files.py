@@ -51,7 +51,7 @@ def write_monitoring(directory: Path, options: MonitoringOptions = DEFAULTS, *, 
     if changed and not force:
         names = ", ".join(str(path.relative_to(directory)) for path in changed)
         raise ConfigError(
-            f"{directory}: expected files that nobody has changed; got others: {names} (--force replaces them)"
+            f"{directory}: expected files that were not changed; these were: {names} (--force replaces them)"
         )
     try:
         (directory / TARGETS).mkdir(parents=True, exist_ok=True)

@@ -6,30 +6,27 @@
 For a run that goes on there is `ObservationReader`, which reads what is new each time it is asked. A file that is
 damaged, or of a later version, is left out and named in `damaged`; the numbers of its documents are missing then.
 
-A file holds what one task of a source partition has given: eight bytes that name the format, eight of a checksum, eight
-that say how long the rest is without compression, and the rest, msgpack in zstd: a `Part` for every call. The reader
-may be given any source of files with `list_names` and `open_read`: every file system of `gristmill.storage` has both.
+A file holds what one task of a source partition has given: eight bytes that name the format, eight of a checksum, and
+msgpack: a `Part` for every call. It is not compressed: it is small, and for a small file that takes longer than writing
+it. The reader may be given any source of files with `list_names` and `open_read`: every file system of
+`gristmill.storage` has both.
 """
 
-import struct
-from itertools import accumulate, chain, pairwise
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
 import msgspec
 import xxhash
 
-from gristmill.metrics.observations import Example, MeasureTally, Nearest, Observations, Sample, Side, Slices
+from gristmill.metrics.observation_parts import Part, packed
+from gristmill.metrics.observations import Observations
 
 __all__ = ["ObservationReader", "load_observations"]  # what is promised; writing is the workers' business
 
 MEASURES_DIR = "measures"  # below a run directory, or that of a segment
 SUFFIX = ".tally"
 SEGMENT = "segment-"  # begins the names of directories of segments, in a run with exchanges
-_MAGIC = b"grist-t1"
-_HEADER = struct.Struct("<8s8sQ")
-_MOST_BYTES = 1 << 30  # of one file: what claims to be longer is damaged
-_CODEC = "zstd"
+_MAGIC = b"grist-t2"
 
 
 class Damaged(ValueError):
@@ -56,103 +53,6 @@ class _Disk:
         return Path(path).open("rb")
 
 
-class PartSide(msgspec.Struct, array_like=True):
-    """A side as a file has it: slots as differences, and a sum that may be longer than msgpack has room for."""
-
-    slots: list[int]  # in order, each the difference to the one before
-    counts: list[int]
-    fixed_sum: int | str
-    least: float | None
-    greatest: float | None
-
-
-class PartExamples(msgspec.Struct, array_like=True):
-    """Examples: their values, and which of the part's documents they are."""
-
-    values: list[float | None] = msgspec.field(default_factory=list)
-    documents: list[int] = msgspec.field(default_factory=list)
-
-
-class PartTally(msgspec.Struct, array_like=True):
-    """A tally, whose examples are told by number; the fields in front are those of `MeasureTally`."""
-
-    stage: str
-    stage_number: int
-    position: int
-    name: str
-    measure: str
-    low: float | None
-    high: float | None
-    condition: str | None
-    decides: bool
-    amount: str | None
-    refused: PartSide
-    kept: PartSide
-    nearest: list[PartExamples]  # low refused, low kept, high refused, high kept
-
-
-PartDocument = tuple[int, str, str, str, str]  # the fields of `Example` behind its value
-
-
-class Part(msgspec.Struct, array_like=True):
-    """What was recorded in one call. A document that is an example several times is there once."""
-
-    tallies: list[PartTally] = msgspec.field(default_factory=list)
-    samples: list[tuple[str, int, str, PartExamples]] = msgspec.field(default_factory=list)  # stage, number, reason
-    documents: list[PartDocument] = msgspec.field(default_factory=list)
-    slices: dict[str, Slices] = msgspec.field(default_factory=dict)
-
-    def unpacked(self) -> Observations:
-        """The same as others see it."""
-        tallies = [self._tally(found) for found in self.tallies]
-        samples = [Sample(stage, number, why, self._examples(found)) for stage, number, why, found in self.samples]
-        fresh = Observations()
-        fresh.add(Observations(tallies, samples, self.slices))
-        return fresh
-
-    def _examples(self, found: PartExamples) -> list[Example]:
-        pairs = zip(found.values, found.documents, strict=True)
-        return [Example(value, *self.documents[number]) for value, number in pairs]
-
-    def _tally(self, found: PartTally) -> MeasureTally:
-        examples = [self._examples(some) for some in found.nearest]
-        near = [("low", found.low, *examples[:2]), ("high", found.high, *examples[2:])] if examples else []
-        return MeasureTally(
-            *(found.stage, found.stage_number, found.position, found.name, found.measure, found.low, found.high),
-            *(found.condition, found.decides, found.amount, _side(found.kept), _side(found.refused)),
-            [Nearest(bound, at, kept, refused) for bound, at, refused, kept in near if at is not None],  # type: ignore[arg-type]
-        )
-
-
-_decoder = msgspec.msgpack.Decoder(list[Part])
-
-
-def packed(observed: Observations) -> Part:
-    """Return observations as a file has them. What is equal has the same bytes."""
-    found = observed.in_order()
-    documents: dict[PartDocument, int] = {}
-
-    def examples(given: list[Example]) -> PartExamples:
-        shown = [(e.key, e.id, e.source, e.place, e.text) for e in given]
-        return PartExamples([e.value for e in given], [documents.setdefault(one, len(documents)) for one in shown])
-
-    def nearest(tally: MeasureTally) -> list[PartExamples]:
-        windows = {window.bound: window for window in tally.nearest}
-        nothing = Nearest("low", 0.0)
-        both = [windows.get(bound, nothing) for bound in ("low", "high")] if windows else []
-        return [examples(side) for window in both for side in (window.refused, window.kept)]
-
-    tallies = [
-        PartTally(
-            *(t.stage, t.stage_number, t.position, t.name, t.measure, t.low, t.high, t.condition, t.decides, t.amount),
-            *(_part_side(t.refused), _part_side(t.kept), nearest(t)),
-        )
-        for t in found.tallies
-    ]
-    samples = [(s.stage, s.stage_number, s.reason, examples(s.examples)) for s in found.samples]
-    return Part(tallies, samples, list(documents), found.slices)
-
-
 def encode_observations(observed: Observations) -> bytes:
     """Return the bytes of a file. What is equal has the same bytes."""
     return encode_parts([packed(observed)])
@@ -160,44 +60,27 @@ def encode_observations(observed: Observations) -> bytes:
 
 def encode_parts(parts: list[Part]) -> bytes:
     """Return the bytes of a file; what its parts say is added up by whoever reads it."""
-    plain = msgspec.msgpack.encode(parts)
-    import pyarrow as pa  # whoever has measured something has it
-
-    compressed: bytes = pa.compress(plain, codec=_CODEC, asbytes=True)
-    return _HEADER.pack(_MAGIC, xxhash.xxh3_64_digest(compressed), len(plain)) + compressed
+    content = msgspec.msgpack.encode(parts)
+    return b"".join((_MAGIC, xxhash.xxh3_64_digest(content), content))
 
 
 def decode_observations(content: bytes) -> Observations:
     """The inverse of `encode_observations`; `Damaged` if it is not what that returned."""
-    if len(content) < _HEADER.size:
-        raise Damaged(f"expected at least {_HEADER.size} bytes; got {len(content)}")
-    magic, checksum, size = _HEADER.unpack_from(content)
-    compressed = content[_HEADER.size :]
+    magic, checksum, plain = content[:8], content[8:16], content[16:]
     if magic != _MAGIC:
         raise Damaged(f"expected a file that begins with {_MAGIC!r}; got {magic!r}")
-    if checksum != xxhash.xxh3_64_digest(compressed) or size > _MOST_BYTES:
+    if checksum != xxhash.xxh3_64_digest(plain):
         raise Damaged("the checksum differs")
-    import pyarrow as pa
-
     total = Observations()
     try:
-        for part in _decoder.decode(pa.decompress(compressed, size, codec=_CODEC, asbytes=True)):
+        for part in _parts.decode(plain):
             total.add(part.unpacked())
-    except (msgspec.MsgspecError, OSError, ValueError, LookupError) as error:  # a later version that forgot to say so
+    except (msgspec.MsgspecError, TypeError, ValueError, LookupError) as error:  # a later version that forgot to say so
         raise Damaged(str(error)) from error
     return total
 
 
-def _part_side(side: Side) -> PartSide:
-    slots = list(side.slots)
-    differences = [after - before for before, after in pairwise(chain([0], slots))]
-    fixed = side.fixed_sum if abs(side.fixed_sum) < 1 << 63 else str(side.fixed_sum)
-    return PartSide(differences, list(side.slots.values()), fixed, side.least, side.greatest)
-
-
-def _side(side: PartSide) -> Side:
-    slots = dict(zip(accumulate(side.slots), side.counts, strict=True))
-    return Side(slots, int(side.fixed_sum), side.least, side.greatest)
+_parts = msgspec.msgpack.Decoder(list[Part])
 
 
 class ObservationReader:

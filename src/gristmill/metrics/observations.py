@@ -23,7 +23,7 @@ were and whatever was killed on the way. Nothing here knows a file.
 """
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Literal
 
 import msgspec
@@ -148,6 +148,7 @@ class MeasureTally(msgspec.Struct):
     kept: Side = msgspec.field(default_factory=Side)
     refused: Side = msgspec.field(default_factory=Side)
     nearest: list[Nearest] = msgspec.field(default_factory=list)
+    labels: "Labels | None" = None  # in place of sides, where what was found is not a number but a word
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -157,6 +158,14 @@ class MeasureTally(msgspec.Struct):
             *(self.stage_number, self.position, self.stage, self.name, self.measure, *bounds),
             *(self.condition or "", self.decides, self.amount or ""),
         )
+
+    @property
+    def num_kept(self) -> int:
+        return self.kept.num_documents if self.labels is None else self.labels.total.kept
+
+    @property
+    def num_refused(self) -> int:
+        return self.refused.num_documents if self.labels is None else self.labels.total.refused
 
     @property
     def slots(self) -> Slots:
@@ -181,6 +190,9 @@ class MeasureTally(msgspec.Struct):
         """Add another part of the same tally."""
         self.kept.add(other.kept)
         self.refused.add(other.refused)
+        if other.labels is not None:
+            self.labels = self.labels or Labels()
+            self.labels.add(other.labels)
         windows = {window.bound: window for window in self.nearest}
         for window in other.nearest:
             windows.setdefault(window.bound, Nearest(window.bound, window.threshold)).add(window)
@@ -240,6 +252,60 @@ class Outcomes(msgspec.Struct, array_like=True):
                 self.drop(stage, reason, amount)
 
 
+class LabelCount(msgspec.Struct, array_like=True):
+    """How many documents with one label were kept and refused."""
+
+    kept: int = 0
+    refused: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.kept + self.refused
+
+    def add(self, other: "LabelCount") -> None:
+        self.kept += other.kept
+        self.refused += other.refused
+
+
+class Labels(msgspec.Struct, array_like=True):
+    """Documents by what a classifier called them, as `Slices` has them by the values of a column."""
+
+    values: dict[str, LabelCount] = msgspec.field(default_factory=dict)
+    missing: LabelCount = msgspec.field(default_factory=LabelCount)
+    others: LabelCount = msgspec.field(default_factory=LabelCount)
+
+    def of(self, label: str | None) -> LabelCount:
+        """The count of a label, to be added to; call `bound` when all are in."""
+        return self.missing if label is None else self.values.setdefault(label, LabelCount())
+
+    def bound(self) -> None:
+        """Keep no more labels than there may be."""
+        for label in _too_many(self.values):
+            self.others.add(self.values.pop(label))
+
+    def add(self, other: "Labels") -> None:
+        for label, count in other.values.items():
+            self.of(label).add(count)
+        self.missing.add(other.missing)
+        self.others.add(other.others)
+        self.bound()
+
+    @property
+    def total(self) -> LabelCount:
+        """Of all documents."""
+        total = LabelCount()
+        for _, count in self.by_size():
+            total.add(count)
+        return total
+
+    def by_size(self) -> Iterator[tuple[str | None, LabelCount]]:
+        """All labels, those of most documents first, then the others and those without a label, if there are any."""
+        yield from sorted(self.values.items(), key=lambda item: (-item[1].total, item[0]))
+        for name, count in ((OTHER, self.others), (None, self.missing)):
+            if count.total:
+                yield name, count
+
+
 class Slices(msgspec.Struct, array_like=True):
     """Outcomes by the values of one column. None is the value of documents that have none.
 
@@ -258,9 +324,7 @@ class Slices(msgspec.Struct, array_like=True):
 
     def bound(self) -> None:
         """Keep no more values than there may be."""
-        if len(self.values) <= MAX_SLICES:
-            return
-        for value in sorted(self.values, key=slice_order)[MAX_SLICES:]:
+        for value in _too_many(self.values):
             self.others.add(self.values.pop(value))
 
     def add(self, other: "Slices") -> None:
@@ -276,6 +340,11 @@ class Slices(msgspec.Struct, array_like=True):
         for name, outcomes in ((OTHER, self.others), (None, self.missing)):
             if outcomes.total.documents:
                 yield name, outcomes
+
+
+def _too_many(values: Collection[str]) -> list[str]:
+    """Those of some values that are not kept."""
+    return sorted(values, key=slice_order)[MAX_SLICES:] if len(values) > MAX_SLICES else []
 
 
 def slice_order(value: str) -> tuple[int, str]:
@@ -295,7 +364,9 @@ class Observations(msgspec.Struct):
         tallies = {tally.key: tally for tally in self.tallies}
         for tally in other.tallies:
             if tally.key not in tallies:
-                tallies[tally.key] = msgspec.structs.replace(tally, kept=Side(), refused=Side(), nearest=[])
+                tallies[tally.key] = msgspec.structs.replace(
+                    tally, kept=Side(), refused=Side(), nearest=[], labels=None
+                )
             tallies[tally.key].add(tally)
         samples = {sample.key: sample for sample in self.samples}
         for sample in other.samples:
@@ -328,6 +399,8 @@ class Observations(msgspec.Struct):
         fresh.add(self)
         for side in (side for tally in fresh.tallies for side in (tally.kept, tally.refused)):
             side.slots = dict(sorted(side.slots.items()))
+        for labels in (tally.labels for tally in fresh.tallies if tally.labels is not None):
+            labels.values = dict(sorted(labels.values.items()))
         fresh.slices = {column: _in_order(fresh.slices[column]) for column in sorted(fresh.slices)}
         return fresh
 

@@ -329,6 +329,8 @@ def balance(counts: list[StageCounts]) -> int:
     return sum(c.read + c.created - c.written - c.dropped_total - c.quarantined for c in counts)
 
 
+SPILLED_BYTES = "spilled_bytes"  # what a stage that writes files between two others counts them as
+
 # Fields of StageCounts that have a place of their own here. Any other appears among the metrics, if it is not zero.
 SHOWN = frozenset(
     ("documents_in", "documents_out", "read", "created", "written", "quarantined", "bytes_in", "bytes_out", "process_s")
@@ -376,6 +378,8 @@ class StageSnapshot(msgspec.Struct, frozen=True):
     peak_workers: int = 0
     peak_memory_bytes: int = 0  # of the workers together
     peak_worker_bytes: int = 0  # of the largest
+    bytes_out: int = 0  # of the documents that went on
+    dropped_bytes: dict[str, int] = {}  # by reason, as `reasons`
 
     def with_counts(self, counts: StageCounts) -> "StageSnapshot":
         """Return it with what is in the books; a stage that only reads or only writes shows that."""
@@ -387,6 +391,8 @@ class StageSnapshot(msgspec.Struct, frozen=True):
             reasons=dict(counts.dropped),
             quarantined=counts.quarantined,
             bytes_in=counts.bytes_in,
+            bytes_out=counts.bytes_out,
+            dropped_bytes=dict(counts.dropped_bytes),
             process_s=counts.process_s,
             error=counts.commonest_error,
             metrics=counts.numbers(but=SHOWN) | counts.counted,

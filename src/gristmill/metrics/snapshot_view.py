@@ -1,8 +1,8 @@
-"""A `RunSnapshot` as a table of at most 80 columns."""
+"""A `RunSnapshot` as a table of at most 80 columns, or wider where names of stages are long and there is room."""
 
 from collections.abc import Iterator
 
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -19,7 +19,7 @@ NAME_WIDTH = 22  # what the eight numbers leave of 80 columns
 def full_view(snapshot: RunSnapshot, rates: Rates) -> RenderableType:
     """The state of a run for a terminal: totals, then a row for each stage."""
     pace = [] if snapshot.state != "running" else _pace(snapshot)
-    return Group(_headline(snapshot, rates), _totals(snapshot), *pace, _table(snapshot, rates))
+    return Group(_headline(snapshot, rates), _totals(snapshot), *pace, _Stages(snapshot, rates))
 
 
 def _pace(snapshot: RunSnapshot) -> list[Text]:
@@ -82,9 +82,19 @@ def _totals(snapshot: RunSnapshot) -> Text:
     return line.append(f" · mem {memory}")
 
 
-def _table(snapshot: RunSnapshot, rates: Rates) -> Table:
+class _Stages:
+    """The table, made when it is known how wide it may be."""
+
+    def __init__(self, snapshot: RunSnapshot, rates: Rates) -> None:
+        self.snapshot, self.rates = snapshot, rates
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Table]:
+        yield _table(self.snapshot, self.rates, options.max_width - 80 + NAME_WIDTH)
+
+
+def _table(snapshot: RunSnapshot, rates: Rates, name_width: int) -> Table:
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim")
-    table.add_column("stage", no_wrap=True, overflow="ellipsis", max_width=NAME_WIDTH)
+    table.add_column("stage", no_wrap=True, overflow="ellipsis", max_width=max(NAME_WIDTH, name_width))
     for heading in ("in", "out", "drop", "docs/s", "MB/s", "busy", "queue", "mem"):
         table.add_column(heading, justify="right", no_wrap=True)
     for row in _rows(snapshot, rates):

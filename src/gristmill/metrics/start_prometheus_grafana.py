@@ -126,9 +126,7 @@ def _check_free(name: str, port: int) -> None:
         try:
             probe.bind((LOOPBACK, port))
         except (OSError, OverflowError) as error:
-            raise ConfigError(
-                f"{name}: expected a port of this machine that nobody listens on; got {port}: {error}"
-            ) from error
+            raise ConfigError(f"{name}: expected a free port on this machine; got {port}: {error}") from error
 
 
 def _start_prometheus(program: str, directory: Path, port: int) -> subprocess.Popen[bytes]:

@@ -29,7 +29,7 @@ def check_model(path: str | None, *, who: str) -> None:
     if path is None:
         bundled_model()
     elif not Path(path).is_file():
-        raise ConfigError(f"{who}: expected model_path to be a fastText model file; got {path!r}, which is none")
+        raise ConfigError(f"{who}: expected model_path to be a fastText model file; got {path!r}, which is not a file")
 
 
 def bundled_model() -> str:

@@ -133,7 +133,7 @@ def _fetch_into(source: ModelSource, directory: Path) -> Path:
 
 def ask(source: ModelSource) -> Listing:
     """Return the revision the hub has, and the files of it to download."""
-    with _errors_in_words(source):
+    with _errors_in_words(source.model_identifier, source.revision, who=source.who):
         api = require("huggingface_hub", extra="hub").HfApi(endpoint=os.environ.get("HF_ENDPOINT"))
         info = api.model_info(source.model_identifier, revision=source.revision, files_metadata=True, token=token())
     files = [
@@ -149,6 +149,14 @@ def ask(source: ModelSource) -> Listing:
     chosen = choose_files(list(known), source)
     _check_usable(chosen, list(known), source)
     return Listing(str(info.sha), tuple(known[name] for name in chosen))
+
+
+def ask_dataset(name: str, revision: str | None, *, who: str) -> tuple[str, list[str]]:
+    """Return the commit a revision of a dataset is, and the names of its files."""
+    with _errors_in_words(name, revision, who=who, kind="dataset"):
+        api = require("huggingface_hub", extra="hub").HfApi(endpoint=os.environ.get("HF_ENDPOINT"))
+        info = api.dataset_info(name, revision=revision, token=token())
+    return str(info.sha), [each.rfilename for each in info.siblings or ()]
 
 
 def _check_usable(chosen: Sequence[str], names: Sequence[str], source: ModelSource) -> None:
@@ -184,7 +192,7 @@ def choose_files(names: Sequence[str], source: ModelSource) -> list[str]:
 def _download(source: ModelSource, file: HubFile, revision: str, **where: str) -> str:
     hub: Any = require("huggingface_hub", extra="hub")
     hub.utils.disable_progress_bars()
-    with _errors_in_words(source):
+    with _errors_in_words(source.model_identifier, source.revision, who=source.who):
         got: str = hub.hf_hub_download(
             source.model_identifier,
             file.name,
@@ -197,18 +205,17 @@ def _download(source: ModelSource, file: HubFile, revision: str, **where: str) -
 
 
 @contextlib.contextmanager
-def _errors_in_words(source: ModelSource) -> Iterator[None]:
+def _errors_in_words(name: str, revision: str | None, *, who: str, kind: str = "model") -> Iterator[None]:
     errors: Any = require("huggingface_hub.errors", extra="hub")
-    name, who = source.model_identifier, source.who
     try:
         yield
     except errors.GatedRepoError:
         raise ConfigError(f"{who}: access to {name} is granted on its page; then set {TOKEN}") from None
     except errors.RevisionNotFoundError:
-        raise ConfigError(f"{who}: expected a revision {source.revision!r} of {name} on the hub; it has none") from None
+        raise ConfigError(f"{who}: expected a revision {revision!r} of {name} on the hub; it has none") from None
     except errors.RepositoryNotFoundError:
         raise ConfigError(
-            f"{who}: expected a model {name} on the hub; found none. If it is private, set {TOKEN}"
+            f"{who}: expected a {kind} {name} on the hub; found none. If it is private, set {TOKEN}"
         ) from None
     except Exception as error:
         if isinstance(error, OSError) and error.errno == errno.ENOSPC:

@@ -143,8 +143,8 @@ def _outputs(session: Any, head: Head, file: Path, *, who: str) -> list[str]:
         return [PROBABILITY] if PROBABILITY in names else names
     if head == "generate":
         raise ConfigError(
-            f"{who}: expected .safetensors, with runtime='torch' where there is both; got {file}. A graph answers "
-            "once, and this model has to go on writing"
+            f"{who}: expected .safetensors, with runtime='torch' where there is both; got {file}. An ONNX "
+            "graph answers once, and this model writes its answer token by token"
         )
     chosen = "logits" if "logits" in names else names[0]
     if ranks[chosen] > 2:

@@ -44,6 +44,7 @@ class Tokenizer:
         self._side = "left" if settings.get("truncation_side") == "left" else "right"
         self.keeps_end = self._side == "left"  # of a text that is too long
         self.vocabulary_size = int(backend.get_vocab_size(with_added_tokens=True))
+        self.largest_id = max(backend.get_vocab(with_added_tokens=True).values(), default=0)
         self.num_special = int(backend.num_special_tokens_to_add(is_pair=False))
         self.unk_id = self._id_of(settings.get("unk_token"))
         self.eos_id = self._id_of(settings.get("eos_token"))

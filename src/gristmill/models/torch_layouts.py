@@ -241,7 +241,7 @@ def adapted(source: ModelSource, base: Path, adapter: Path | None, kind: str = "
                 weight = module.get_submodule(name).weight
             except AttributeError:
                 raise ConfigError(
-                    f"{source.who}: the adapter in {adapter} changes {name}, which {base} has not"
+                    f"{source.who}: the adapter in {adapter} changes {name}, which {base} does not have"
                 ) from None
             change = (b.float() @ a.float()) * scale
             weight += (change.T if settings.get("fan_in_fan_out") else change).to(weight.dtype)

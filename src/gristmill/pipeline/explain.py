@@ -22,12 +22,14 @@ from gristmill.pipeline.find_document import (
     document_number,
     find_id,
     is_named,
+    may_be_there,
     number_of,
     sample_ids,
 )
 from gristmill.pipeline.id_index import may_hold
 from gristmill.pipeline.re_execution import ReExecution, document_of, re_execute, read_partition
 from gristmill.runs.ledger import CommitRecord, header_of, in_full, parse, refusal, replay
+from gristmill.storage.file_system import disk_path, is_url
 from gristmill.tasks import Batch, DocumentBatch, FileGroupTask
 
 if TYPE_CHECKING:
@@ -68,7 +70,7 @@ def explain_document(
 
     `source` is FILE:LINE, for a document without an id or with one that several have.
     """
-    run = _open(Path(run_dir))
+    run = _open(run_directory(run_dir))
     written = _written(run, document_id) if document_id else []
     found = _at_source(source) if source else _in_sources(run, document_id)
     duplicates = _duplicates(run, document_id, found)
@@ -109,6 +111,17 @@ def _named(names: Sequence[str], stages: Sequence[AnyStage]) -> Iterator[tuple[s
 # What the run has written
 
 
+def run_directory(run_dir: str | Path) -> Path:
+    """A run directory, which has to be on a disk."""
+    try:
+        return disk_path(str(run_dir), who="explain")
+    except ConfigError as error:
+        raise ConfigError(
+            f"{error}. Input and output may be on a store, the run directory not (`--run-dir PATH` when it is run); "
+            f"what was dropped and why, with examples, is in `gristmill report` of a store too"
+        ) from None
+
+
 def _open(given: Path) -> _Run:
     """Read a run directory, or the one in an output directory; of a deduplication, all of its runs."""
     homes = [home for home in (given, given / ".gristmill") if _headers(home)]
@@ -121,13 +134,13 @@ def _open(given: Path) -> _Run:
         raise ConfigError(f"{_headers(runs[0])[0]}: expected to read there what was run; it is damaged")
     records = [_records(segment) for segment in segments]
     sides = [file.final for each in records for record in each.values() for file in record.side_files]
-    sides = [path for path in sides if Path(path).is_file()]
+    sides = [path for path in sides if may_be_there(path)]
     quarantine = [path for path in sides if "/quarantine/" in path and path.endswith(".jsonl")]
     return _Run(
         runs[0] if homes else given,
         header,
         records[0],
-        [file.final for record in records[-1].values() for file in record.files if Path(file.final).is_file()],
+        [file.final for record in records[-1].values() for file in record.files if may_be_there(file.final)],
         [path for path in sides if path not in quarantine and path.endswith(".jsonl") and "/payloads/" not in path],
         [path for path in quarantine if "/payloads/" not in path],
     )
@@ -165,13 +178,12 @@ def _duplicates(run: _Run, document_id: str, found: Found | None) -> list[Duplic
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
-    file = next((p / DUPLICATES for p in (run.home, *run.home.parents[:2]) if (p / DUPLICATES).is_file()), None)
-    if file is None:
-        return []
+    of_a_workflow = [p / DUPLICATES for p in (run.home, *run.home.parents[:2]) if (p / DUPLICATES).is_file()]
+    of_stages = sorted(run.home.glob(f"search/*/{DUPLICATES}"))
     names = [document_id] if document_id else []
     if found is not None and (label := _label(run, found)):
         names.append(label)
-    table = pq.read_table(file, filters=pc.field("id").isin(names))
+    tables = [pq.read_table(file, filters=pc.field("id").isin(names)) for file in (*of_a_workflow[:1], *of_stages)]
     return [
         Duplicate(
             _user_id(str(row["kept_id"]), str(row["kept_source"])),
@@ -179,6 +191,7 @@ def _duplicates(run: _Run, document_id: str, found: Found | None) -> list[Duplic
             str(row["source"]),
             str(row["kept_source"]),
         )
+        for table in tables
         for row in table.to_pylist()
     ]
 
@@ -195,7 +208,7 @@ def _label(run: _Run, found: Found) -> str:
 def _user_id(label: str, path: str) -> str:
     """The id its user knows a document by, if it has one."""
     number = label.rpartition(":")[2]
-    if not number.isdigit() or not Path(path).is_file():
+    if not number.isdigit() or not may_be_there(path):
         return label
     document = document_number(path, int(number))
     return label if document is None or document.get("id") is None else f"{document['id']} ({label})"
@@ -205,7 +218,7 @@ def _at_source(source: str) -> Found:
     path, _, line = source.rpartition(":")
     if not path or not line.isdigit() or int(line) < 1:
         raise ConfigError(f"--source: expected FILE:LINE, lines counted from 1; got {source!r}")
-    if not Path(path).is_file():
+    if not may_be_there(path):
         raise ConfigError(f"--source: expected a file; there is no {path!r}")
     found = document_at(path, int(line))
     if found is None:
@@ -214,7 +227,7 @@ def _at_source(source: str) -> Found:
 
 
 def _in_sources(run: _Run, document_id: str) -> Found | None:
-    here = [path for path in run.inputs if Path(path).is_file()]
+    here = [path for path in run.inputs if may_be_there(path)]
     said = may_hold(run.home, document_id)
     likely = [path for path in here if said.get(path, True)]
     found = find_id(likely, document_id)
@@ -225,7 +238,7 @@ def _in_sources(run: _Run, document_id: str) -> Found | None:
 
 def _unknown(run: _Run, document_id: str) -> str:
     inputs = run.inputs
-    here = [path for path in inputs if Path(path).is_file()]
+    here = [path for path in inputs if may_be_there(path)]
     searched = f"{len(here):,} of its {len(inputs):,} input files" if len(here) < len(inputs) else "all its input"
     near = nearest(document_id, sample_ids(here[:20]))
     how = "" if near else "; --source FILE:LINE explains a document without an id"
@@ -298,7 +311,7 @@ def _partitions(
 
 def _holds(part: object, found: Found) -> bool:
     path, bounds = part.path, part.part  # type: ignore[attr-defined]
-    if Path(path).resolve() != Path(found.path).resolve():
+    if path != found.path and (is_url(path) or Path(path).resolve() != Path(found.path).resolve()):
         return False
     if bounds is None or found.start is None or len(bounds) < 2:
         return True

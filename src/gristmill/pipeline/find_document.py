@@ -14,12 +14,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import msgspec
 
 from gristmill.errors import ReadError
-from gristmill.storage.file_system import is_url
+from gristmill.storage.file_system import file_system, is_url
 from gristmill.storage.open_read import open_stream
 from gristmill.storage.paths import is_compressed
 
@@ -109,7 +109,7 @@ def ids_of(path: str) -> Iterator[str]:
     if path.endswith(".parquet"):
         import pyarrow.parquet as pq
 
-        with pq.ParquetFile(path) as file:
+        with pq.ParquetFile(_opened(path)) as file:
             if ID in file.schema_arrow.names:
                 for batch in file.iter_batches(columns=[ID], batch_size=1_000):
                     yield from map(str, batch.column(ID).to_pylist())
@@ -123,6 +123,11 @@ def ids_of(path: str) -> Iterator[str]:
             continue
         if found is not None:
             yield str(found)
+
+
+def may_be_there(path: str) -> bool:
+    """Whether to look into a file. One of a store is opened: then whatever is wrong with it is said."""
+    return is_url(path) or Path(path).is_file()
 
 
 def _size(path: str) -> int:
@@ -287,7 +292,7 @@ def _find_in_parquet(path: str, document_id: str) -> Iterator[Found]:
     import pyarrow.parquet as pq
 
     try:
-        file = pq.ParquetFile(path)
+        file = pq.ParquetFile(_opened(path))
     except (OSError, pa.ArrowInvalid) as error:
         raise ReadError(f"{path}: expected a Parquet file; {error}") from None
     with file:
@@ -307,6 +312,11 @@ def _find_in_parquet(path: str, document_id: str) -> Iterator[Found]:
             row += batch.num_rows
 
 
+def _opened(path: str) -> "str | BinaryIO":
+    """What Arrow opens: a file on disk by its name, one of a store as a file."""
+    return file_system(path).open_read(path) if is_url(path) else path
+
+
 def _may_name(field: object) -> bool:
     import pyarrow as pa
 
@@ -318,7 +328,7 @@ def _may_name(field: object) -> bool:
 def _parquet_rows(path: str, row: int) -> Mapping[str, object] | None:
     import pyarrow.parquet as pq
 
-    with pq.ParquetFile(path) as file:
+    with pq.ParquetFile(_opened(path)) as file:
         first = 0
         for group in range(file.num_row_groups):
             rows = file.metadata.row_group(group).num_rows

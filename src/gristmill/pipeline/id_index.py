@@ -114,7 +114,7 @@ def _read_filter(file: Path) -> tuple[_Head | None, Bits]:
     line, _, rest = content.partition(b"\n")
     try:
         head = msgspec.json.decode(line, type=_Head)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError):
         return None, np.zeros(0, np.uint8)
     bits = np.frombuffer(rest, np.uint8)
     return (head, bits) if len(bits) == (head.num_bits + 7) // 8 else (None, bits)

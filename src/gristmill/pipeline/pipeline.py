@@ -1,8 +1,8 @@
 """`Pipeline`: a name and a list of stages. Running it never changes it."""
 
 import contextlib
-import html
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -12,17 +12,21 @@ from gristmill.backends.default_executor import default_executor
 from gristmill.engine.breaker import DEFAULT_LIMIT, QuarantineLimit
 from gristmill.engine.plan import AnyStage, AnyTask, Plan
 from gristmill.errors import ConfigError, GristmillError
-from gristmill.pipeline.compile import check_is_stage, check_no_secrets, compile_chain, decompose
+from gristmill.pipeline.compile import check_is_stage, check_no_secrets, compile_chain, decompose, stage_config
 from gristmill.runs.books import RunResult
+from gristmill.runs.listing import earlier_listing
 from gristmill.runs.user import Observer, RunOptions, watched
-from gristmill.stages.base import CompositeStage, ProcessingStage
+from gristmill.stages.base import CompositeStage, ProcessingStage, columns_read
 from gristmill.stages.context import Level, Observation
+from gristmill.stages.io.partitions import KeepsListing
+from gristmill.tasks import EmptyTask
 
 if TYPE_CHECKING:
     from gristmill.metrics.metrics_options import MetricsOptions
     from gristmill.metrics.progress import Progress
     from gristmill.metrics.snapshot import RunSnapshot
     from gristmill.pipeline.explanation import Explanation
+    from gristmill.runs.searches import RunInside
 
 # `Watching`: what a call of `Pipeline.run`, or of a workflow, shows to whoever started it.
 #
@@ -76,8 +80,6 @@ class Watching:
     def _made(self) -> "Progress":
         """The display, made when there is something to show: until then the workers are more urgent."""
         if self._progress is None:
-            from dataclasses import replace
-
             from gristmill.metrics.progress import Progress
             from gristmill.metrics.screens import IN_A_PROGRAM
 
@@ -136,10 +138,25 @@ class Pipeline:
 
     def plan(self, executor: BaseExecutor | None = None, initial_tasks: Sequence[AnyTask] | None = None) -> Plan:
         """Return what `run` would run. Inputs are listed, nothing is started, nothing is written."""
-        executor = executor or default_executor()
+        return self._plan(executor or default_executor(), initial_tasks)
+
+    def _plan(
+        self, executor: BaseExecutor, initial_tasks: Sequence[AnyTask] | None, continued: RunOptions | None = None
+    ) -> Plan:
+        """The plan of a run. One that may be `continued` does not list anew what was listed when it began."""
+        if isinstance(initial_tasks, list):  # in scripts for earlier versions of NeMo Curator `EmptyTask` is an object
+            initial_tasks = [EmptyTask() if task is EmptyTask else task for task in initial_tasks]
         with watched(f"planning {self.name!r} has taken", executor.watchdog_s):
             stages = prepare(self.name, decompose(self.stages), executor.has_gpu)
+            listing = ""
+            if initial_tasks is None and stages and isinstance(lister := stages[0].with_(), KeepsListing):
+                listing = stage_config(stages[0])
+                found = continued and earlier_listing(stages, continued.checkpoint_path, listing)
+                if found:
+                    lister.use_listing(found)
+                    stages = [lister, *stages[1:]]
             plan = compile_chain(self.name, stages, initial_tasks)
+            plan = replace(plan, listing=listing) if listing else plan
             for segment in plan.segments:
                 executor.check(segment)
         return plan
@@ -172,7 +189,7 @@ class Pipeline:
         `max_quarantined` failed documents (a number, or a share of those read) stop the run. If nothing is said, that
         is a tenth, once 1,000 documents were read; None lets any number fail. A stage that no document passes stops
         the run in any case.
-        `retry_quarantined` takes what is in quarantine through the pipeline again, once the cause is mended: source
+        `retry_quarantined` takes what is in quarantine through the pipeline again, once the cause is fixed: source
         partitions with such documents are done anew and replace what they gave before. The code of stages may have
         changed for that, their parameters may not.
         Progress, warnings and the summary go to standard error. An `observer` gets the snapshots and replaces the
@@ -198,12 +215,22 @@ class Pipeline:
                 recipe=self.recipe,
                 observation=Observation.of(observe),
             )
-            plan = self.plan(executor, initial_tasks)
-            # Segments follow one another: what takes time to start is kept from one to the next.
-            with executor.kept_ready() if plan.then is not None else contextlib.nullcontext(executor) as ready:
-                result = ready.execute(plan, options)
+            result = self._execute(executor, initial_tasks, options)
             watching.tell(result)
         return result
+
+    def _execute(
+        self, executor: BaseExecutor, initial_tasks: Sequence[AnyTask] | None, options: RunOptions
+    ) -> RunResult:
+        """Plan and run. What takes time to start is kept from one segment, or one step of a search, to the next.
+
+        A search is seen before there is a plan: then it starts while the plan is made.
+        """
+        searching = [type(stage).__module__ for stage in self.stages if stage.searches]
+        with executor.kept_ready(searching) if searching else contextlib.nullcontext(executor) as early:
+            plan = self._plan(early, initial_tasks, None if options.fresh else options)
+            with contextlib.nullcontext(early) if plan.is_one_go else early.kept_ready() as ready:
+                return ready.execute(plan, replace(options, run_inside=run_inside(ready, options)))
 
     def explain(
         self, run_dir: str | Path, document_id: str, *, source: str | None = None, with_models: bool = False
@@ -227,7 +254,7 @@ class Pipeline:
             if isinstance(stage, CompositeStage):
                 lines += [f"     {inner.stage_name()}" for inner in decompose([stage])]
                 continue
-            reads, adds = stage.inputs()[1], stage.outputs()[1]
+            reads, adds = columns_read(stage), stage.outputs()[1]
             lines.append(f"     needs {stage.resources.cpus:g} cpu, {stage.resources.gpus:g} gpu")
             lines += [f"     reads {', '.join(reads)}"] if reads else []
             lines += [f"     adds {', '.join(adds)}"] if adds else []
@@ -236,13 +263,49 @@ class Pipeline:
     def _repr_html_(self) -> str:
         """The plan, for notebooks; the stages, if there is no plan because something is wrong or missing."""
         try:
-            said = self.plan().describe()
+            return self.plan()._repr_html_()
         except GristmillError as error:
             said = f"{self.describe()}\n\n{type(error).__name__}: {error}"
+        import html  # notebooks only; it holds all the names of characters
+
         return f"<pre>{html.escape(said)}</pre>"
 
     def __repr__(self) -> str:
         return f"Pipeline(name={self.name!r}, stages={[stage.stage_name() for stage in self.stages]})"
+
+
+def run_stages(
+    executor: BaseExecutor, stages: Sequence[AnyStage], initial_tasks: Sequence[AnyTask] | None = None
+) -> RunResult:
+    """Run stages as a pipeline without a name: what `executor.execute(stages, initial_tasks)` means."""
+    return Pipeline("stages", stages=stages).run(executor, initial_tasks)
+
+
+def run_inside(executor: BaseExecutor, options: RunOptions) -> "RunInside":
+    """Return what runs the pipelines of a search: on the same executor, with the limits of the run it is for."""
+
+    def run(
+        name: str,
+        stages: Sequence[AnyStage],
+        tasks: Sequence[AnyTask],
+        directory: Path | None,
+        *,
+        observer: Observer | None,
+        fresh: bool = False,
+    ) -> RunResult:
+        return Pipeline(name, stages=stages).run(
+            executor,
+            tasks,
+            directory,
+            max_quarantined=options.limit,
+            fresh=fresh,
+            observer=observer,
+            quiet=True,
+            shared=options.shared,
+            observe="off",
+        )
+
+    return run
 
 
 def _limit(given: int | float | QuarantineLimit | None) -> QuarantineLimit:

@@ -16,6 +16,7 @@ import pyarrow as pa
 from gristmill.engine.plan import AnyStage, AnyTask, Group
 from gristmill.pipeline.explanation import Change, Checked, Passage, changes_between
 from gristmill.stages.base import ProcessingStage
+from gristmill.stages.exchange.write_partitions import WritePartitions
 from gristmill.stages.io.files import FileWriter
 from gristmill.stages.text.judging.document_filter import DocumentFilter, Values, score_parts, to_arrow
 from gristmill.stages.text.judging.judge import (
@@ -80,7 +81,7 @@ def re_execute(
         if isinstance(stage, FileWriter):
             _tell_written(done, name)
             return done
-        if stage.is_exchange:
+        if stage.is_exchange or isinstance(stage, WritePartitions):  # in a plan, the latter stands for the former
             done.incomplete = f"{name} brings all documents together; what follows depends on the others"
             done.passages.append(Passage(name, "not run", note=done.incomplete))
             return done
@@ -337,6 +338,7 @@ def _descend(task: AnyTask, stages: Sequence[AnyStage], position: int) -> "Itera
         is_one = isinstance(made, Task)
         for number, output in enumerate([made] if is_one else made):
             child = cast("AnyTask", output)
+            child.settle()
             child = child if child is task else child.descended_from(task)
             child.task_id = task.task_id if is_one else f"{task.task_id}.{number:04d}"
             yield from _descend(child, stages, position + 1)

@@ -31,6 +31,18 @@ class WorkflowRunResult:
             lines += ["", "could not be processed:", *error_lines(self.errors, indent=2)]
         return "\n".join(lines)
 
+    def _repr_html_(self) -> str:
+        """In notebooks: the same words, and a funnel of each pipeline that has one."""
+        from gristmill.tasks.notebook_view import escaped
+
+        funnels = [
+            f"<p>{escaped(name)}</p>{tasks._repr_html_()}"
+            for name, tasks in self.pipeline_tasks.items()
+            if isinstance(tasks, RunResult) and tasks.counts
+        ]
+        words = "\n".join(escaped(line, 500) for line in str(self).split("\n"))
+        return f"<p><b>{escaped(self.workflow_name)}</b></p><pre>{words}</pre>{''.join(funnels)}"
+
     def add_pipeline_tasks(self, pipeline: str, tasks: Sequence[AnyTask] | None) -> None:
         """Record the final tasks of a pipeline."""
         self.pipeline_tasks[pipeline] = [] if tasks is None else tasks

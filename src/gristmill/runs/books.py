@@ -86,6 +86,7 @@ class RunResult(ShownInNotebooks, Sequence[AnyTask]):
     errors: "list[ErrorCount]" = field(default_factory=list)  # by stage and kind, with an example of each
     peak_memory_bytes: int = 0
     efficiency: "Efficiency | None" = None  # of the session that ended the run; None if nothing was left to do
+    found: dict[str, dict[str, object]] = field(default_factory=dict)  # stage -> what it has found out about documents
 
     @overload
     def __getitem__(self, index: int) -> AnyTask: ...
@@ -204,6 +205,7 @@ class RunResult(ShownInNotebooks, Sequence[AnyTask]):
             },
             "tallies": {stage: c.observed for stage, c in self.counts.items() if c.observed},
             "efficiency": None if self.efficiency is None else self.efficiency.to_json(),
+            "found": self.found,
         }
 
 

@@ -44,6 +44,7 @@ from gristmill.runs.ledger import (
     HOW_TO_GO_ON,
     CommitRecord,
     Header,
+    HeaderMissing,
     LedgerFile,
     LedgerRecords,
     as_texts,
@@ -125,7 +126,7 @@ class RunDirectory:
         self.root = root or path  # of the whole run, if this is a segment of it
         self.session = session
         self.messages: list[str] = []  # what was found when the run was continued
-        self._durable = durable
+        self.durable = durable
         self._beginning: list[Future[None]] = []  # what is on its way to disk before the first line of the ledger
         self._has_begun = False  # all of that is there
         self.quarantine = path / "quarantine"
@@ -198,7 +199,7 @@ class RunDirectory:
         records, damaged = read_ledger(self.path / "ledger.jsonl", plan)
         is_empty = not records and not damaged
         if before is None and not is_empty:
-            raise ResumeRefused(
+            raise HeaderMissing(
                 f"{self.shown}: expected header.json to say what was run here; it is missing or damaged. "
                 f"Remove the directory with what it has written, {HOW_TO_GO_ON}"
             )
@@ -361,7 +362,7 @@ class RunDirectory:
         if not completed:
             return
         lines = read_ledger(self.path / "ledger.jsonl", plan).records  # with their counts; none in a temporary run
-        if self._durable:
+        if self.durable:
             before = {file for record in touched for file in record.side_files}  # these have got their names long ago
             for file in (file for files in completed.values() for file in files if file not in before):
                 force_file(file.temporary)
@@ -388,7 +389,7 @@ class RunDirectory:
         once: a file system puts what waits to disk together. A start that is damaged on the way is that of no machine,
         so a later run looks at the files.
         """
-        if not self._durable:
+        if not self.durable:
             self._write("start", [machine_start()])
         elif not self._noted_start():
             self._write("start", [ON_DISK])
@@ -437,9 +438,8 @@ class RunDirectory:
 
     def has_report(self) -> bool:
         """Whether the run in this directory has come to its end, its books closed."""
-        with contextlib.suppress(
-            FileNotFoundError, msgspec.DecodeError
-        ):  # empty, or zeros, if the machine stopped then
+        # It is empty, or zeros, if the machine stopped then.
+        with contextlib.suppress(FileNotFoundError, msgspec.DecodeError, UnicodeDecodeError):
             text = (self.path / "report.json").read_bytes()
             msgspec.json.decode(text, type=msgspec.Raw)  # scanned, not built: it names every output file
             return text.startswith(b"{") and b"\0" not in text

@@ -307,6 +307,7 @@ def header_of(plan: Plan, rejects_path: str | None) -> Header:
         "partitions": len(plan.sources),
         "initial_tasks": plan.held,
         "rejects_path": rejects_path,
+        **({"listing": plan.listing} if plan.listing else {}),
     }
 
 
@@ -325,7 +326,13 @@ def as_texts(header: Header) -> Iterator[str]:
 
 def in_full(header: Header) -> Header:
     """Return it as `parse` would, with everything in memory."""
-    return header | {"inputs": [[without_url_secrets(path), size, version] for path, size, version in _inputs(header)]}
+    inputs = [[without_url_secrets(path), size, version] for path, size, version in _inputs(header)]
+    return _compared(header | {"inputs": inputs})
+
+
+def _compared(header: Header) -> Header:
+    """Without what only helps to begin: how the inputs were listed does not matter, if they are the same."""
+    return {key: value for key, value in header.items() if key not in ("xxh3", "listing")}
 
 
 def _inputs(header: Header) -> Sequence[tuple[str, int, str]]:
@@ -355,7 +362,7 @@ def parse(path: object, text: str) -> Header | None:
     if not isinstance(found, dict):
         return None
     if is_sealed(text) and found.get("format") == FORMAT:
-        return {key: value for key, value in found.items() if key != "xxh3"}
+        return _compared(found)
     if "fingerprint" in found and found.get("format") != FORMAT:
         raise ResumeRefused(
             f"{path}: expected a run directory of this version of gristmill, whose ledgers have form {FORMAT}; this "
@@ -363,6 +370,10 @@ def parse(path: object, text: str) -> Header | None:
             f"Continue it with the version that began it, {HOW_TO_GO_ON}"
         )
     return None
+
+
+class HeaderMissing(ResumeRefused):
+    """There are lines of a ledger, and nothing says of which run."""
 
 
 def refusal(path: object, before: Header, now: Header) -> str:

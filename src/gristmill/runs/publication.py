@@ -284,8 +284,9 @@ def check_not_in_the_way(
             raise _written_twice(file.final, other, record.name)
         if not is_same and not is_own(file.final):
             raise RunFailed(
-                f"{file.final}: expected no such file, or one of this run; it was there before, and is not replaced. "
-                "Move it away, write to another directory, or have the writer remove what is there (mode='overwrite')"
+                f"{file.final}: expected no such file, or one of this run; this one was there before and is not "
+                "replaced. Move it away, write to another directory, or have the writer remove what is there "
+                "(mode='overwrite')"
             )
 
 
@@ -385,7 +386,7 @@ def _put_into(path: str, run_dir: Path) -> str:
 def _placed(stage: AnyStage, run_dir: Path, number: int) -> AnyStage:
     from gristmill.stages.exchange.write_partitions import WritePartitions
 
-    if not isinstance(stage, WritePartitions):
+    if not isinstance(stage, WritePartitions) or not stage.output_directory().startswith(f"{NO_RUN}/"):
         return stage
     placed = stage.with_()
     placed.__dict__["_directory"] = exchange_directory(run_dir, number)

@@ -3,6 +3,7 @@
     <run directory>/               ledger, header, quarantine, status and report of a run without an exchange
     <run directory>/segment-1/     with one: ledger, header and quarantine of the first segment, and so on;
     <run directory>/exchange-1/    rows by partition, removed when the whole run is done; status and report are above
+    <run directory>/search/        what stages that search do before they begin (runs/searches.py)
 
 What is the same on every executor lies here and in `Segment`: where the run directory is, the locks, resuming, joining
 the books of segments, Ctrl-C. A killed run continues in the segment it was in: a finished one says so, an unfinished
@@ -42,6 +43,7 @@ from gristmill.storage.atomic_write import machine_failures
 from gristmill.storage.file_system import is_url
 
 if TYPE_CHECKING:
+    from gristmill.runs.searches import Search
     from gristmill.stages.exchange.barrier import Findings
 
 __all__ = ["Drive", "Ending", "Run", "Segment"]
@@ -64,10 +66,12 @@ class Run:
         self.segments = plan.segments
         self._earlier = Earlier()
         self._scratch: str | None = None  # a temporary directory, where the run has no other
+        self._has_parts = not plan.is_one_go  # each in a directory of its own
         self.directory = self._open_directory()
-        if len(self.segments) > 1:
+        if self._has_parts:
             self.segments = in_directory(self.segments, self.directory.path)
         self._at: Segment | None = None  # where it is
+        self._searches: list[Search] = []  # done in this session
 
     # Where it is
 
@@ -84,10 +88,11 @@ class Run:
 
     def _path(self) -> str:
         path = self._wanted_path()
-        if path is not None and is_url(path) and len(self.segments) > 1:
+        if path is not None and is_url(path) and self._has_parts:
             # Rows that go through an exchange are read and written in pieces, at random: that is for a disk.
+            what = "an exchange" if len(self.segments) > 1 else "a stage that searches all documents"
             raise ConfigError(
-                f"checkpoint_path: expected a directory on a disk, because the pipeline has an exchange; got {path!r}. "
+                f"checkpoint_path: expected a directory on a disk, because the pipeline has {what}; got {path!r}. "
                 "Pass another (--run-dir); the output may stay on the store"
             )
         if path is None:
@@ -121,7 +126,7 @@ class Run:
         can_go_on = self.segments[-1].ends_in_writer or self.options.checkpoint_path is not None
         if not self.options.fresh:
             self._refuse_another_kind()
-        if len(self.segments) > 1:
+        if self._has_parts:
             return self._execute_all(drive, can_go_on=can_go_on)
         self._at = Segment(
             self.segments[0],
@@ -137,13 +142,15 @@ class Run:
         return self._at.execute(drive)
 
     def _refuse_another_kind(self) -> None:
-        """Raise ResumeRefused if what is here has exchanges and this run has none, or the other way round.
+        """Raise ResumeRefused if what is here has exchanges or searches and this run has none, or the other way round.
 
         Their ledgers are in different places: neither would see what the other has written.
         """
-        here = (self.directory.path, "without an exchange; this one has one")
-        below = [(path, "with an exchange; this one has none") for path in segment_directories(self.directory)]
-        for path, what in [here] if len(self.segments) > 1 else below:
+        here = (self.directory.path, "without an exchange or a search; this one has one")
+        below = [
+            (path, "with an exchange or a search; this one has none") for path in segment_directories(self.directory)
+        ]
+        for path, what in [here] if self._has_parts else below:
             if (ledger := path / "ledger.jsonl").exists() and ledger.stat().st_size:
                 raise ResumeRefused(
                     f"{self.directory.shown}: expected the run that was started here; that was one of a pipeline "
@@ -170,6 +177,10 @@ class Run:
         for number, segment in enumerate(self.segments, 1):
             results.append(self._execute_one(number, segment, results, drive))
         result = self._joined(results)
+        if result.balanced and not self._exceeds_limit(result):
+            for search in self._searches:
+                for act in search.at_end:
+                    act()
         self._end(result)
         self._check_limit(result)
         return result
@@ -179,11 +190,15 @@ class Run:
             raise EngineBug(f"{self.segments[0].name}: the books do not balance: {result.to_json()}")
         self.directory.write_report(result)
         self._remove_exchanges()
+        for search in self._searches:
+            search.remove_steps()
+
+    def _exceeds_limit(self, result: RunResult) -> bool:
+        return self.limit.is_exceeded(Failed.of(result.counts.values(), self.segments[0].input_bytes), at_end=True)
 
     def _check_limit(self, result: RunResult) -> None:
         """Judge the run as a whole: when it ends, and again whenever somebody asks for it when it is finished."""
-        failed = Failed.of(result.counts.values(), self.segments[0].input_bytes)
-        if self.limit.is_exceeded(failed, at_end=True):
+        if self._exceeds_limit(result):
             error = TooManyQuarantined(f"{self.segments[0].name}: {too_many_quarantined(result, self.limit)}")
             error.result = result
             raise error
@@ -198,6 +213,8 @@ class Run:
         if self._at is not None and before:
             rows = exchange_directory(self.directory.path, number - 1)
             plan = behind_barrier(plan, self._at.books.records, rows, self._findings)
+        if plan.searches:
+            plan = self._searched(plan)
         observer = JoinedSnapshots(
             self.directory, self.segments, before, self.options.observer, self.started, self._earlier
         )
@@ -228,6 +245,15 @@ class Run:
             raise
         finally:
             directory.close()
+
+    def _searched(self, plan: Plan) -> Plan:
+        """Let the stages that search do so; return the segment with stages that know what they have found."""
+        from gristmill.runs.searches import SearchesOf
+
+        inside = SearchesOf(self.directory, self.segments[0], self.options, is_temporary=self._scratch is not None)
+        plan, searches = inside.informed(plan)
+        self._searches += searches
+        return plan
 
     def _limit_after(self, before: Sequence[RunResult]) -> QuarantineLimit:
         """What segments done have left of the limit. All is read when the first has ended: a share is a number then."""
@@ -265,6 +291,7 @@ class Run:
                 failed = failed or any(segment.quarantine.glob("*.jsonl"))
             finally:
                 segment.close()
+        failed = failed or any(self.directory.path.glob("search/*/**/quarantine/*.jsonl"))
         if failed:
             message = f"{self.directory.shown}: everything is done again, with what was in quarantine"
             self.directory.messages.append(message)
@@ -278,6 +305,7 @@ class Run:
         """Forget an earlier run here, and remove what it has published."""
         clear_segments(self.directory)
         self.directory.clear()
+        shutil.rmtree(self.directory.path / "search", ignore_errors=True)
 
     def _finished_before(self) -> RunResult | None:
         """The result of a run that has come to its end here, if its outputs are still there."""
@@ -302,12 +330,25 @@ class Run:
             results[-1].errors = read_errors(results[-1].quarantine_files)
         if not self.segments[-1].ends_in_writer:
             raise cannot_be_continued(self.directory)
-        result = self._joined(results)
+        found = self._found_before()
+        if found is None:
+            return None
+        result = replace(self._joined(results), found=found)
         self._remove_exchanges()  # again, if the machine stopped just after that
         result.already_finished = True
         result.messages = [f"{self.directory.shown}: this run is finished already; nothing was changed"]
         self._check_limit(result)
         return result
+
+    def _found_before(self) -> dict[str, dict[str, object]] | None:
+        """What the searches of a run that has come to its end have found; None if that is not there any more."""
+        if not any(plan.searches for plan in self.segments):
+            return {}
+        from gristmill.runs.searches import read_found, searching_stages
+
+        names = [name for plan in self.segments for name in searching_stages(plan)]
+        found = {name: read_found(self.directory.path, name) for name in names}
+        return {name: entry for name, entry in found.items() if entry is not None} if all(found.values()) else None
 
     def _joined(self, results: Sequence[RunResult], *, is_whole: bool = True) -> RunResult:
         """The books of the run: rows that went through an exchange are neither written nor read.
@@ -327,8 +368,12 @@ class Run:
             resumed=any(result.resumed for result in results),
             already_finished=all(result.already_finished for result in results),
             messages=[*self.directory.messages, *(message for result in results for message in result.messages)],
-            errors=[error for result in results for error in result.errors],
+            errors=[
+                *(error for result in results for error in result.errors),
+                *(error for search in self._searches for error in search.errors),
+            ],
             peak_memory_bytes=max(result.peak_memory_bytes for result in results),
+            found={search.stage: search.found for search in self._searches},
         )
 
 

@@ -6,9 +6,10 @@ books, `max_quarantined`. No worker, process or actor is known here.
 """
 
 import contextlib
+import os
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from gristmill.errors import (
     StageBroken,
     TooManyQuarantined,
 )
+from gristmill.metrics.log_lines import VARIABLE as LOG_FORMAT_VARIABLE
 from gristmill.metrics.snapshot import ErrorCount
 from gristmill.runs.books import Books, RunResult, read_errors
 from gristmill.runs.directory import COMMIT_S, RunDirectory
@@ -35,6 +37,7 @@ from gristmill.runs.progress import MeasuredRun
 from gristmill.runs.publication import OptionsOf, check_apart, environment_only, publish_all
 from gristmill.runs.summary import too_many_quarantined
 from gristmill.runs.user import RunOptions, StopSignals
+from gristmill.stages.context import HearsOfCommits
 from gristmill.storage.file_system import StorageOptions, file_system, is_hidden
 from gristmill.worker.failing import account_of
 from gristmill.worker.job import RunSettings
@@ -57,12 +60,22 @@ class Commits:
         self._waiting: list[CommitRecord] = []
         self._names: dict[str, str] = {}  # of partitions, by the files they gave, where no ledger knows
         self._last = 0.0
+        self._joined: tuple[str, ...] = ()
+        if any(stage.makes_small_tasks for group in books.plan.groups for stage in group.stages):
+            from gristmill.runs.joined_files import joined_directories  # loads Arrow, which not every run has
+
+            self._joined = joined_directories(books.plan)
 
     def __bool__(self) -> bool:
         return bool(self._waiting)
 
     def add(self, record: CommitRecord) -> None:
         """Take a partition of which everything has been written under temporary names."""
+        if self._joined:
+            from gristmill.runs.joined_files import join_small_files
+
+            durable = self.directory is not None and self.directory.durable
+            record = join_small_files(record, self._joined, durable=durable)
         self._waiting.append(record)
 
     def force(self, *, at_once: bool = True) -> list[int]:
@@ -85,9 +98,21 @@ class Commits:
             self.directory.keep_private(files)
         for record in self._waiting:
             self.books.add(record)
+        tell_stages(self.books.plan, self._waiting)
         committed = [record.root for record in self._waiting]
         self._waiting.clear()
         return committed
+
+
+def tell_stages(plan: Plan, records: Iterable[CommitRecord]) -> None:
+    """Tell stages that want to hear of it what is committed."""
+    named = ((name, stage) for group in plan.groups for name, stage in zip(group.names, group.stages, strict=True))
+    hearing = {name: stage for name, stage in named if isinstance(stage, HearsOfCommits)}
+    for record in records if hearing else ():
+        for name, stage in hearing.items():
+            facts = [fact for of, fact in record.facts if of == name]
+            if facts:
+                stage.after_commit(facts)
 
 
 # What a run raises, by how it ended; the other endings have books to close.
@@ -208,6 +233,7 @@ class Segment:
             self._whole.stages_before,
             self.options.observation,
             self.directory.measures_path if self.keeps_directory else None,
+            os.environ.get(LOG_FORMAT_VARIABLE, ""),
         )
 
     @property
@@ -287,6 +313,7 @@ class Segment:
         if mended:
             committed = self.directory.forget_quarantined(committed)
         self.books = Books(self.plan, committed)
+        tell_stages(self.plan, self.books.records.values())  # again, if the machine stopped just before that
         if committed and not self.plan.ends_in_writer:
             raise cannot_be_continued(self.directory)
         if committed and len(committed) == len(self.plan.sources):

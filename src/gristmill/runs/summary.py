@@ -135,7 +135,7 @@ def _hints(result: "RunResult", total: int, *, command_line: bool) -> list[str]:
     # A line that is not JSON stays what it is; what a stage raised may be mended.
     if result.run_dir and any(error.example.traceback or error.kind == "WorkerLost" for error in result.errors):
         option = "--retry-quarantined" if command_line else "retry_quarantined=True"
-        hints.append(f"When the cause is mended, {option} takes what is in quarantine through again.")
+        hints.append(f"Once the cause is fixed, {option} tries quarantined documents again.")
     return hints
 
 
@@ -153,17 +153,25 @@ def _why_nothing(result: "RunResult", total: int) -> str:
 
 
 def _places(result: "RunResult", rejects: str | None) -> list[str]:
-    places = []
-    if result.output_files:
-        files = len(result.output_files)
-        places.append(f"output       {_directories(result.output_files)} ({files} file{'s' * (files != 1)})")
+    places = output_line(result)
+    for found in result.found.values():
+        if path := found.get("duplicates_path"):
+            places.append(f"duplicates   {path} (each with the document it lost to; report.json beside it)")
     if rejects:
         places.append(f"rejects      {rejects} (each with stage, reason, value and threshold)")
     if result.quarantine_files:
         places.append(f"quarantine   {_directories(result.quarantine_files)} (each with its source and error)")
     if result.run_dir:
-        places.append(f"run          {result.run_dir} (next: gristmill report {result.run_dir})")
+        places += [f"run          {result.run_dir}", f"next         gristmill report {result.run_dir}"]
     return ["", *places] if places else []
+
+
+def output_line(result: "RunResult") -> list[str]:
+    """Where the files are that a run has written; nothing if there are none."""
+    if not result.output_files:
+        return []
+    files = len(result.output_files)
+    return [f"output       {_directories(result.output_files)} ({files} file{'s' * (files != 1)})"]
 
 
 def _directories(files: Sequence[str]) -> str:

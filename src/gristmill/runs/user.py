@@ -22,6 +22,7 @@ from gristmill.worker.machine import memory
 
 if TYPE_CHECKING:
     from gristmill.metrics.snapshot import RunSnapshot
+    from gristmill.runs.searches import RunInside
 
 
 # What a user says about one run: its options when it starts, and Ctrl-C while it runs.
@@ -42,6 +43,7 @@ class RunOptions:
     shared: bool = False  # whether others may read the run directory, as far as the umask lets them
     recipe: str = ""  # of the pipeline, kept in the run directory for whoever wants to build it again
     observation: Observation = field(default_factory=Observation)  # what is recorded about documents
+    run_inside: "RunInside | None" = None  # runs the pipelines of stages that search
 
     def __post_init__(self) -> None:
         # A stage may change the working directory, and the next call may come from another one.
@@ -61,12 +63,16 @@ def _absolute_path(path: Path | str) -> Path | str:
 # Outside the driver's loop they raise KeyboardInterrupt, as Ctrl-C always does. Inside it they are only noted, because
 # an exception between a ledger line and its rename, or halfway through a change of the scheduler's state, would leave
 # the books wrong; the loop looks at least every tenth of a second. A second signal is impatience, and raises.
+# While a run has others inside of it, those of a search, a signal is for the innermost.
 
 _Handler = Callable[[int, FrameType | None], object] | signal.Handlers
 _OURS_TO_TAKE: dict[signal.Signals, _Handler] = {
     signal.SIGINT: signal.default_int_handler,
     signal.SIGTERM: signal.SIG_DFL,
 }
+
+
+_handling: list["StopSignals"] = []  # the run that took the signals, and those inside of it
 
 
 class StopSignals:
@@ -80,15 +86,22 @@ class StopSignals:
     def handled(self) -> Iterator[None]:
         """Handle both signals; only the main thread may."""
         taken = []
-        if threading.current_thread() is threading.main_thread():
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        if not _handling:
             taken = [number for number, usual in _OURS_TO_TAKE.items() if signal.getsignal(number) is usual]
         for number in taken:
-            signal.signal(number, self._handle)
+            signal.signal(number, _tell_innermost)
+        _handling.append(self)
         try:
             yield
         finally:
+            _handling.remove(self)
             for number in taken:
                 signal.signal(number, _OURS_TO_TAKE[number])
+        if self.noted and _handling:  # it came too late to stop this one
+            _handling[-1].handle()
 
     @contextlib.contextmanager
     def only_noted(self) -> Iterator[None]:
@@ -99,12 +112,17 @@ class StopSignals:
         finally:
             self._only_note = False
 
-    def _handle(self, number: int, frame: FrameType | None) -> None:
-        del number, frame
+    def handle(self) -> None:
+        """A signal has come."""
         if self._only_note and not self.noted:
             self.noted = True
             return
         raise KeyboardInterrupt
+
+
+def _tell_innermost(number: int, frame: FrameType | None) -> None:
+    del number, frame
+    _handling[-1].handle()
 
 
 AGAIN = 2.0  # times as long before the user is told again, as for workers

@@ -6,6 +6,7 @@ same outputs for the same input: a worker may die, and the task is then done aga
 """
 
 import copy
+import functools
 import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -70,7 +71,9 @@ __all__ = ["AnyStage", "AnyTask", "CompositeStage", "ProcessingStage", "get_stag
 X = TypeVar("X", bound=Task)  # type: ignore[type-arg]  # a stage of any task; Task[Any] would forbid user subclasses
 Y = TypeVar("Y", bound=Task)  # type: ignore[type-arg]
 
+AnyTask = Task[Any]
 Columns = tuple[list[str], list[str]]  # task attributes, data columns
+Inputs = Columns | Mapping[type[Task], Columns]  # type: ignore[type-arg]  # of any task
 _UNSET = object()
 SIZED_BATCH = 64  # tasks of a call that is bounded by items or bytes, where nobody says how many
 
@@ -84,6 +87,19 @@ class _DefaultFrom:
 
     def __get__(self, stage: object, owner: type) -> object:
         return self if stage is None else self.compute(stage)
+
+
+def _changed_by_with(own: Callable[[Any], object], key: str) -> Callable[[Any], object]:
+    """A method of a subclass, so that what `with_` says is not lost: a mapping is added to, a number replaced."""
+
+    @functools.wraps(own)
+    def changed(stage: Any) -> object:
+        given = stage.__dict__.get(key, _UNSET)
+        if given is _UNSET:
+            return own(stage)
+        return {**cast("Mapping[str, object]", own(stage)), **given} if isinstance(given, Mapping) else given
+
+    return changed
 
 
 class ProcessingStage(Generic[X, Y]):
@@ -104,6 +120,7 @@ class ProcessingStage(Generic[X, Y]):
                      further down is found before the run
     `makes_new_documents`    True if what comes out are other documents than those that went in (rows about them, for
                      instance), so that nobody looks for what they have in common
+    `makes_small_tasks`      True if one task becomes many small ones: files written of them are joined, where they can
     `fusible`        False to keep the stage in worker processes of its own
     `deadline_s`     a call that takes longer is ended, and the document that caused it is quarantined. An `async`
                      call is cancelled; any other is ended with its process. Where a stage streams it is for one output,
@@ -125,8 +142,13 @@ class ProcessingStage(Generic[X, Y]):
     rows_are_independent: ClassVar[bool] = True
     adds_only_declared_columns: ClassVar[bool] = False
     makes_new_documents: ClassVar[bool] = False
+    makes_small_tasks: ClassVar[bool] = False
     fusible: ClassVar[bool] = True
     is_exchange: ClassVar[bool] = False  # what stands behind starts when all before is done: see stages/exchange
+    searches: ClassVar[bool] = (
+        False  # before its first task it looks at all documents ahead of it: see runs/searches.py
+    )
+    can_read_again: ClassVar[bool] = False  # its documents can be had again for little: nobody has to put them down
     deadline_s: ClassVar[float | None] = None
     expected_s: ClassVar[float | None] = None
     may_run_twice: ClassVar[bool] = False
@@ -138,6 +160,9 @@ class ProcessingStage(Generic[X, Y]):
             given = cls.__dict__.get(key)
             if isinstance(given, property) and given.fget is not None:
                 setattr(cls, key, _DefaultFrom(given.fget))
+        for key in ("ray_stage_spec", "xenna_stage_spec", "num_workers"):
+            if key in cls.__dict__:
+                setattr(cls, key, _changed_by_with(cls.__dict__[key], f"_{key}"))
         if not cls.__name__.startswith("_"):
             register(cls)
 
@@ -172,8 +197,8 @@ class ProcessingStage(Generic[X, Y]):
 
     # What a stage says about itself
 
-    def inputs(self) -> Columns:
-        """Return (task attributes, columns) the stage reads."""
+    def inputs(self) -> Inputs:
+        """Return (task attributes, columns) the stage reads; by type of task, if that differs."""
         return [], []
 
     def outputs(self) -> Columns:
@@ -191,6 +216,32 @@ class ProcessingStage(Generic[X, Y]):
     def named_values(self) -> Mapping[str, Sequence[str]]:
         """Return values of columns that the stage was told of: one the column cannot have is found before the run."""
         return {}
+
+    def input_spec_for_task(self, task: AnyTask) -> Columns:
+        """Return (task attributes, columns) the stage reads of this task."""
+        said = self.inputs()
+        if not isinstance(said, Mapping):
+            return said
+        return next((said[kind] for kind in type(task).__mro__ if kind in said), ([], []))
+
+    def validate_input(self, task: AnyTask) -> bool:
+        """Whether a task has all that the stage reads."""
+        attributes, columns = self.input_spec_for_task(task)
+        has_column = getattr(task, "has_column", lambda _: True)
+        return all(hasattr(task, name) for name in attributes) and all(map(has_column, columns))
+
+    def is_source_stage(self) -> bool:
+        """Whether it makes tasks from nothing."""
+        return type(self).partitions is not ProcessingStage.partitions
+
+    def is_sink_stage(self) -> bool:
+        """Whether it writes files."""
+        return self.output_directory() is not None
+
+    def is_fanout_stage(self) -> bool:
+        """Whether `process` says that it returns several tasks."""
+        said = inspect.signature(type(self).process).return_annotation
+        return type(self).process is not ProcessingStage.process and "list[" in str(said).lower()
 
     def num_workers(self) -> int | None:
         """Return a fixed number of workers, or None to let the engine decide."""
@@ -362,8 +413,16 @@ class ProcessingStage(Generic[X, Y]):
         return f"{type(self).__name__}(name={self.stage_name()!r})"
 
 
-AnyTask = Task[Any]
 AnyStage = ProcessingStage[Any, Any]
+
+
+def columns_read(stage: AnyStage) -> list[str]:
+    """The columns a stage reads, whatever the type of its tasks."""
+    said = stage.inputs()
+    if not isinstance(said, Mapping):
+        return said[1]
+    kinds = [columns for _, columns in said.values()]
+    return [name for name in (kinds[0] if kinds else []) if all(name in columns for columns in kinds)]
 
 
 class JoinedStages(Protocol):

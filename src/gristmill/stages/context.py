@@ -91,6 +91,17 @@ class CompletesRecords(Protocol):
         """
 
 
+@runtime_checkable
+class HearsOfCommits(Protocol):
+    """What a stage is that has something to do in the driver once a partition is committed, such as to clean up."""
+
+    def after_commit(self, facts: "Sequence[bytes]") -> None:
+        """Act on what the stage noted with `StageContext.note_fact` about a partition that is committed.
+
+        After a crash it is told again of partitions it has heard of: doing it twice must do no harm.
+        """
+
+
 @dataclass
 class StageContext:
     """Side outputs of one stage during one call."""
@@ -282,6 +293,30 @@ class StageContext:
         low, high = bounds
         about = About(checked, measure or checked, low, high, None, kept is not None, amount, len(self.measured or ()))
         self.note_measured(Measured(about, values, mask, None, of))
+
+    def measure_labels(
+        self,
+        name: str,
+        labels: "Sequence[object]",
+        kept: "Sequence[bool]",
+        *,
+        measure: str = "",
+        condition: str | None = None,
+    ) -> None:
+        """Say what every item was called, and which were kept by that: what `measure` is for numbers.
+
+        Of each label the run keeps how many items with it were kept and refused; None is the label of those that have
+        none. `name` is the reason refused items are dropped for, `condition` what a kept one meets, in words.
+        """
+        checked = _checked(name, "measure_labels")
+        if len(kept) != len(labels):
+            raise StageError(f"context.measure_labels: expected kept to have {len(labels)} entries; got {len(kept)}")
+        if self.observes:
+            import numpy as np  # whoever measures has it
+
+            words = [None if label is None else str(label) for label in labels]
+            about = About(checked, measure or checked, condition=condition, position=len(self.measured or ()))
+            self.note_measured(Measured(about, words, np.array(kept, np.bool_), None, None))
 
     def note_measured(self, measured: Measured) -> None:
         """What `measure` does, for a stage that has everything at hand; only where somebody `observes`."""

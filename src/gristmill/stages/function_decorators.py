@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from gristmill.errors import ConfigError
 from gristmill.stages.base import ProcessingStage
+from gristmill.stages.registry import register_function
 from gristmill.stages.resources import Resources
 from gristmill.tasks import Task
 
@@ -51,6 +52,13 @@ def processing_stage(
                 f"@processing_stage {name!r}: expected a function of one task; got {function.__qualname__}"
                 f"{inspect.signature(function)}"
             )
-        return FunctionStage(function, name=name, resources=resources or Resources(), batch_size=batch_size or 1)
+        stage = FunctionStage(function, name=name, resources=resources or Resources(), batch_size=batch_size or 1)
+
+        def make_again(self: FunctionStage[X, Y]) -> None:
+            self.__dict__.update(vars(stage))
+
+        # For `get_stage_class`. What runs is the plain FunctionStage.
+        register_function(name, type(f"_{function.__name__}", (FunctionStage,), {"__init__": make_again}))
+        return stage
 
     return decorate

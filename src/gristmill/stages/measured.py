@@ -6,11 +6,13 @@ nothing is read from a batch before somebody asks for it.
 """
 
 import contextlib
+import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 import msgspec
 
+from gristmill.metrics.observation_parts import PartDocuments, shown_text
 from gristmill.metrics.observations import EXCERPT_CHARS
 from gristmill.secrets import without_url_secrets
 from gristmill.tasks.batch import Batch
@@ -19,9 +21,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-EXCERPT_BYTES = 4 * EXCERPT_CHARS  # in which so many characters are, whatever they are
 _KEY_FACTORS = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB, 0x9E3779B97F4A7C15
-_64_BITS = (1 << 64) - 1
 
 
 class About(NamedTuple):
@@ -37,14 +37,17 @@ class About(NamedTuple):
     position: int = 0
 
 
-class Document(NamedTuple):
-    """What is kept of a document that is an example."""
+class Excerpts(NamedTuple):
+    """What is kept of documents that are examples: ids, and how their texts begin."""
 
-    key: int
-    id: str
-    source: str
-    place: str
-    text: str
+    ids: Sequence[bytes]
+    texts: Sequence[bytes]
+    json_ids: bool = False  # whether ids are as JSON has them
+
+    def packed(self, batch: "Batch[Any]", keys: bytes) -> PartDocuments:
+        """The same as a file has it."""
+        source = shown_source(batch)
+        return PartDocuments.of(source, batch.task_id, keys, self.ids, self.texts, json_ids=self.json_ids)
 
 
 class Shown(Protocol):
@@ -55,13 +58,24 @@ class Shown(Protocol):
         """The batch they are in, row by row."""
         ...
 
-    def keys(self, *, compiled: bool) -> "NDArray[np.uint64]":
+    def texts(self) -> "tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]] | None":
+        """Return bytes, starts and stops of texts, where compiled code may make `text_keys` of them."""
+        ...
+
+    def keys(self) -> "NDArray[np.uint64]":
         """Return a number for each that decides which of them are examples; the same wherever it is processed."""
         ...
 
-    def documents(self, rows: Sequence[int]) -> list[Document]:
+    def excerpts(self, rows: Sequence[int]) -> Excerpts:
         """Return some of them as examples."""
         ...
+
+
+class _KeptBefore:
+    """In place of rows: those that the measure noted before has kept, of the same batch. Saves handing them over."""
+
+
+KEPT_BEFORE: Final = _KeptBefore()
 
 
 class Measured(NamedTuple):
@@ -70,7 +84,7 @@ class Measured(NamedTuple):
     about: About
     values: Any  # numbers of numpy or Arrow, or a list of them
     kept: "NDArray[np.bool_] | None"
-    rows: "NDArray[np.int64] | None"  # which documents; all in their order if None
+    rows: "NDArray[np.int64] | _KeptBefore | None"  # which documents; all in their order if None
     of: "Shown | Batch[Any] | None"
 
     @property
@@ -97,20 +111,33 @@ def _task_id(of: "Shown | Batch[Any] | None") -> str:
     return of.task_id if isinstance(of, Batch) else of.batch.task_id
 
 
-def text_key(text: bytes) -> int:
-    """A number for a text, as the kernel `text_keys` gives it."""
-    if len(text) >= 8:
-        first, last = int.from_bytes(text[:8], "little"), int.from_bytes(text[-8:], "little")
-    else:
-        first, last = int.from_bytes(text, "big"), 0
-    return _mixed(_mixed(first + len(text) * _KEY_FACTORS[2]) + last)
+def text_keys(
+    data: "NDArray[np.uint8]", starts: "NDArray[np.int64]", stops: "NDArray[np.int64]"
+) -> "NDArray[np.uint64]":
+    """Return a number for every text, of its first and last bytes and its length, as compiled code makes it."""
+    import numpy as np
+
+    lengths, padded = stops - starts, np.concatenate([data, np.zeros(8, np.uint8)])
+    first, last = (_words(padded, places) for places in (starts, np.maximum(stops - 8, 0)))
+    short = lengths < 8
+    for row in np.flatnonzero(short).tolist():
+        first[row], last[row] = int.from_bytes(data[starts[row] : stops[row]].tobytes(), "big"), 0
+    return _mixed(_mixed(first + lengths.astype(np.uint64) * np.uint64(_KEY_FACTORS[2])) + last)
 
 
-def _mixed(value: int) -> int:
-    value &= _64_BITS
-    value = ((value ^ (value >> 30)) * _KEY_FACTORS[0]) & _64_BITS
-    value = ((value ^ (value >> 27)) * _KEY_FACTORS[1]) & _64_BITS
-    return value ^ (value >> 31)
+def _words(data: "NDArray[np.uint8]", places: "NDArray[np.int64]") -> "NDArray[np.uint64]":
+    """Eight bytes from each of these places on, as numbers."""
+    import numpy as np
+
+    return np.ascontiguousarray(data[places[:, None] + np.arange(8)]).view("<u8").ravel().astype(np.uint64)
+
+
+def _mixed(value: "NDArray[np.uint64]") -> "NDArray[np.uint64]":
+    import numpy as np
+
+    value = (value ^ (value >> np.uint64(30))) * np.uint64(_KEY_FACTORS[0])
+    value = (value ^ (value >> np.uint64(27))) * np.uint64(_KEY_FACTORS[1])
+    return value ^ (value >> np.uint64(31))
 
 
 def shown_source(batch: "Batch[Any]") -> str:
@@ -118,10 +145,12 @@ def shown_source(batch: "Batch[Any]") -> str:
     return shown_text(without_url_secrets(", ".join(batch.sources())))
 
 
-def shown_text(text: str) -> str:
-    """A text that every reader can have: cut, and without halves of characters."""
-    cut = text[:EXCERPT_CHARS]
-    return cut if cut.isascii() else cut.encode("utf-8", "backslashreplace").decode()[:EXCERPT_CHARS]
+def excerpt(text: bytes | memoryview) -> bytes:
+    """How a text begins: the first `EXCERPT_CHARS` characters."""
+    start = bytes(text[:EXCERPT_CHARS])
+    if len(text) <= EXCERPT_CHARS or start.isascii():
+        return start
+    return bytes(text[: 4 * EXCERPT_CHARS]).decode("utf-8", "ignore")[:EXCERPT_CHARS].encode()
 
 
 class _Line(msgspec.Struct):
@@ -129,24 +158,23 @@ class _Line(msgspec.Struct):
     text: Any = None
 
 
-class _Id(msgspec.Struct):
-    id: Any = None
+_lines = msgspec.json.Decoder(_Line)
+_LEADING_ID = re.compile(rb'\{"id": ?("[^"\\\x00-\x1f]{0,400}"|-?[0-9]{1,18})[,}]')
+_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)  # what a reader has taken, and msgspec refuses
 
 
-_lines, _ids = msgspec.json.Decoder(_Line), msgspec.json.Decoder(_Id)
-
-
-def id_of_line(line: bytes | memoryview) -> str:
-    """The id that a JSON line has, to be shown; empty if it has none."""
-    with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        found = _ids.decode(line).id
-        return "" if found is None else shown_text(str(found))
-    return ""
+def id_in_line(line: bytes | memoryview) -> bytes:
+    """The id that a JSON line has, in JSON; empty if it has none. Where it comes first, the rest is not looked at."""
+    found = _LEADING_ID.match(line)
+    if found is not None:
+        return found.group(1)
+    name, _ = of_line(line)
+    return msgspec.json.encode(name) if name else b""
 
 
 def of_line(line: bytes | memoryview) -> tuple[str, str]:
     """The id and the text that a JSON line has, to be shown; empty where it has none."""
-    with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    with contextlib.suppress(*_UNREADABLE):
         found = _lines.decode(line)
         name, text = ("" if value is None else shown_text(str(value)) for value in (found.id, found.text))
         return name, text

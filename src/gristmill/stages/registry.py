@@ -8,6 +8,7 @@ the other a user's: nobody can know all our names, and ours grow in number. Then
 from gristmill.errors import ConfigError, nearest
 
 _STAGE_CLASSES: dict[str, type] = {}
+_FUNCTIONS: dict[str, type] = {}  # stages made by @processing_stage
 _NAMESAKES: dict[str, type] = {}  # users' classes that are called like one of ours
 
 
@@ -25,6 +26,11 @@ def register(cls: type) -> None:
         )
 
 
+def register_function(name: str, cls: type) -> None:
+    """Add the class of a decorated function under the name it was given; the last of a name counts."""
+    _FUNCTIONS[name] = cls
+
+
 def _path(cls: type) -> str:
     return f"{cls.__module__}.{cls.__qualname__}"
 
@@ -36,10 +42,11 @@ def _is_ours(cls: type) -> bool:
 def get_stage_class(name: str) -> type:
     """Return the stage class of this name."""
     check_is_one(name)
-    try:
-        return _STAGE_CLASSES[name]
-    except KeyError:
-        raise ConfigError(f"stage {name!r}: expected a known stage{nearest(name, _STAGE_CLASSES)}") from None
+    found = _STAGE_CLASSES.get(name) or _FUNCTIONS.get(name)
+    if found is None:
+        hint = nearest(name, [*_STAGE_CLASSES, *_FUNCTIONS])
+        raise ConfigError(f"stage {name!r}: expected a known stage{hint}")
+    return found
 
 
 def check_is_one(name: str) -> None:

@@ -1,6 +1,6 @@
 """`Resources`: what one worker of a stage occupies while it runs."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from gristmill.errors import ConfigError
 
@@ -12,6 +12,7 @@ class Resources:
     cpus: float = 1.0
     gpu_memory_gb: float = 0.0
     gpus: float = 0.0
+    requires_gpu: bool = field(init=False, repr=False, compare=False)  # asked at every event of a run
 
     def __post_init__(self) -> None:
         for name in ("cpus", "gpu_memory_gb", "gpus"):
@@ -25,7 +26,4 @@ class Resources:
             )
         if self.gpus > 1 and self.gpus != int(self.gpus):
             raise ConfigError(f"Resources: expected gpus to be a share of one GPU or a whole number; got {self.gpus!r}")
-
-    @property
-    def requires_gpu(self) -> bool:
-        return self.gpus > 0 or self.gpu_memory_gb > 0
+        object.__setattr__(self, "requires_gpu", self.gpus > 0 or self.gpu_memory_gb > 0)

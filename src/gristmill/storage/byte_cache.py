@@ -21,10 +21,9 @@ def cached_bytes(key: str, make: Callable[[], bytes]) -> bytes:
 
     The key must say everything the bytes depend on.
     """
-    directory = _directory()
-    if directory is None:
+    path = _path(key)
+    if path is None:
         return make()
-    path = directory / hashlib.sha256(key.encode()).hexdigest()
     found = _read(path)
     if found is not None:
         return found
@@ -34,6 +33,17 @@ def cached_bytes(key: str, make: Callable[[], bytes]) -> bytes:
             found = make()
             _write(path, found)
     return found
+
+
+def is_cached(key: str) -> bool:
+    """Whether `cached_bytes` would find what was made for this key."""
+    path = _path(key)
+    return path is not None and _read(path) is not None
+
+
+def _path(key: str) -> Path | None:
+    directory = _directory()
+    return None if directory is None else directory / hashlib.sha256(key.encode()).hexdigest()
 
 
 def _directory() -> Path | None:

@@ -135,7 +135,7 @@ class LocalFileSystem:
         return open(descriptor, "rb", buffering=0)  # noqa: PTH123  # read in large pieces only
 
     def open_write(self, path: str) -> BinaryIO:
-        return Path(plain(path)).open("wb")
+        return open(plain(path), "wb")  # noqa: PTH123  # see `rename`
 
     def rename(self, source: str, target: str) -> None:
         # Not by pathlib, which interns every part of a path: 50 bytes for each partition that no run gives back.

@@ -250,7 +250,7 @@ def file_size(path: str, *, storage_options: StorageOptions | None = None) -> in
     if status is None:
         raise ReadError(f"{path}: expected a readable file; got none")
     if status.size == UNKNOWN_SIZE:
-        raise ReadError(f"{path}: expected a file whose size its server tells; got none. Download it first")
+        raise ReadError(f"{path}: expected a file whose size its server says; got none. Download it first")
     return status.size
 
 

@@ -228,7 +228,7 @@ class _Found:
             remedy = "Remove it, or name the files themselves"
             raise ConfigError(f"{who}: expected a file at {path!a}; got a {self._odd[at]}. {remedy}")
         if self._inodes[at] and not os.access(path, os.R_OK):
-            raise ConfigError(f"{who}: expected a file that may be read at {path!a}; got one that may not")
+            raise ConfigError(f"{who}: expected a readable file at {path!a}; there is no permission to read it")
         if not path.isascii():
             try:
                 path.encode()
@@ -272,7 +272,7 @@ def _with_size(fs: FileSystem, status: FileStatus) -> FileStatus:
     told = fs.status(status.path)
     if told is None or told.size == UNKNOWN_SIZE:
         shown = without_secrets(status.path)
-        raise ConfigError(f"{shown}: expected a file whose size its server tells; got none. Download it first")
+        raise ConfigError(f"{shown}: expected a file whose size its server says; got none. Download it first")
     return told
 
 
@@ -355,7 +355,7 @@ def _nothing_found(fs: FileSystem, path: str, wanted: tuple[str, ...] | None, ot
         hidden = sum(is_hidden(name) for name in fs.list_names(path))
         return f"{message}: the directory has no files" + (f" but hidden ones ({hidden})" if hidden else "")
     named = _MAGIC.split(path, maxsplit=1)[0] if _MAGIC.search(path) else path.rstrip("/")
-    parent = named.rpartition("/")[0]
+    parent = named.rpartition("/")[0] or "/" * named.startswith("/")
     name = path.rstrip("/")[len(parent) :].lstrip("/")
     names = [n for n in fs.list_names(parent or ".") if not is_hidden(n)]
     if not names:

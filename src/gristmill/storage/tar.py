@@ -20,6 +20,7 @@ _ZEROS = bytes(BLOCK)
 _MANY_ZEROS = 1 << 16
 _FILE_TYPES = b"0\0" + b"7"  # regular, as old archives say it, contiguous
 _WITHOUT_CONTENT = b"123456"  # links, devices, directories, pipes: whatever size they state, none follows
+_DIRECTORY = b"5"
 _LONG_NAME, _LONG_LINK, _PAX, _PAX_GLOBAL = b"L", b"K", b"x", b"g"
 _SPARSE = b"S"
 _MOST_EXTENDED = 1 << 20  # bytes of an extended header, or of a map of holes: a megabyte cannot be a name
@@ -42,6 +43,7 @@ class Member(NamedTuple):
     end: int
     is_file: bool
     pieces: tuple[tuple[int, int], ...] | None = None
+    is_directory: bool = False
 
 
 def members(read: Read, start: int, end: int, *, who: str, is_last: bool = True) -> Iterator[Member]:
@@ -123,7 +125,8 @@ def _member(read: Read, start: int, end: int, who: str) -> Member:
         got = f"{max(0, end - data):,} of {known.get('size', stored)} bytes of {name!r}"
         raise damaged(start, end, got, who)
     is_file = kind in _FILE_TYPES + _SPARSE and not _name(header).endswith("/")
-    member = Member(name, start, data, stored, data + _padded(stored), is_file)
+    is_directory = kind == _DIRECTORY or (kind in _FILE_TYPES and not is_file)
+    member = Member(name, start, data, stored, data + _padded(stored), is_file, is_directory=is_directory)
     try:
         member = _with_holes(read, member, header, said) if is_file else member
     except (ValueError, KeyError):

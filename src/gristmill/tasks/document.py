@@ -26,33 +26,30 @@ from gristmill.tasks.table import (
     append_column,
     row_labels,
 )
-from gristmill.tasks.task import StagePerfStats, Task
+from gristmill.tasks.task import Task
 from gristmill.tasks.text_columns import count_true, filter_array, filter_table, kept_bytes, kept_pieces
 
 D = TypeVar("D", bound="DocumentBatch")
 
 LEAST_KEPT = 0.75  # of the bytes of lines: as long as so many stay, the others may stay in memory with them
 BETWEEN_STAGES = "_gristmill_"  # begins the names of columns that travel between our own stages and are not the user's
-_DATA = ("_table", "_held", "_pending", "_labels")
+_DATA = ("_table", "_held", "_pending", "_labels")  # what does not travel as an attribute
 _NO_LINES = pa.nulls(0, pa.large_binary())  # pa.array would import pandas, for 0.2 s
 
 
 class DocumentBatch(TableBatch):
     """A batch of documents.
 
-    `data` may be given as a pandas frame and is kept as an Arrow table. A field missing in a JSON line is a null in
-    its column.
+    `data` may be given as a pandas frame, and is then a frame whenever it is asked for; inside it is an Arrow table. A
+    field missing in a JSON line is a null in its column.
     """
 
-    def __init__(
-        self,
-        dataset_name: str,
-        data: TableLike,
-        _stage_perf: list[StagePerfStats] | None = None,
-        _metadata: dict[str, object] | None = None,
-    ) -> None:
-        super().__init__(dataset_name, data, _stage_perf, _metadata)
-        self._labels: pa.Array | None = row_labels(data)
+    _rows = ("_table", "_num_rows", "_held", "_pending", "_complete", "_order", "_labels")
+    _labels: pa.Array | None
+
+    def _set_given(self, data: TableLike) -> None:
+        super()._set_given(data)
+        self._labels = row_labels(data)
 
     @classmethod
     def from_lines(cls, dataset_name: str, lines: JsonLines, *, fields: Sequence[str] | None = None) -> Self:
@@ -194,9 +191,7 @@ class DocumentBatch(TableBatch):
 
     def with_data(self, data: TableLike) -> Self:
         """Return a batch of the same origin with other data; columns that did not change keep their JSON text."""
-        new = super().with_data(data)
-        new._labels = row_labels(data)
-        return relink(self, new)
+        return relink(self, super().with_data(data))
 
     def with_column(self, name: str, values: pa.Array | pa.ChunkedArray, field: pa.Field | None = None) -> Self:
         new = super().with_column(name, values, field)
@@ -265,6 +260,7 @@ class DocumentBatch(TableBatch):
 
     def to_parts(self) -> tuple[dict[str, object], pa.Table]:
         """Return everything but the rows, and the rows: lines first, if there are any, then what is parsed."""
+        self.settle()
         state = {key: value for key, value in self.__dict__.items() if key not in _DATA}
         table, lines = self._table, self._lines
         if lines is not None:

@@ -50,7 +50,7 @@ def _splice(batch: DocumentBatch) -> bytes:
     bodies, commas = _open_objects(_lines_of(batch))
     pieces: list[object] = [bodies]
     for name in _own_columns(batch):
-        pieces += [commas, repeat(_encoder.encode(name) + b":"), _texts(batch, name)]
+        pieces += [commas, repeat(_encoder.encode(name) + b":"), json_texts(batch, name)]
         commas = repeat(b",")
     return _interleave(*pieces, repeat(b"}\n"))
 
@@ -78,7 +78,7 @@ def _interleave(*columns: object) -> bytes:
 def _rebuild(batch: DocumentBatch) -> bytes:
     lines = _lines_of(batch)
     names = _own_columns(batch)
-    columns = {name: [msgspec.Raw(text) for text in _texts(batch, name)] for name in names}
+    columns = {name: [msgspec.Raw(text) for text in json_texts(batch, name)] for name in names}
     rows = []
     for i, fields in enumerate(lines.objects()):
         row = {
@@ -97,11 +97,11 @@ def _encode(batch: DocumentBatch) -> bytes:
         return b"{}\n" * batch.num_items
     pieces: list[object] = []
     for i, name in enumerate(names):
-        pieces += [repeat((b"," if i else b"{") + _encoder.encode(name) + b":"), _texts(batch, name)]
+        pieces += [repeat((b"," if i else b"{") + _encoder.encode(name) + b":"), json_texts(batch, name)]
     return _interleave(*pieces, repeat(b"}\n"))
 
 
-def _texts(batch: DocumentBatch, name: str) -> list[bytes]:
+def json_texts(batch: DocumentBatch, name: str) -> list[bytes]:
     """A column's values as JSON text."""
     column = batch.column(name)
     if is_json(batch.field(name)):

@@ -1,6 +1,5 @@
 """Tables for notebooks: plain HTML without script, in which no text of a document can become markup."""
 
-import html
 import re
 from collections.abc import Iterable, Sequence
 
@@ -17,6 +16,8 @@ def escaped(content: object, most: int = MOST_CHARS) -> str:
     >>> escaped("<b>a</b>")
     '&lt;b&gt;a&lt;/b&gt;'
     """
+    import html  # all the names of characters, 2 ms; every run loads this module, few show anything
+
     said = content if isinstance(content, str) else repr(content)
     cut = said if len(said) <= most else f"{said[:most]}…"
     return html.escape(_UNSHOWABLE.sub(lambda found: " " if found[0] in "\n\r\t" else "\N{REPLACEMENT CHARACTER}", cut))

@@ -315,6 +315,8 @@ def _buffers(view: memoryview, places: list[Place]) -> Iterator[memoryview | byt
 
 def _is_ours(task: "Task[object]") -> bool:
     """Whether everything in the task can be imported by its name, so that the fast pickle will do."""
+    if getattr(task, "holds_user_objects", False):
+        return False
     plain = not task._metadata or all(_is_plain(entry) for entry in task._metadata.values())
     return plain and type(task).__module__.startswith("gristmill.")
 

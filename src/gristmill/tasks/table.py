@@ -2,10 +2,15 @@
 
 Every method returns a new batch of the same class with everything else a subclass may hold, and leaves the old one as
 it was. A table travels between processes as an Arrow stream that is written once and mapped (`serialization.py`).
+
+A batch that was given a pandas frame gives that very frame back as `data`, to be changed in place as many stages do:
+the frame is lent. Until the stage returns, whatever is asked of the batch is read from the frame as it is at that
+moment; then the frame is taken back (`settle`), and the rows are Arrow again.
 """
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Self, TypeAlias, TypeGuard, Union
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, TypeGuard, Union
 
 import msgspec
 import numpy as np
@@ -15,7 +20,6 @@ from gristmill.errors import StageError, nearest
 from gristmill.tasks.batch import Batch, ItemRecord
 from gristmill.tasks.joining import concat_tables
 from gristmill.tasks.json_lines import JSON_MARK, is_json, loads
-from gristmill.tasks.notebook_view import MOST_COLUMNS, MOST_ROWS, table_html
 from gristmill.tasks.task import StagePerfStats
 from gristmill.tasks.text_columns import count_true, filter_table
 
@@ -100,7 +104,12 @@ UNWRITABLE = (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError,
 
 
 class TableBatch(Batch[pa.Table]):
-    """A batch of rows. `data` may be given as a pandas frame and is kept as an Arrow table."""
+    """A batch of rows, kept as an Arrow table. One that was given a pandas frame gives a frame back as `data`."""
+
+    _rows: ClassVar[tuple[str, ...]] = ("_table", "_num_rows")  # the attributes that say which rows there are
+    _gives_frames: bool = False  # what `data` is: a frame, or an Arrow table
+    _lent: "pd.DataFrame | None" = None  # a frame somebody may be changing
+    _before: Mapping[str, object] = MappingProxyType({})  # what `_rows` were when it was lent
 
     def __init__(
         self,
@@ -108,17 +117,24 @@ class TableBatch(Batch[pa.Table]):
         data: TableLike,
         _stage_perf: list[StagePerfStats] | None = None,
         _metadata: dict[str, object] | None = None,
+        *,
+        task_id: str = "",
     ) -> None:
         self.dataset_name = dataset_name
         self._stage_perf = [] if _stage_perf is None else _stage_perf
         self._metadata = {} if _metadata is None else _metadata
-        self.task_id = ""
-        self._set_given(data)
+        self.task_id = task_id
+        if is_frame(data):
+            _check_names([str(name) for name in data.columns], type(self).__name__)
+            self._lend(data)
+        else:
+            self._set_given(data)
 
     def _set_given(self, data: TableLike) -> None:
         self._set_table(_as_table(data, type(self).__name__))
         if is_frame(data):
             self._num_rows = len(data)
+            self._gives_frames = True
 
     def _set_table(self, table: pa.Table) -> None:
         self._table = table
@@ -128,12 +144,50 @@ class TableBatch(Batch[pa.Table]):
 
     @property
     def data(self) -> pa.Table:
-        """All columns."""
-        return self.to_pyarrow()
+        """All columns: as a frame, which may be changed in place, if the batch was made from one; else as a table."""
+        if not self._gives_frames:
+            return self.to_pyarrow()
+        if self._lent is None:
+            self._lend(self.to_pandas())
+        return self._lent
 
     @data.setter
     def data(self, data: TableLike) -> None:
-        self.__dict__.update(self.with_data(data).__dict__)
+        if is_frame(data):
+            self._lend(data)
+        else:
+            self.__dict__.update(self.with_data(data).__dict__)
+
+    # A frame that is lent
+
+    def _lend(self, frame: "pd.DataFrame") -> None:
+        """Put the rows aside: as long as they are gone, `__getattr__` is asked for them."""
+        rows = {name: self.__dict__.pop(name) for name in self._rows if name in self.__dict__}
+        self.__dict__.setdefault("_before", rows)
+        self.__dict__ |= {"_lent": frame, "_gives_frames": True}
+
+    def __getattr__(self, name: str) -> Any:
+        frame = self.__dict__.get("_lent")
+        if frame is None or name not in self._rows:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return len(frame) if name == "_num_rows" else getattr(self._as_it_is(frame), name)
+
+    def _as_it_is(self, frame: "pd.DataFrame") -> Self:
+        """A batch with the rows the frame has now."""
+        now = object.__new__(type(self))
+        now.__dict__.update({key: value for key, value in self.__dict__.items() if key not in {"_lent", "_before"}})
+        now.__dict__.update(self._before)
+        if self._before:
+            return now.with_data(frame)  # what did not change keeps what it came from
+        now._set_given(frame)
+        return now
+
+    def settle(self) -> None:
+        """Take a frame back: what is done to it from now on does not change the batch."""
+        if self._lent is not None:
+            now = self._as_it_is(self._lent)
+            del self.__dict__["_lent"], self.__dict__["_before"]
+            self.__dict__.update({name: now.__dict__[name] for name in self._rows})
 
     @property
     def num_items(self) -> int:
@@ -282,6 +336,7 @@ class TableBatch(Batch[pa.Table]):
 
     def to_parts(self) -> tuple[dict[str, object], pa.Table]:
         """Return everything but the rows, and the rows as one table."""
+        self.settle()
         return {key: value for key, value in self.__dict__.items() if key != "_table"}, self._table
 
     @classmethod
@@ -302,6 +357,11 @@ class TableBatch(Batch[pa.Table]):
             stream.write_table(table)
         return _from_stream, (type(self), state, sink.getvalue())
 
+    def __copy__(self) -> Self:
+        new = super().__copy__()
+        new.settle()  # two batches must not share a frame that one of them changes
+        return new
+
     def _copy(self) -> Self:
         new = self.__copy__()
         new._stage_perf, new._metadata = list(self._stage_perf), dict(self._metadata)
@@ -313,6 +373,8 @@ class TableBatch(Batch[pa.Table]):
 
     def _repr_html_(self) -> str:
         """The first rows, cut, for notebooks."""
+        from gristmill.tasks.notebook_view import MOST_COLUMNS, MOST_ROWS, table_html  # notebooks only
+
         shown = self.slice(0, MOST_ROWS).to_pyarrow()
         names = shown.column_names[:MOST_COLUMNS]
         rows = ([row[name] for name in names] for row in shown.select(names).to_pylist())
@@ -353,11 +415,14 @@ def _as_table(data: TableLike, who: str) -> pa.Table:
         table = pa.Table.from_batches([data])
     else:
         raise StageError(f"{who}: expected a pyarrow.Table or a pandas.DataFrame; got {type(data).__name__}")
-    names = table.column_names
+    _check_names(table.column_names, who)
+    return table
+
+
+def _check_names(names: Sequence[str], who: str) -> None:
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise StageError(f"{who}: expected column names to differ; got {twice!r} {names.count(twice)} times")
-    return table
 
 
 def append_column(table: pa.Table, field: pa.Field, column: pa.Array | pa.ChunkedArray) -> pa.Table:

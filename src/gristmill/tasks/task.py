@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 T = TypeVar("T")
+_PERF_NUMBERS = ("process_time", "actor_idle_time", "input_data_size_mb", "num_items_processed")
 
 
 @dataclass
@@ -22,6 +23,15 @@ class StagePerfStats:
     input_data_size_mb: float = 0.0
     num_items_processed: int = 0
     custom_metrics: dict[str, float] = field(default_factory=dict)
+
+    def items(self) -> list[tuple[str, float]]:
+        """Return the numbers by name; the stage's own as `custom.<name>`."""
+        own = [(f"custom.{name}", value) for name, value in self.custom_metrics.items()]
+        return [(name, getattr(self, name)) for name in _PERF_NUMBERS] + own
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the name of the stage and the numbers."""
+        return {"stage_name": self.stage_name, **dict(self.items())}
 
     def __reduce__(self) -> tuple[type, tuple[object, ...]]:
         # As a call instead of a dict: it travels with every task, once for every stage behind it.
@@ -51,7 +61,7 @@ class Task(Generic[T]):
     data: T
     _stage_perf: list[StagePerfStats] = field(default_factory=list)
     _metadata: dict[str, object] = field(default_factory=dict)
-    task_id: str = field(default="", init=False)
+    task_id: str = field(default="", kw_only=True)  # whatever is given: in a pipeline the engine names tasks
 
     @property
     def num_items(self) -> int:
@@ -85,6 +95,9 @@ class Task(Generic[T]):
         """Take over what is known about a parent, where nothing is known about the task itself."""
         if not self._metadata and parent._metadata:
             self._metadata = dict(parent._metadata)
+
+    def settle(self) -> None:
+        """Called when a stage has returned the task: from then on nothing that the stage still holds may change it."""
 
     def __copy__(self) -> Self:
         # A worker copies every task it takes up. By itself `copy` goes the way of a pickle: four times as long.
@@ -179,12 +192,12 @@ class FileGroupTask(Task[list[str]]):
         return self.slices or tuple(FileSlice(path) for path in self.data)
 
 
-# `EmptyTask`: what a pipeline starts from when it is given nothing.
+# Tasks without data.
 
 
 @dataclass
-class EmptyTask(Task[None]):
-    """A start signal for the first stage."""
+class SentinelTask(Task[None]):
+    """A task that says something by being there."""
 
     counts_documents: ClassVar[bool] = False
 
@@ -194,3 +207,18 @@ class EmptyTask(Task[None]):
     @property
     def num_items(self) -> int:
         return 0
+
+
+@dataclass
+class EmptyTask(SentinelTask):
+    """A start signal for the first stage: what a pipeline starts from when it is given nothing."""
+
+    task_id: str = field(default="0", kw_only=True)
+
+
+class NoneTask(SentinelTask):
+    """Known from elsewhere as what a stage that returned None has made. Here None is enough."""
+
+
+class FailedTask(SentinelTask):
+    """Known from elsewhere as what is left of a task that failed. Here its documents are in quarantine."""

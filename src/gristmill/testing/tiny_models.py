@@ -7,7 +7,7 @@
     write_tiny_guard(directory)
 
 Each directory has what a model from a hub has: model.onnx, config.json, tokenizer.json. The weights come from a seed:
-the answers mean nothing and are always the same. `FakeRuntime` is no model at all: it answers by a formula, and runs
+the answers mean nothing and are always the same. `FakeRuntime` is not a model: it answers by a formula, and runs
 out of memory where it is told to.
 
 An ONNX file is a protobuf message. The few fields that are needed are written here by hand: the package that writes

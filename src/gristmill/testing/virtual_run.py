@@ -38,6 +38,7 @@ class Deed:
     service_s: float = 0.01
     failure: Literal["", "raises", "transient", "dies"] = ""
     crumb: e.Crumb | None = None
+    cause: str = "killed by SIGSEGV"  # of its end, if it dies
 
 
 Script = Callable[[int, c.Assignment], Deed]
@@ -250,7 +251,7 @@ class VirtualRun(World):
             return e.TaskEmitted(worker.id, assignment.task, output)
         if deed.failure == "dies":
             self.bury(worker)
-            return e.WorkerLost(worker.id, "killed by SIGSEGV", deed.crumb)
+            return e.WorkerLost(worker.id, deed.cause, deed.crumb)
         if deed.failure:
             return self._raised(worker, call, Fault.TRANSIENT if deed.failure == "transient" else Fault.DOCUMENT)
         outputs, counts = self._outputs(worker, call, deed), self._counts(worker, assignment, deed)

@@ -25,7 +25,7 @@ from gristmill.storage.file_system import StorageOptions
 from gristmill.tasks import Batch, FileGroupTask, ItemRecord, StagedFile, StagePerfStats, Task
 from gristmill.tasks.batch import Payload, extension_of, number_or_text, payload_bytes
 from gristmill.worker.failing import StageRaised
-from gristmill.worker.job import Job, JobResult, Result, RunSettings
+from gristmill.worker.job import Job, JobResult, Place, Result, RunSettings
 
 if TYPE_CHECKING:
     from gristmill.worker.observer import Observer
@@ -36,8 +36,8 @@ class Recording:
 
     def __init__(self, group: Group, settings: RunSettings) -> None:
         self.is_on = settings.observation.is_on and settings.measures_path is not None
-        self._names = group.names
         self._first = settings.stages_before + group.first_stage
+        self._places = [Place(name, number) for number, name in enumerate(group.names, self._first)]
         self._settings = settings
         self._observer: Observer | None = None
 
@@ -55,19 +55,17 @@ class Recording:
         """Record what the stages from `first` on have reported in one call."""
         if not self.is_on or not any(context.has_observed for context in contexts):
             return
-        from gristmill.worker.observer import Place, fewer
+        from gristmill.worker.observer import fewer
 
-        named = enumerate(self._names[first : first + len(contexts)], self._first + first)
-        places = [Place(name, number) for number, name in named]
-        part = self.observer.part(list(zip(places, contexts, strict=True)))
-        if part is not None:
-            result.observed = fewer([*result.observed, part])
+        observed = self.observer.observe(list(zip(self._places[first : first + len(contexts)], contexts, strict=True)))
+        if observed is not None:
+            result.observed = fewer([*result.observed, observed])
 
     def take_written(self, task: AnyTask, context: StageContext | None, result: JobResult) -> None:
         """Record documents that leave the pipeline at its end; those the call dropped have not come so far."""
         if self.is_on and task.counts_documents:
-            part = self.observer.written(task, None if context is None else context.gone)
-            result.observed += [part] if part is not None else []
+            observed = self.observer.observe_written(task, None if context is None else context.gone)
+            result.observed += [observed] if observed is not None else []
 
     def write(self, job: Job, result: JobResult, context: StageContext) -> None:
         """Write what was recorded of a job, to be published with its partition; `context` says where."""

@@ -9,13 +9,14 @@ import struct
 from gristmill.engine.events import Crumb
 from gristmill.engine.plan import Group
 
-CRUMB = struct.Struct("=iiii")  # method, stage, first row, end row
-METHODS = ("process", "setup", "teardown")
-NO_CRUMB = CRUMB.pack(0, -1, 0, 0)
+CRUMB = struct.Struct("=iiiii")  # method, stage, first row, end row, turn
+COMPILING = "compiling"
+METHODS = ("process", "setup", "teardown", COMPILING)
+NO_CRUMB = CRUMB.pack(0, -1, 0, 0, 0)
 
 NOTE_BYTES = 256  # behind the crumbs: which document it is, once somebody has had time to find out (`silence.py`)
 
-Left = tuple[int, int, int, int]
+Left = tuple[int, int, int, int, int]
 
 
 def empty_block(lanes: int = 1) -> bytes:
@@ -37,7 +38,7 @@ def _note(block: bytes | memoryview) -> str:
 
 def method_crumb(method: str, stage: int) -> bytes:
     """What a worker leaves that enters a method which sees no documents."""
-    return CRUMB.pack(METHODS.index(method), stage, 0, 0)
+    return CRUMB.pack(METHODS.index(method), stage, 0, 0, 0)
 
 
 def _left(block: bytes | memoryview) -> list[Left]:
@@ -51,8 +52,8 @@ def read_crumb(block: bytes | memoryview) -> Crumb | None:
     left = _left(block)
     if len(left) != 1:
         return None
-    method, stage, first, end = left[0]
-    return Crumb(stage, first, end) if METHODS[method] == "process" else None
+    method, stage, first, end, turn = left[0]
+    return Crumb(stage, first, end, turn) if METHODS[method] == "process" else None
 
 
 def place_of(block: bytes | memoryview, group: Group) -> str:
@@ -60,7 +61,9 @@ def place_of(block: bytes | memoryview, group: Group) -> str:
     left = _left(block)
     if not left:
         return ""
-    method, stage, first, end = left[0]
+    method, stage, first, end, _ = left[0]
+    if METHODS[method] == COMPILING:
+        return "compiling kernels, once for this machine"
     if METHODS[method] != "process":
         return f"in {METHODS[method]} of stage {group.names[stage]}"
     if len(left) > 1:

@@ -53,10 +53,18 @@ class StageRaised(Exception):  # carries a user's exception and which stage it w
 
 def describe(error: Exception) -> str:
     """An exception in words, even one that cannot say what it is."""
-    said = "".join(traceback.format_exception_only(error))
+    said = "".join(traceback.format_exception_only(error)).strip()
+    said += _hint(error, said)
     # Ten megabytes of words take 20 ms to search for secrets, for every document. Those at the seam are cut out below.
     ends = said if len(said) <= SEARCHED_CHARS else said[: SEARCHED_CHARS // 2] + said[-(SEARCHED_CHARS // 2) :]
     return cut_out_middle(without_secrets(ends.strip()), MAX_ERROR_CHARS, left_out=len(said) - len(ends))
+
+
+def _hint(error: Exception, said: str) -> str:
+    """What to do about a mistake that everybody makes who comes from a tool whose batches are frames."""
+    if not isinstance(error, AttributeError | TypeError) or "'pyarrow.lib." not in said:
+        return ""
+    return " (task.data is an Arrow table here: take df = task.to_pandas(), and return task.with_data(df))"
 
 
 def cut_out_middle(text: str, most: int, *, left_out: int = 0) -> str:

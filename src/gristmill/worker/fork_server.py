@@ -69,6 +69,7 @@ def main() -> None:
     except _DriverGone:
         driver_is_gone = os.getppid() != parent  # else somebody else has sent the signal, and the driver goes on
     finally:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the socket closes first, then the kernel says the same again
         if sys.exc_info()[0] is not None:
             traceback.print_exc()
         server.end(cleans_up=driver_is_gone)
@@ -130,8 +131,12 @@ class _ForkServer:
             os._exit(1)  # a stage has forked and come back; there can be one server only
         self.channel.send(("loaded", error))
         if not error:
+            settings = pickle.loads(plan.settings)
+            if settings.observation.is_on and "pyarrow" in sys.modules:
+                self.note("importing gristmill.worker.tallying")
+                importlib.import_module("gristmill.worker.tallying")
             gc.freeze()  # a collection in a worker would write to, and so copy, every page shared with this process
-            self.loaded = groups, pickle.loads(plan.settings)
+            self.loaded = groups, settings
 
     def _start(self, loaded: Loaded, which: Which, fds: list[int]) -> None:
         server = os.getpid()

@@ -8,6 +8,7 @@ import contextlib
 import copy
 import inspect
 import os
+import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -25,6 +26,7 @@ from gristmill.stages.context import CURRENT, StageContext
 from gristmill.stages.worker_info import WorkerMetadata
 from gristmill.tasks import Task
 from gristmill.worker.call_books import CallBooks, Item, check_is_task, item_of
+from gristmill.worker.crumbs import COMPILING
 from gristmill.worker.failing import StageRaised
 from gristmill.worker.isolation import Isolation, LeaveCrumb, record_of
 from gristmill.worker.job import Job, JobFailure, JobResult, Result, RunSettings
@@ -33,7 +35,7 @@ if TYPE_CHECKING:  # loads asyncio
     from gristmill.worker.event_loop import EventLoop
 
 
-def _no_crumb(stage: int, first_row: int, end_row: int) -> None:
+def _no_crumb(stage: int, first_row: int, end_row: int, turn: int = 0) -> None:
     pass
 
 
@@ -80,8 +82,7 @@ class GroupRunner:
         self.leave_crumb = leave_crumb
         self.enter_method = enter_method
         self._generation = _Generation.of_this_process()
-        given = self.settings
-        self._books = CallBooks(group, given)
+        self._books = CallBooks(group, given := self.settings)
         # A stage with its own process_batch may do better with several; the others need not pay for a list.
         self._own_batch = [type(s).process_batch is not ProcessingStage.process_batch for s in self.stages]
         self._one_at_a_time = [False] * len(self.stages)
@@ -110,6 +111,10 @@ class GroupRunner:
         """Run `setup` of all stages, in order; return the traceback of the one that raised, or nothing."""
         run = self.settings.quarantine_path or ""  # in the run's directory, so it is the run's as much as any name is
         try:
+            if "numpy" in sys.modules:  # without it nothing here calls a kernel
+                from gristmill.stages.compiled_kernel import compile_missing
+
+                compile_missing(lambda _: self.enter_method(COMPILING, 0))  # later a document would be blamed for it
             for index, name in enumerate(self.group.names):
                 mine = {k.removeprefix(f"{name}/"): v for k, v in metadata.learnt.items() if k.startswith(f"{name}/")}
                 self._call_method(index, "setup", replace(metadata, learnt=mine, run=run))
@@ -297,7 +302,8 @@ class GroupRunner:
             self.leave_crumb(index, 0, item.task.num_items)
             made = self._process(index, item.task, context)
         else:
-            made = self._isolation().process(index, item.task, job, context)
+            made = self._isolation().process(index, item.task, job, context, result.turns)
+            result.turns += 1
         self._books.enter_call(index, item, job, made, context, result, time.perf_counter() - started)
         return made
 
@@ -357,6 +363,9 @@ class GroupRunner:
         try:
             given = self._given(index, [item.task for item in items])
             made = [list(output) if isinstance(output, Iterator) else output for output in given]
+            for task in (task for output in made for task in (output if isinstance(output, list) else [output])):
+                if isinstance(task, Task):
+                    task.settle()
         except Exception as error:
             raise StageRaised(stage, error) from error
         finally:
@@ -432,6 +441,7 @@ class GroupRunner:
         """What a stage made of one task, checked."""
         # Whether something is a task is known at once; whether it is an iterator takes Python 0.3 µs, here and below.
         if type(made) is list and len(made) == 1 and isinstance(made[0], Task):
+            made[0].settle()
             return made[0]
         if isinstance(made, list | tuple) and len(made) == 1:
             result: Result = made[0]
@@ -442,6 +452,7 @@ class GroupRunner:
         if result is not None:
             for output in result if isinstance(result, list) else [result]:
                 check_is_task(stage, output)
+                output.settle()
         return result
 
     def _stream(
@@ -449,10 +460,13 @@ class GroupRunner:
     ) -> Iterator[AnyTask]:
         """Draw from a stage that streams, accounting for each of its tasks as it comes."""
         stage, job, result = self.stages[index], jobs[item.job], results[item.job]
+        turn = max(0, result.turns - 1)  # that of the call which began to stream
         while True:
             context = self._context(job)
             token = self._enter(stage, context)
             started = time.perf_counter()
+            # What came of the last task it gave may have left crumbs of later stages.
+            self.leave_crumb(index, 0, item.task.num_items, turn)
             try:
                 task = next(made, None)
             except StageRaised as raised:
@@ -478,6 +492,9 @@ class GroupRunner:
 def _drawn(stage: AnyStage, made: Iterator[AnyTask]) -> Iterator[AnyTask]:
     """What a stage streams: its code runs, and may raise, whenever the next task is asked for."""
     try:
-        yield from made
+        for task in made:
+            if isinstance(task, Task):
+                task.settle()
+            yield task
     except Exception as error:
         raise StageRaised(stage, error) from error

@@ -6,9 +6,11 @@ each: if the process dies, the driver knows which document it was. Probes are th
 the good documents, so the output is the same as if the bad ones had never been there.
 """
 
+import copy
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import Protocol
 
 from gristmill.engine.commands import Care
 from gristmill.engine.faults import FAILED_DOCUMENTS, Fault
@@ -21,7 +23,13 @@ from gristmill.worker.call_books import SideFiles, shown_item
 from gristmill.worker.failing import StageRaised, account_of, count_errors, cut_out_middle, describe
 from gristmill.worker.job import Job, Result
 
-LeaveCrumb = Callable[[int, int, int], None]  # stage, first row, end row
+
+class LeaveCrumb(Protocol):
+    """Writes down where the worker is, before it goes there."""
+
+    def __call__(self, stage: int, first_row: int, end_row: int, turn: int = 0) -> None: ...
+
+
 Process = Callable[[int, AnyTask, StageContext], Result]  # the first: which stage
 Bad = dict[int, Quarantined]  # by row
 
@@ -51,9 +59,14 @@ class Isolation:
         self._leave_crumb = leave_crumb
         self._most_bad = most_bad
         self._passed = False  # whether any document of the task at hand has passed the stage at hand
+        self._turn = 0
 
-    def process(self, index: int, task: AnyTask, job: Job, context: StageContext) -> Result:
-        """Process a task, leaving out the documents that make the stage fail; they are quarantined."""
+    def process(self, index: int, task: AnyTask, job: Job, context: StageContext, turn: int = 0) -> Result:
+        """Process a task, leaving out the documents that make the stage fail; they are quarantined.
+
+        `turn`: which call this is of those made for the job.
+        """
+        self._turn = turn
         if job.care is Care.CONDEMN:
             context.quarantine(_quarantined(task, None, _died(job.cause), "WorkerLost", ""))
             return None
@@ -61,9 +74,9 @@ class Isolation:
         self._passed = False
         divisible = isinstance(task, Batch) and self._stages[index].rows_are_independent
         if divisible:
-            for crumb in job.condemned:
-                if crumb.stage == index:
-                    bad[crumb.first_row] = _condemned(self._stages[index], task, crumb.first_row, job.cause)
+            for crumb, cause in job.condemned:
+                if crumb.turn == turn and crumb.stage == index:
+                    bad[crumb.first_row] = _condemned(self._stages[index], task, crumb.first_row, cause)
             if job.care is Care.STEP:
                 self._step(index, task, job, bad)
         made = self._process_good(index, task, job, bad, context, divisible=divisible)
@@ -78,12 +91,12 @@ class Isolation:
         while True:
             if bad and len(bad) == task.num_items and job.care is Care.STEP:
                 return None  # a stage that ends its process on anything would do so on an empty batch, and be condemned
-            self._leave_crumb(index, 0, task.num_items)
+            self._leave_crumb(index, 0, task.num_items, self._turn)
             good = task
             trial = context.another(context.attempt)
             try:
                 good = _without(self._stages[index], task, bad)
-                made = self._process(index, good, trial)
+                made = self._process(index, copy.copy(good), trial)  # it may change what it is given, and then raise
             except StageRaised as raised:
                 if not job.blames_documents(raised.fault):
                     raise
@@ -113,15 +126,22 @@ class Isolation:
         return len(bad) > before
 
     def _step(self, index: int, task: AnyTask, job: Job, bad: Bad) -> None:
-        for row in range(task.num_items):
+        for row in range(self._first_row(task, job), task.num_items):
             if row not in bad:
-                self._leave_crumb(index, row, row + 1)
+                self._leave_crumb(index, row, row + 1, self._turn)
                 self._probe(index, task, [row], job, bad)
+
+    def _first_row(self, task: AnyTask, job: Job) -> int:
+        """The first document that has not been alone in a worker which survived it."""
+        start = job.step_from
+        if start is None or self._turn > start.turn:
+            return 0
+        return start.first_row if self._turn == start.turn else task.num_items
 
     def _bisect(self, index: int, task: AnyTask, rows: list[int], job: Job, bad: Bad) -> None:
         if not rows:
             return
-        self._leave_crumb(index, rows[0], rows[-1] + 1)
+        self._leave_crumb(index, rows[0], rows[-1] + 1, self._turn)
         if not self._probe(index, task, rows, job, bad) and len(rows) > 1:
             self._halve(index, task, rows, job, bad)
 
@@ -137,7 +157,7 @@ class Isolation:
         piece = task
         try:
             piece = _rows(stage, task, rows)
-            made = self._process(index, piece, context)
+            made = self._process(index, copy.copy(piece), context)
             for output in made if isinstance(made, list | Iterator) else [made]:
                 if isinstance(output, FileGroupTask):
                     self._discard(index, output)

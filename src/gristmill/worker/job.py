@@ -2,19 +2,22 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from gristmill.engine.commands import Care
-from gristmill.engine.events import Crumb, Fact
+from gristmill.engine.events import Condemned, Crumb, Fact
 from gristmill.engine.faults import Fault
 from gristmill.engine.plan import AnyTask
-from gristmill.metrics.observation_files import Part
+from gristmill.metrics.observation_parts import Part
 from gristmill.metrics.snapshot import StageCounts
 from gristmill.stages.context import NOTHING, Observation
 from gristmill.storage.file_system import StorageOptions
 from gristmill.tasks import StagedFile
+
+if TYPE_CHECKING:  # loads numpy
+    from gristmill.worker.measuring import Windows
 
 Result = AnyTask | list[AnyTask] | Iterator[AnyTask] | None  # of one call of a stage with one task
 
@@ -34,6 +37,7 @@ class RunSettings:
     stages_before: int = 0  # in earlier segments of the run: rejects of all of them lie in one directory
     observation: Observation = NOTHING
     measures_path: str | None = None  # where what was measured is kept; reached as the quarantine is
+    log_format: str = ""  # of the driver; "" where a worker has it from its environment
 
 
 class Job(NamedTuple):
@@ -43,13 +47,29 @@ class Job(NamedTuple):
     task: AnyTask
     care: Care = Care.NORMAL
     attempt: int = 0
-    condemned: tuple[Crumb, ...] = ()
+    condemned: tuple[Condemned, ...] = ()
     cause: str = ""
     out_of_patience: bool = False
+    step_from: Crumb | None = None  # documents before this one have been tried alone, and have passed
 
     def blames_documents(self, fault: Fault) -> bool:
         """Whether a failure is followed up to single documents; any other ends the attempt."""
         return fault is Fault.DOCUMENT or (fault is Fault.TRANSIENT and self.out_of_patience)
+
+
+class Place(NamedTuple):
+    """A stage as what is recorded about documents names it."""
+
+    name: str
+    number: int
+
+
+class Observed(NamedTuple):
+    """What was recorded in one call, and the examples known when it was over; None if nothing can be learnt from it."""
+
+    part: Part
+    windows: "Windows | None" = None
+    version: int = 0  # of what was known before
 
 
 class JobResult(msgspec.Struct, eq=False):
@@ -64,7 +84,8 @@ class JobResult(msgspec.Struct, eq=False):
     learnt: dict[str, float] = {}  # by stage and name
     useful_s: float = 0.0
     attempt: str = ""
-    observed: list[Part] = []  # about documents, to be written when the job is done
+    observed: list[Observed] = []  # about documents, to be written when the job is done
+    turns: int = 0  # calls made with care so far: what a crumb counts
 
 
 class JobFailure(msgspec.Struct):

@@ -119,10 +119,10 @@ class LaneLoop(WorkerLoop):
 
     # Crumbs
 
-    def _leave_lane_crumb(self, lane: int, stage: int, first_row: int, end_row: int) -> None:
+    def _leave_lane_crumb(self, lane: int, stage: int, first_row: int, end_row: int, turn: int) -> None:
         if self.own_fd >= 0:
             os.fstat(self.own_fd)  # a stage that closed it ends the worker here, while a crumb still names that stage
-        CRUMB.pack_into(self.crumbs, lane * CRUMB.size, 0, stage, first_row, end_row)
+        CRUMB.pack_into(self.crumbs, lane * CRUMB.size, 0, stage, first_row, end_row, turn)
 
     def _clear_crumb(self, lane: int) -> None:
         self.crumbs[lane * CRUMB.size : (lane + 1) * CRUMB.size] = NO_CRUMB

@@ -173,7 +173,7 @@ class Lanes:
     runner: LaneRunner
     count: int
     news: "queue.SimpleQueue[Any]"
-    leave_crumb: Callable[[int, int, int, int], None] = lambda *_: None  # lane, stage, first row, end row
+    leave_crumb: Callable[[int, int, int, int, int], None] = lambda *_: None  # lane, stage, rows from and to, turn
     clear_crumb: Callable[[int], None] = lambda _: None
     step_s: float = 0.02  # between two words about the steps of a call
     _free: list[int] = field(init=False)
@@ -278,9 +278,9 @@ class Lanes:
     def _leaver(self, lane: int) -> LeaveCrumb:
         stepped_at = 0.0
 
-        def leave(stage: int, first_row: int, end_row: int) -> None:
+        def leave(stage: int, first_row: int, end_row: int, turn: int = 0) -> None:
             nonlocal stepped_at
-            self.leave_crumb(lane, stage, first_row, end_row)
+            self.leave_crumb(lane, stage, first_row, end_row, turn)
             key = self._stepping.get(lane)
             # A deadline is for one call of a stage; what takes tasks apart, or has several, makes many, and says so.
             if key is not None and time.perf_counter() - stepped_at > self.step_s:

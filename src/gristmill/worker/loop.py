@@ -209,10 +209,10 @@ class WorkerLoop:
     def _enter_method(self, method: str, stage: int) -> None:
         self.crumbs[: CRUMB.size] = method_crumb(method, stage)
 
-    def _leave_crumb(self, stage: int, first_row: int, end_row: int) -> None:
+    def _leave_crumb(self, stage: int, first_row: int, end_row: int, turn: int = 0) -> None:
         if self._taking_apart and self.own_fd >= 0:
             os.fstat(self.own_fd)  # a stage that closed it ends the worker here, while the crumb still names that stage
-        CRUMB.pack_into(self.crumbs, 0, 0, stage, first_row, end_row)
+        CRUMB.pack_into(self.crumbs, 0, 0, stage, first_row, end_row, turn)
         # A deadline is for one call of a stage. What is done for one message may be many: of several stages, of several
         # tasks, of each alone after they have failed together, of a task that is taken apart. So the worker says so.
         if self._says_steps and time.perf_counter() - self._stepped_at > STEP_S:
@@ -257,9 +257,10 @@ class WorkerLoop:
         _, item_id, _, how = wire
         if not how:
             return Job(item_id, unpack(parcel, self.blocks))
-        care, attempt, condemned, cause, out_of_patience, _ = how
-        crumbs = tuple(Crumb(*crumb) for crumb in condemned)
-        return Job(item_id, unpack(parcel, self.blocks), Care(care), attempt, crumbs, cause, out_of_patience)
+        care, attempt, condemned, cause, out_of_patience, step_from, _ = how
+        left_out = tuple((Crumb(*crumb), how_ended) for crumb, how_ended in condemned)
+        start = None if step_from is None else Crumb(*step_from)
+        return Job(item_id, unpack(parcel, self.blocks), Care(care), attempt, left_out, cause, out_of_patience, start)
 
     def _tell(self, wire: Message, outcome: JobResult | JobFailure, first_index: int) -> None:
         # Not in one line: the outcome of a call that made much sends what is ready, and then another list begins.

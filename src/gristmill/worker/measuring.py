@@ -1,7 +1,9 @@
-"""Counting what was measured: values of several rules at once, into slots, sums and the nearest to each bound.
+"""Counting what was measured: values of several rules at once, into slots, sums, the nearest to each bound and samples.
 
 Twice: by compiled code, all rules in one call, and in numpy for a worker that has seen little yet, because loading
 compiled code takes 0.1 s. Both give the same; a test holds them to it.
+
+Letters: R rules, V values of all rules, D documents, G reasons documents were dropped for.
 """
 
 from collections.abc import Sequence
@@ -14,16 +16,16 @@ from numpy.typing import NDArray
 
 from gristmill.kernels import tally_layout as layout
 from gristmill.kernels.arrow_arrays import is_null, numbers_of
-from gristmill.metrics.observation_files import PartSide
-from gristmill.metrics.tally import BEYOND, slot_of, tallied
+from gristmill.metrics.tally import BEYOND, NOT_A_NUMBER, slot_of, tallied
 from gristmill.stages.compiled_kernel import CompiledKernel
 
 _count_measures = CompiledKernel("tally", "count_measures")
-_take_counts = CompiledKernel("tally", "take_counts")
 _FRACTION_BITS = 32
+_WINDOW = layout.WINDOWS * layout.NEAREST  # documents of a rule
 
 Doubles = NDArray[np.float64]
 Longs = NDArray[np.int64]
+Keys = NDArray[np.uint64]
 
 
 class Values(NamedTuple):
@@ -31,27 +33,90 @@ class Values(NamedTuple):
 
     numbers: Doubles
     kept: NDArray[np.bool_]
-    rows: Longs  # which document each is of
     firsts: Longs
     bounds: Doubles  # low and high of each rule; not a number where there is none
+    sources: Longs  # which documents they are of: where they begin in `rows`, or ALL, or KEPT
+    offsets: Longs  # to be added to rows, which makes them documents
+    rows: Longs
+
+    def documents(self) -> list[Longs]:
+        """Which documents the values of each rule are of."""
+        found: list[Longs] = []
+        for rule, (first, end) in enumerate(pairwise(self.firsts.tolist())):
+            source = int(self.sources[rule])
+            if source == layout.KEPT and rule:
+                before = self.kept[self.firsts[rule - 1] : first]
+                found.append(found[-1][before])
+            elif source >= 0:
+                found.append(self.rows[source : source + end - first])
+            else:
+                found.append(np.arange(end - first))
+        return [rows + offset for rows, offset in zip(found, self.offsets.tolist(), strict=True)]
+
+
+class Gone(NamedTuple):
+    """The documents that were dropped, one reason after another."""
+
+    rows: Longs
+    firsts: Longs
+
+
+class Texts(NamedTuple):
+    """Texts that keys are made of: text d is data[starts[d]:stops[d]]."""
+
+    data: NDArray[np.uint8]
+    starts: Longs
+    stops: Longs
 
 
 class Windows(NamedTuple):
-    """What is nearest so far: [4 R, 8] each, in order; where there is nobody, the distance is infinite."""
+    """The examples of every rule and reason so far, each in a place of its own, in order.
 
-    distances: Doubles
-    keys: NDArray[np.uint64]
+    `nearest` and `sampled` say which value and which dropped document it is, or ELSEWHERE, or NOBODY.
+    """
+
+    distances: Doubles  # [rules, 4, 8], flat
+    found: Keys
+    nearest: Longs
+    rows: Longs  # which document, where `nearest` says which value
+    least: Keys  # [reasons, 16], flat
+    sampled: Longs
+
+    @classmethod
+    def empty(cls, rules: int, reasons: int) -> "Windows":
+        """Return windows without a document."""
+        near, some = rules * _WINDOW, reasons * layout.SAMPLED
+        return cls(
+            *(np.full(near, np.inf), np.zeros(near, np.uint64), np.full(near, layout.NOBODY), np.zeros(near, np.int64)),
+            *(np.zeros(some, np.uint64), np.full(some, layout.NOBODY)),
+        )
+
+    def without_samples(self) -> "Windows":
+        """Return the windows of rules alone."""
+        return self._replace(least=self.least[:0], sampled=self.sampled[:0])
+
+    def has_room(self, rules: int, reasons: int) -> bool:
+        """Whether there is a place for so many."""
+        return len(self.found) == rules * _WINDOW and len(self.least) == reasons * layout.SAMPLED
+
+    def copied(self) -> "Windows":
+        """Return the same in other memory."""
+        return Windows(*[part.copy() for part in self])  # type: ignore[arg-type]  # each as it was
 
 
 class Counted(NamedTuple):
-    """What became of the values: two sides of each rule, refused and kept, and four windows.
+    """What became of the values: sides of rules, refused and kept, as `Part` has them, and examples."""
 
-    A window (low refused, low kept, high refused, high kept) has the numbers of the values nearest to that bound, the
-    nearest first.
-    """
-
-    sides: list[PartSide]
-    nearest: Longs  # [4 R, 8], negative for none
+    sums: Longs  # [R, 2, 2], flat
+    extremes: Doubles  # [R, 2, 2]
+    ends: Longs  # [R, 2]
+    slots: NDArray[np.int16]
+    counts: NDArray[np.int32]
+    windows: Longs  # of examples next to a bound: which window, four of each rule (low refused, low kept, high ...)
+    nearest: Longs  # and which value
+    rows: Longs  # and which document
+    reasons: Longs  # of examples in samples: of which reason
+    sampled: Longs  # and which of the dropped documents
 
 
 def numbers_in(values: Any) -> Doubles | Longs | None:
@@ -60,20 +125,24 @@ def numbers_in(values: Any) -> Doubles | Longs | None:
     Of a score of several parts the last that is a number counts: of a language, how sure the model is.
     """
     if isinstance(values, np.ndarray):
-        return values.astype(np.float64) if values.dtype.kind in "fiub" and values.dtype not in _EXACT else values
+        is_plain = values.dtype is _DOUBLE or values.dtype is _LONG
+        known = values.ndim == 1 and values.dtype.kind in "fiub"
+        return None if not known else values if is_plain else values.astype(np.float64)
     if isinstance(values, pa.ChunkedArray):
         parts = [numbers_in(chunk) for chunk in values.chunks]
-        known = [part for part in parts if part is not None]
-        return np.concatenate([np.empty(0), *known]) if len(known) == len(parts) else None
+        numbers = [part for part in parts if part is not None]
+        return np.concatenate([np.empty(0), *numbers]) if len(numbers) == len(parts) else None
     if isinstance(values, pa.Array):
         return _of_arrow(values)
+    if any(isinstance(value, str) for value in values):  # numpy would read the number in it
+        return None
     try:
         return np.array([np.nan if value is None else value for value in values], np.float64)
     except (TypeError, ValueError, OverflowError):
         return None
 
 
-_EXACT = (np.dtype(np.float64), np.dtype(np.int64))
+_DOUBLE, _LONG = np.dtype(np.float64), np.dtype(np.int64)  # of which numpy has one each
 
 
 def _of_arrow(array: pa.Array) -> Doubles | None:
@@ -97,85 +166,144 @@ def _of_arrow(array: pa.Array) -> Doubles | None:
     return numbers
 
 
+class Measures(NamedTuple):
+    """What was measured by some rules: of each its numbers, which were kept, and of which documents."""
+
+    numbers: list[Doubles | Longs]
+    kept: list[NDArray[np.bool_] | None]  # None is all
+    sources: list[int]  # KEPT, ALL, or where its documents begin in `rows` end to end
+    offsets: list[int]
+    rows: list[Longs]
+
+
+class Laid:
+    """Lays values out in memory that is used again: fresh pages cost more than filling them."""
+
+    def __init__(self) -> None:
+        self._numbers, self._kept = np.empty(0), np.empty(0, np.bool_)
+        self._gone, self._ones = np.empty(0, np.int64), np.empty(0, np.bool_)
+
+    def values(self, given: Measures, bounds: Doubles) -> Values:
+        """Return the values of all rules."""
+        sizes = [len(each) for each in given.numbers]
+        firsts = np.array([0, *sizes]).cumsum()
+        total = int(firsts[-1])
+        if len(self._numbers) < total:
+            self._numbers, self._kept = np.empty(total * 5 // 4), np.empty(total * 5 // 4, np.bool_)
+            self._ones = np.ones(total * 5 // 4, np.bool_)
+        kept = [self._ones[:size] if each is None else each for each, size in zip(given.kept, sizes, strict=True)]
+        return Values(
+            np.concatenate(given.numbers, out=self._numbers[:total]) if sizes else self._numbers[:0],
+            np.concatenate(kept, out=self._kept[:total]) if sizes else self._kept[:0],
+            *(firsts, bounds, np.array(given.sources, np.int64), np.array(given.offsets, np.int64)),
+            np.concatenate(given.rows) if len(given.rows) > 1 else given.rows[0] if given.rows else firsts[:0],
+        )
+
+    def gone(self, rows: Sequence[Any]) -> Gone:
+        """Return the documents that were dropped for each reason."""
+        firsts = np.array([0, *map(len, rows)]).cumsum()
+        total = int(firsts[-1])
+        if len(self._gone) < total:
+            self._gone = np.empty(total * 5 // 4, np.int64)
+        return Gone(np.concatenate(rows, out=self._gone[:total]) if len(rows) else self._gone[:0], firsts)
+
+
+_NO_TEXTS = Texts(np.zeros(1, np.uint8), np.zeros(0, np.int64), np.zeros(0, np.int64))
+
+
 class Counter:
     """Counts with compiled code, in memory that is used again."""
 
     def __init__(self) -> None:
-        self._counts = np.zeros(0, np.int32)
+        self._counts = np.zeros(layout.SLOTS, np.int32)
+        self._slots, self._taken = np.empty(0, np.int16), np.empty(0, np.int32)
+        self._current = np.empty(0, np.int64)
 
-    def count(self, values: Values, keys: NDArray[np.uint64], known: Windows | None = None) -> Counted:
-        """Count the values of all rules in one call; what is further away than what is `known` is left out."""
-        rules = len(values.firsts) - 1
-        if len(self._counts) < 2 * rules * layout.SLOTS:
-            self._counts = np.zeros(2 * rules * layout.SLOTS, np.int32)
-        has = (~np.isnan(values.bounds.reshape(rules, 2))) @ np.array([layout.HAS_LOW, layout.HAS_HIGH])
-        sums, extremes = np.zeros(4 * rules, np.int64), np.tile([np.inf, -np.inf], 2 * rules)
-        windows = 4 * rules * layout.NEAREST
-        if known is None:
-            distances, found = np.full(windows, np.inf), np.zeros(windows, np.uint64)
-        else:
-            distances, found = known.distances.ravel(), known.keys.ravel()
-        nearest = np.where(np.isinf(distances), layout.NOBODY, layout.ELSEWHERE)
-        _count_measures(
-            *(rules, values.firsts, values.numbers, values.numbers.view(np.int64), values.kept.view(np.uint8)),
-            *(values.rows, keys, values.bounds, has, self._counts, sums, extremes, distances, found, nearest),
+    def count(
+        self,
+        values: Values,
+        gone: Gone,
+        keys: Keys,
+        windows: Windows,
+        places: tuple[Longs, Longs] | None = None,
+        texts: Texts | None = None,
+    ) -> Counted:
+        """Count the values of all rules and choose examples in one call, which are entered into `windows` too.
+
+        `places` say where the windows of each rule and the sample of each reason are; without it, in order. Keys are
+        made if there are `texts`.
+        """
+        rules, reasons, room = len(values.firsts) - 1, len(gone.firsts) - 1, len(values.numbers)
+        own, whose = (np.arange(rules), np.arange(reasons)) if places is None else places
+        if len(self._slots) < room:
+            self._slots, self._taken = np.empty(room * 5 // 4, np.int16), np.empty(room * 5 // 4, np.int32)
+            self._current = np.empty(room * 5 // 4, np.int64)
+        sums, extremes, ends = np.empty(4 * rules, np.int64), np.empty(4 * rules), np.empty(2 * rules, np.int64)
+        data, starts, stops = texts or _NO_TEXTS
+        number = _count_measures(
+            *(data, starts, stops, len(starts), keys, rules, values.firsts, values.numbers),
+            *(values.kept.view(np.uint8), values.sources, values.offsets, values.rows, self._current, values.bounds),
+            *(own, reasons, gone.firsts, gone.rows, whose, self._counts, sums, extremes, ends),
+            *(room, self._slots, self._taken, *windows),
         )
-        return Counted(self._sides(rules, sums, extremes, len(values.numbers)), nearest.reshape(4 * rules, -1))
-
-    def _sides(self, rules: int, sums: Longs, extremes: Doubles, number: int) -> list[PartSide]:
-        slots, counts = np.empty(number, np.int64), np.empty(number, np.int64)
-        ends = np.empty(2 * rules, np.int64)
-        _take_counts(2 * rules, number, extremes, extremes.view(np.int64), self._counts, slots, counts, ends)
-        bounds = [0, *ends.tolist()]
-        differences = np.diff(slots[: bounds[-1]], prepend=0)
-        begins = np.array(bounds[:-1])[ends > bounds[:-1]]
-        differences[begins] = slots[begins]
-        listed, number_of = differences.tolist(), counts[: bounds[-1]].tolist()
-        totals, ranges = sums.tolist(), extremes.tolist()
-        return [
-            PartSide(
-                *(listed[first:end], number_of[first:end]),
-                (totals[2 * side] << _FRACTION_BITS) + totals[2 * side + 1],
-                *(ranges[2 * side : 2 * side + 2] if ranges[2 * side] <= ranges[2 * side + 1] else (None, None)),
-            )
-            for side, (first, end) in enumerate(pairwise(bounds))
-        ]
+        new = np.flatnonzero(windows.nearest >= 0)
+        nearest, sampled = windows.nearest[new], windows.sampled[windows.sampled >= 0]
+        rule = values.firsts.searchsorted(nearest, side="right") - 1
+        return Counted(
+            *(sums, extremes, ends, self._slots[:number], self._taken[:number]),
+            *(layout.WINDOWS * rule + new // layout.NEAREST % layout.WINDOWS, nearest, windows.rows[new]),
+            *(gone.firsts.searchsorted(sampled, side="right") - 1, sampled),
+        )
 
 
-def count_plainly(values: Values, keys: NDArray[np.uint64]) -> Counted:
+def count_plainly(values: Values, gone: Gone, keys: Keys) -> Counted:
     """Count without compiled code."""
-    sides, nearest = [], []
-    for rule, (first, end) in enumerate(pairwise(values.firsts.tolist())):
+    sides: list[tuple[dict[int, int], int, float, float]] = []
+    windows: list[tuple[int, int, int]] = []
+    for rule, ((first, end), documents) in enumerate(
+        zip(pairwise(values.firsts.tolist()), values.documents(), strict=True)
+    ):
         low, high = values.bounds[2 * rule : 2 * rule + 2]
         for wanted in (False, True):
-            places = np.flatnonzero(values.kept[first:end] == wanted) + first
-            numbers = values.numbers[places]
+            places = np.flatnonzero(values.kept[first:end] == wanted)
+            numbers, own = values.numbers[first:end][places] + 0.0, keys[documents[places]]
             sides.append(_side(numbers))
-            for bound, other in ((low, high), (high, low)):
-                own = keys[values.rows[places]]
-                nearest.append(_nearest(places, numbers, own, bound, other, is_high=bound is high))
-    # As the kernel has them: of each rule low refused, low kept, high refused, high kept.
-    order = [4 * rule + place for rule in range(len(sides) // 2) for place in (0, 2, 1, 3)]
-    windows = np.full((len(nearest), layout.NEAREST), -1)
-    for row, place in enumerate(order):
-        windows[row, : len(nearest[place])] = nearest[place]
-    return Counted(sides, windows)
+            for place, (bound, other) in enumerate(((low, high), (high, low))):
+                near = _nearest(places, numbers, own, bound, other, is_high=place == 1)
+                window = layout.WINDOWS * rule + 2 * place + wanted
+                windows += [(window, first + at, int(documents[at])) for at in near]
+    windows.sort(key=lambda found: found[0])  # and within a window as they are
+    samples = [
+        (reason, first + at)
+        for reason, (first, end) in enumerate(pairwise(gone.firsts.tolist()))
+        for at in np.unique(keys[gone.rows[first:end]], return_index=True)[1][: layout.SAMPLED].tolist()
+    ]
+    slots = [layout.NOT_A_NUMBER if slot == NOT_A_NUMBER else slot for found, *_ in sides for slot in found]
+    totals = [divmod(total, 1 << _FRACTION_BITS) for _, total, _, _ in sides]
+    return Counted(
+        np.array(totals, np.int64).ravel(),
+        np.array([(least, most) for _, _, least, most in sides], np.float64).ravel(),
+        np.cumsum([len(found) for found, *_ in sides], dtype=np.int64),
+        np.array(slots, np.int16),
+        np.array([count for found, *_ in sides for count in found.values()], np.int32),
+        *np.array(windows, np.int64).reshape(-1, 3).T,
+        *np.array(samples, np.int64).reshape(-1, 2).T,
+    )
 
 
-def _side(numbers: Doubles) -> PartSide:
+def _side(numbers: Doubles) -> tuple[dict[int, int], int, float, float]:
+    """Return slots in order, the sum in fixed point, the least and the greatest."""
     slots = dict(sorted(tallied(numbers).items()))
     plain = numbers[~np.isnan(numbers)]
     in_range = plain[np.array([abs(slot_of(value)) < BEYOND for value in plain.tolist()], np.bool_)]
     whole = np.floor(in_range)
     fractions = np.rint((in_range - whole) * 2.0**_FRACTION_BITS).astype(np.int64)
     total = (int(whole.astype(np.int64).sum()) << _FRACTION_BITS) + int(fractions.sum())
-    differences = np.diff(np.array([0, *slots], np.int64)).tolist()
-    least, most = (float(plain.min()), float(plain.max())) if len(plain) else (None, None)
-    return PartSide(differences, list(slots.values()), total, least, most)
+    return slots, total, float(plain.min(initial=np.inf)), float(plain.max(initial=-np.inf))
 
 
 def _nearest(
-    places: Longs, numbers: Doubles, keys: NDArray[np.uint64], bound: float, other: float, *, is_high: bool
+    places: Longs, numbers: Doubles, keys: Keys, bound: float, other: float, *, is_high: bool
 ) -> Sequence[int]:
     if np.isnan(bound):
         return []

@@ -7,97 +7,113 @@ examples in it bound those to come. An attempt that fails or is lost bounds noth
 same bytes whatever happens. On a store nobody is asked, and every partition records its own.
 """
 
+import os
 from collections import deque
-from pathlib import Path
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-from gristmill.metrics.observation_files import Part, PartExamples, PartTally
-from gristmill.metrics.observations import NEAREST, SAMPLED
+import numpy as np
+from numpy.typing import NDArray
+
+from gristmill.kernels.tally_layout import ELSEWHERE, NEAREST, NOBODY, SAMPLED
 from gristmill.stages.measured import About
 from gristmill.storage.file_system import is_url, plain
-
-if TYPE_CHECKING:
-    from gristmill.worker.measuring import Windows
+from gristmill.worker.job import Observed
+from gristmill.worker.measuring import Doubles, Keys, Longs, Windows
 
 MOST_WAITING = 32  # files that are written and not yet committed; of older ones nothing is learnt
-
-_Rule = tuple[int, int, str, float | None, float | None]  # stage, position, name, low, high
-_Window = list[tuple[float, int]]  # distance and key, the nearest first
+MOST_SAMPLES = 4_096  # reasons that are remembered: a stage may make up new ones for every batch
 
 
 class Recorded:
     """Examples in files that are committed."""
 
     def __init__(self) -> None:
-        self._waiting: deque[tuple[Path, list[Part]]] = deque(maxlen=MOST_WAITING)
-        self._windows: dict[_Rule, list[_Window]] = {}
-        self._arrays: dict[tuple[tuple[int, About], ...], Windows] = {}
-        self._samples: dict[tuple[int, str], list[int]] = {}  # keys by stage and reason, in order
+        self.version = 0  # of what is known
+        self.forget()
 
-    def expect(self, final: str, parts: list[Part]) -> None:
+    def forget(self) -> None:
+        """Begin anew, with no places and no examples."""
+        self._waiting: deque[tuple[str, list[Observed]]] = deque(maxlen=MOST_WAITING)
+        self._rules: dict[tuple[int, About], int] = {}
+        self._reasons: dict[tuple[int, str], int] = {}
+        self._known = Windows.empty(0, 0)
+        self.version += 1
+        self._first = self.version  # what is older has other places
+
+    def expect(self, final: str, observed: list[Observed]) -> None:
         """Remember what was written, until it is committed."""
-        if not is_url(final):
-            self._waiting.append((Path(plain(final)), parts))
+        some = [one for one in observed if one.windows is not None]
+        if some and not is_url(final):
+            self._waiting.append((plain(final), some))
 
     def look(self) -> None:
         """Learn from files that have been committed meanwhile."""
         for _ in range(len(self._waiting)):
-            final, parts = self._waiting.popleft()
-            if final.exists():
-                for part in parts:
-                    self._learn(part)
+            final, observed = self._waiting.popleft()
+            if os.path.exists(final):  # noqa: PTH110  # Path would take longer than asking
+                for one in observed:
+                    self._learn(one)
             else:
-                self._waiting.append((final, parts))
+                self._waiting.append((final, observed))
 
-    def windows(self, rules: list[tuple[int, About]]) -> "Windows":
-        """Return the nearest known of these rules, in an array to write in."""
-        import numpy as np
+    def rule_places(self, rules: Sequence[tuple[int, About]]) -> Longs:
+        """Return which windows are those of rules."""
+        return np.array([self._rules.setdefault(rule, len(self._rules)) for rule in rules], np.int64)
 
-        from gristmill.worker.measuring import Windows
+    def sample_places(self, reasons: Sequence[tuple[int, str]]) -> Longs:
+        """Return which samples are those of reasons."""
+        if len(self._reasons) > MOST_SAMPLES:
+            self._reasons, self._known = {}, self._known.without_samples()
+            self.version += 1
+            self._first = self.version
+        return np.array([self._reasons.setdefault(reason, len(self._reasons)) for reason in reasons], np.int64)
 
-        key = tuple(rules)
-        if key not in self._arrays:
-            distances = np.full((4 * len(rules), NEAREST), np.inf)
-            keys = np.zeros((4 * len(rules), NEAREST), np.uint64)
-            for number, (stage, about) in enumerate(rules):
-                rule = (stage, about.position, about.name, about.low, about.high)
-                for place, window in enumerate(self._windows.get(rule, ()), 4 * number):
-                    distances[place, : len(window)] = [distance for distance, _ in window]
-                    keys[place, : len(window)] = [known for _, known in window]
-            self._arrays[key] = Windows(distances, keys)
-        known = self._arrays[key]
-        return Windows(known.distances.copy(), known.keys.copy())
+    def windows(self) -> Windows:
+        """Return what is known of all rules and reasons that have a place, in memory to write in."""
+        self._known = self._room_for_all(self._known)
+        return self._known.copied()
 
-    def greatest_key(self, stage: int, reason: str) -> int | None:
-        """The key beyond which no document is a sample of this reason; None if any may be."""
-        known = self._samples.get((stage, reason), [])
-        return known[-1] if len(known) == SAMPLED else None
+    def _learn(self, one: Observed) -> None:
+        if one.windows is None or one.version < self._first:
+            return
+        others = _elsewhere(one.windows)
+        if one.version == self.version:
+            self._known = others  # which was made from all that is known now, and has it
+        else:
+            self._known = _merged(self._room_for_all(self._known), self._room_for_all(others))
+        self.version += 1
 
-    def _learn(self, part: Part) -> None:
-        for tally in part.tallies:
-            if any(examples.documents for examples in tally.nearest):
-                self._arrays.clear()
-                self._learn_windows(part, tally)
-        for _, stage, reason, examples in part.samples:
-            known = {*self._samples.get((stage, reason), ()), *(part.documents[n][0] for n in examples.documents)}
-            self._samples[stage, reason] = sorted(known)[:SAMPLED]
-
-    def _learn_windows(self, part: Part, tally: PartTally) -> None:
-        rule = (tally.stage_number, tally.position, tally.name, tally.low, tally.high)
-        windows = self._windows.setdefault(rule, [[] for _ in range(4)])
-        for place, examples in enumerate(tally.nearest):
-            bound = tally.low if place < 2 else tally.high
-            if examples.documents and bound is not None:
-                windows[place] = _joined(windows[place], _distances(part, examples, bound))
+    def _room_for_all(self, windows: Windows) -> Windows:
+        """The same, with room for the rules and reasons that have been met since."""
+        if windows.has_room(len(self._rules), len(self._reasons)):
+            return windows
+        wanted = Windows.empty(len(self._rules), len(self._reasons))
+        joined = [np.concatenate([own, more[len(own) :]]) for own, more in zip(windows, wanted, strict=True)]
+        return Windows(*joined)
 
 
-def _distances(part: Part, examples: PartExamples, bound: float) -> _Window:
-    pairs = zip(examples.values, examples.documents, strict=True)
-    return [(abs((value or 0.0) - bound), part.documents[number][0]) for value, number in pairs]
+def _elsewhere(windows: Windows) -> Windows:
+    """The same, without saying which documents they are."""
+    nearest, sampled = (np.where(chosen >= 0, ELSEWHERE, chosen) for chosen in (windows.nearest, windows.sampled))
+    return windows._replace(nearest=nearest, sampled=sampled)
 
 
-def _joined(one: _Window, other: _Window) -> _Window:
-    nearest: dict[int, float] = {}
-    for distance, key in sorted([*one, *other]):
-        nearest.setdefault(key, distance)
-    return [(distance, key) for key, distance in nearest.items()][:NEAREST]
+def _merged(one: Windows, other: Windows) -> Windows:
+    """The least of both in every window and sample."""
+    distances, found, nearest = _least(NEAREST, (one.distances, other.distances), (one.found, other.found))
+    there = [np.where(windows.sampled == NOBODY, np.inf, 0.0) for windows in (one, other)]
+    _, keys, sampled = _least(SAMPLED, there, (one.least, other.least))
+    return Windows(distances, found, nearest, np.zeros(len(nearest), np.int64), keys, sampled)
+
+
+def _least(room: int, distances: Sequence[Doubles], keys: Sequence[Keys]) -> tuple[Doubles, Keys, NDArray[np.int64]]:
+    """The first of every window of `room`, in order of distance and key, each key once."""
+    away = np.concatenate([part.reshape(-1, room) for part in distances], axis=1)
+    known = np.concatenate([part.reshape(-1, room) for part in keys], axis=1)
+    for _ in range(2):  # in order; then without keys that come again, which go to the end
+        order = np.lexsort((known, away))
+        away, known = np.take_along_axis(away, order, 1), np.take_along_axis(known, order, 1)
+        same = np.tril(known[:, :, None] == known[:, None, :], -1) & np.isfinite(away)[:, None, :]
+        away = np.where(same.any(axis=2), np.inf, away)
+    nearest = np.where(np.isfinite(away), ELSEWHERE, NOBODY)
+    return away[:, :room].ravel(), known[:, :room].ravel(), nearest[:, :room].ravel()

@@ -72,7 +72,7 @@ def to_wire(assignment: Assignment, parcel: Parcel) -> tuple[object, ...]:
     a = assignment
     how: tuple[object, ...] = ()
     if a.attempt or a.skip or a.care is not Care.NORMAL:
-        how = (a.care.value, a.attempt, a.condemned, a.cause, a.out_of_patience, a.skip)
+        how = (a.care.value, a.attempt, a.condemned, a.cause, a.out_of_patience, a.step_from, a.skip)
     return (a.task, a.item_id, parcel[:3], how)
 
 

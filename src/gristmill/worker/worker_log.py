@@ -5,12 +5,13 @@ log too, since a reader of JSON could not make anything of it; where they are te
 """
 
 import logging
+import os
 import sys
 import threading
 from collections.abc import Callable
 from typing import TextIO
 
-from gristmill.metrics.log_lines import Repeats, is_json, log_line
+from gristmill.metrics.log_lines import VARIABLE, Repeats, is_json, log_line
 from gristmill.secrets import without_secrets
 
 
@@ -47,6 +48,15 @@ class WorkerLog(logging.Handler):
         """Say how often the last message was repeated."""
         self._write(self._repeats.rest(), self._of, self._level)
 
+    def give_back(self) -> None:
+        """Leave logging and prints as they were, for whoever uses this process next."""
+        self.flush()
+        logging.getLogger().removeHandler(self)
+        for name in ("stdout", "stderr"):
+            there = getattr(sys, name)
+            if isinstance(there, Printed) and there.log is self:
+                setattr(sys, name, there.instead_of)
+
     def _write(self, messages: list[str], stage: str, level: str) -> None:
         for message in messages:
             line = log_line(without_secrets(message), level=level, stage=stage, worker=self._worker)
@@ -59,24 +69,29 @@ class Printed:
     """Stands where prints go, and makes each line of them a line of the log."""
 
     def __init__(self, log: WorkerLog, level: str, instead_of: TextIO) -> None:
-        self._log = log
+        self.log = log
         self._level = level
-        self._instead_of = instead_of
+        self.instead_of = instead_of
         self._begun = ""
 
     def write(self, text: str) -> int:
         *lines, self._begun = (self._begun + text).split("\n")
         for line in lines:
             if line.strip():
-                self._log.say(line, self._level)
+                self.log.say(line, self._level)
         return len(text)
 
     def __getattr__(self, name: str) -> object:
-        return getattr(self._instead_of, name)
+        return getattr(self.instead_of, name)
 
 
-def take_over(worker: str, stage: Callable[[], str]) -> WorkerLog:
-    """Have what is logged from now on say who it is from; returns what to flush at the end."""
+def take_over(worker: str, stage: Callable[[], str], log_format: str = "") -> WorkerLog:
+    """Have what is logged from now on say who it is from; returns what to flush, or to give back, at the end.
+
+    `log_format` is the driver's, for a process that another program has started, with an environment of its own.
+    """
+    if log_format:
+        os.environ[VARIABLE] = log_format
     log = WorkerLog(worker, stage, sys.stderr)
     root = logging.getLogger()
     if not root.handlers:

@@ -84,17 +84,26 @@ class Program:
         found = {}
         for directory, _, names in os.walk(self.work):  # `Path.rglob` takes three times as long
             below = os.path.relpath(directory, self.work)
+            # The rest only a search needs; and nobody needs how an index was made once it is there.
+            kept = ("found.json", "consulted.json") if "/search/" in below else () if _of_index(below) else names
             for name in names:
-                if not _is_incidental(name, in_run_dir="lock" in names):
-                    found[f"{below}/{name}".removeprefix("./")] = Path(directory, name).read_bytes()
+                if name in kept and not _is_incidental(name, in_run_dir="lock" in names):
+                    content = Path(directory, name).read_bytes()
+                    if name == "found.json":  # of a search, with how long it took
+                        content = json.dumps({**json.loads(content), "identification_time": 0, "xxh3": ""}).encode()
+                    found[f"{below}/{name}".removeprefix("./")] = content
         return found
 
 
+def _of_index(directory):
+    return directory.startswith("index/") and "run" in directory.split("/")
+
+
 def _is_incidental(name, *, in_run_dir):
+    is_temporary = name.startswith(".") and name.endswith(".tmp")  # neither data nor anybody's any more
     if in_run_dir:
-        return name in INCIDENTAL
-    # Neither data nor anybody's any more.
-    return name == "output.lock" or (name.startswith(".") and name.endswith(".tmp"))
+        return (name[1:-4] if is_temporary else name) in INCIDENTAL
+    return name == "output.lock" or is_temporary
 
 
 def _books(result):
@@ -106,11 +115,11 @@ class _Planned(Pipeline):
 
     def __init__(self, stages):
         super().__init__("curate", stages=stages)
-        self._plan = None
+        self._planned = None
 
-    def plan(self, executor=None, initial_tasks=None):
-        self._plan = self._plan or super().plan(executor, initial_tasks)
-        return self._plan
+    def _plan(self, executor, initial_tasks, continued=None):
+        self._planned = self._planned or super()._plan(executor, initial_tasks, continued)
+        return self._planned
 
 
 class Curate(Program):
@@ -118,6 +127,7 @@ class Curate(Program):
 
     durable = False
     mode = "ignore"
+    most = None  # bytes of a file
 
     def __init__(self, place):
         super().__init__(place)
@@ -127,7 +137,7 @@ class Curate(Program):
         return [Refuse(), ScoreFilter(WordCountFilter(min_words=min_words))]
 
     def _stages(self, min_words):
-        writer = JsonlWriter(f"{self.work}/out", mode=self.mode)
+        writer = JsonlWriter(f"{self.work}/out", mode=self.mode, max_file_bytes=self.most)
         return [JsonlReader(str(self.input)), *self.filters(min_words), writer]
 
     def run(self, *, fresh=False, min_words=3):
@@ -142,9 +152,10 @@ class Curate(Program):
 
 
 class Durable(Curate):
-    """Every file is forced, and nobody looks at files again."""
+    """Every file is forced, and nobody looks at files again. Partitions have several files each."""
 
     durable = True
+    most = 60
 
 
 class Fresh(Curate):

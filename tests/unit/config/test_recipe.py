@@ -69,6 +69,16 @@ def test_modules_and_lists_of_fields_may_be_in_a_recipe():
     assert stages[-1].inputs() == (["data"], ["title", "text"])
 
 
+def test_groups_of_options_are_written_as_their_fields():
+    [reader, source] = build(
+        "- WikipediaDumpReader: {file_paths: dumps, limits: {max_wiki_bytes: 1000}}\n"
+        "- WikipediaDownloadExtractStage: {language: de, transfer: {contact: me, max_disk: 10GB}}"
+    )
+
+    assert reader.limits.max_wiki_bytes == 1000
+    assert source.downloader.transfer.max_disk == "10GB"
+
+
 def test_a_function_is_named_by_its_path():
     score, keep = build(
         "- Score: {score_fn: builtins.len, score_field: chars}\n"
@@ -79,6 +89,26 @@ def test_a_function_is_named_by_its_path():
     assert isinstance(score, Score)
     assert isinstance(keep, Filter)
     assert (score.score_fn, keep.filter_fn) == (len, bool)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "- BulletsOnly: {only_if: '${wanted}', filter_obj: BulletsFilter}",
+        "- _target_: gristmill.stages.text.filters.ScoreFilter\n  only_if: ${wanted}\n  filter_obj: BulletsFilter",
+    ],
+)
+@pytest.mark.parametrize(("wanted", "names"), [(True, ["bullets"]), ("yes", ["bullets"]), (None, []), (False, [])])
+def test_a_stage_may_depend_on_a_variable(text, wanted, names):
+    always = "- ScoreFilter: {filter_obj: WordCountFilter}\n"
+    built = build(always + text.replace("BulletsOnly", "ScoreFilter"), wanted=wanted)
+
+    assert [stage.name for stage in built] == ["word_count", *names]
+
+
+def test_a_recipe_whose_stages_are_all_left_out_is_an_error():
+    with pytest.raises(ConfigError, match=r"at least one stage; got none: each has an only_if without a value"):
+        build("- ScoreFilter: {filter_obj: BulletsFilter, only_if: null}")
 
 
 def test_with_changes_what_surrounds_a_stage():
@@ -163,6 +193,14 @@ MISTAKES = {
         HEAD + "- gristmill.stages.text.filters.ScorFilter",
         r"to define 'ScorFilter'; it does not; did you mean 'ScoreFilter'\?",
     ),
+    "Norwegian": (
+        HEAD + "- WikipediaDownloadExtractStage: {language: no}",
+        r"language: expected str; got False\. Put it in quotes: a bare number, date, yes, no, on or off is not text",
+    ),
+    "a date": (
+        HEAD + "- WikipediaDownloadExtractStage: {dump_date: 20240101}",
+        r"dump_date: expected str or None; got 20240101\. Put it in quotes",
+    ),
     "a filter as a stage": (HEAD + "- BulletsFilter", r"expected a ProcessingStage; got .*BulletsFilter"),
     "an unknown property": (
         HEAD + "- ScoreFilter: {filter_obj: BulletsFilter, with_: {resource: {}}}",
@@ -170,7 +208,7 @@ MISTAKES = {
     ),
     "what the constructor refuses": (
         HEAD + "- ScoreFilter: {filter_obj: {SubstringFilter: {substring: a, position: middle}}}",
-        r"position: expected 'prefix' or 'suffix' or 'any'; got 'middle'",
+        r"position: expected 'prefix' or 'suffix' or 'any'; got 'middle'$",
     ),
 }
 

@@ -37,7 +37,7 @@ def test_every_partition_is_in_exactly_one_shard(tmp_path, count):
 def test_documents_that_must_meet_cannot_be_sharded(tmp_path):
     stages = [JsonlReader(make_input(tmp_path / "in", 1)), Shuffle(seed=1), JsonlWriter(str(tmp_path / "out"))]
 
-    with pytest.raises(ConfigError, match="expected a pipeline whose documents do not meet; 'exchange' needs all"):
+    with pytest.raises(ConfigError, match="expected a pipeline that takes documents one by one; 'exchange' needs all"):
         Shard(0, 2).take(Pipeline("p", stages=stages))
 
 

@@ -11,6 +11,7 @@ from gristmill.errors import ConfigError
 def test_a_shipped_recipe_builds_and_says_what_it_does(name, tmp_path):
     recipe = find_recipe(name)
     needed = dict.fromkeys(recipe.variable_names() - set(recipe.variables), "any")
+    needed |= {"benchmarks": "any"} if "benchmarks" in recipe.variables else {}  # for a stage that is there only then
     pipeline = recipe.build({**needed, "input": str(tmp_path), "output": str(tmp_path / "out")})
 
     assert recipe.name == name

@@ -40,13 +40,15 @@ def test_names_of_nodes_are_asked_of_scontrol(monkeypatch, tmp_path):
     assert SlurmStep.from_environment().host_names() == ["n1", "n2"]
 
 
-def test_outside_of_a_job_the_other_ways_are_named(monkeypatch):
+def test_outside_of_a_job_the_cluster_is_this_machine_and_that_is_said(monkeypatch):
     slurm(monkeypatch)
 
-    with pytest.raises(
-        ConfigError, match=r"expected to be started by srun .* RayClient starts a cluster on one machine"
+    with (
+        pytest.warns(UserWarning, match=r"there is no Slurm job here .* this machine alone; `gristmill slurm` prints"),
+        # It starts what a RayClient starts, which refuses this before Ray is started.
+        pytest.raises(ConfigError, match="RayClient: expected a ray_temp_dir of at most"),
     ):
-        SlurmRayClient().start()
+        SlurmRayClient(ray_temp_dir=f"/tmp/{'long' * 50}").start()
 
 
 def test_somebody_elses_cluster_is_used_and_left_alone(monkeypatch):

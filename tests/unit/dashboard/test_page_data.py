@@ -16,7 +16,7 @@ from gristmill.dashboard.timeline import LOG_ENDS, Happened, Timeline, events, o
 from gristmill.dashboard.watched_run import Remembered, WatchedRun
 from gristmill.metrics.history import read_history
 from gristmill.metrics.history_writer import HistoryWriter
-from gristmill.metrics.observations import MeasureTally, Observations, Side
+from gristmill.metrics.observations import LabelCount, Labels, MeasureTally, Observations, Side
 from gristmill.metrics.snapshot import RunSnapshot, StageSnapshot
 from gristmill.metrics.tally import NOT_A_NUMBER, slot_of
 
@@ -265,6 +265,14 @@ def test_a_rule_has_its_slots_in_order_and_counts_what_is_not_a_number():
     assert (rule.num_kept, rule.num_refused, rule.nan_refused) == (4, 9, 5)
     outside = sum(k + r for edge, k, r in zip(rule.edges, rule.kept, rule.refused, strict=True) if edge < 10)
     assert rule.nan_refused + outside == rule.num_refused
+
+
+def test_a_rule_of_labels_has_them_in_place_of_slots_the_commonest_first():
+    labels = Labels({"en": LabelCount(5, 0), "de": LabelCount(0, 7)}, LabelCount(0, 2))
+    (rule,) = measures_of(Observations(tallies=[MeasureTally("keep", 1, 0, "other", "label", labels=labels)])).rules
+
+    assert rule.labels == [("de", 0, 7), ("en", 5, 0), (None, 0, 2)]
+    assert (rule.edges, rule.num_kept, rule.num_refused) == ([], 5, 9)
 
 
 @pytest.mark.slow

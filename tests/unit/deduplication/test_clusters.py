@@ -1,5 +1,6 @@
 """Clusters of sketches: equals follow the best of them, the others meet where they share a key."""
 
+from collections import Counter
 from dataclasses import asdict
 
 import numpy as np
@@ -8,7 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from gristmill.deduplication import clusters
 from gristmill.deduplication.clusters import Clusters, ClusterSketches
+from gristmill.deduplication.files_between import column_parts
 from gristmill.kernels.dedup.banding import Banding
 from gristmill.tasks import FileGroupTask
 
@@ -96,3 +99,17 @@ def test_how_many_keys_are_sorted_at_a_time_makes_no_difference(tmp_path_factory
     whole, parts = cluster(work, rows, cut=4), cluster(work, rows, cut=4, range_keys=range_keys)
     for name, values in asdict(whole).items():
         assert np.array_equal(values, getattr(parts, name)), name
+
+
+def test_a_band_is_read_a_few_times_however_many_documents_there_are(tmp_path, monkeypatch):
+    rows = [{"hash": 1000 + i, "worth": 0, "size": 1, "keys": (i % 8, i % 5, i % 3)} for i in range(200)]
+    read = Counter()
+
+    def counted(files, column, kind):
+        read[column] += 1
+        return column_parts(files, column, kind)
+
+    monkeypatch.setattr(clusters, "column_parts", counted)
+    cluster(tmp_path, rows, cut=100, range_keys=1)
+
+    assert read["band_0"] == clusters.MOST_RANGES

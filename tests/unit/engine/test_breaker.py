@@ -8,7 +8,7 @@ from gristmill.engine import invariants
 from gristmill.engine.breaker import DEATHS, DEATHS_IN_A_ROW, Failed, QuarantineLimit
 from gristmill.engine.commands import Care
 from gristmill.engine.faults import FAILED_DOCUMENTS, Fault
-from gristmill.engine.policies.retry import MAX_MACHINE
+from gristmill.engine.policies.retry import MAX_MACHINE, PROOF_OF_DOCUMENT
 from gristmill.engine.scheduler import Scheduler
 from gristmill.engine.scheduler_config import SchedulerConfig
 from gristmill.metrics.snapshot import StageCounts
@@ -20,11 +20,11 @@ BAD = StageCounts(documents_in=1, read=1, quarantined=1)
 UNREADABLE = StageCounts(lost_parts=1, lost_bytes=100)
 
 
-def begun(names="abc", **config):
-    """One group of one worker that has the first of some partitions."""
-    s = Scheduler((group(0, num_workers=1),), SchedulerConfig(num_sources=3, **config))
-    tell(s, e.NodeJoined(0, 1, (), 10**9))
-    tell(s, e.WorkerReady(0))
+def begun(names="abc", workers=1, **config):
+    """One group whose workers have the first of some partitions."""
+    s = Scheduler((group(0, num_workers=workers),), SchedulerConfig(num_sources=len(names), **config))
+    tell(s, e.NodeJoined(0, workers, (), 10**9))
+    tell(s, *map(e.WorkerReady, range(workers)))
     items = tuple(e.SourceItem(i, name, 10, f"<{name}>") for i, name in enumerate(names))
     tell(s, e.SourceListed(items), e.SourceExhausted())
     return s
@@ -141,16 +141,47 @@ def test_workers_that_die_on_everything_are_not_started_for_ever():
     assert "10 × stage_0: killed by SIGSEGV" in ended.error
 
 
+def kill(s, worker, task):
+    """Kill a worker at the first document that is left, and let another take its place when the pause is over."""
+    trial = s.tasks[task].trial
+    row = len(trial.condemned)
+    crumb = e.Crumb(0, row, row + 1) if trial.care is Care.STEP else e.Crumb(0, 0, 2)
+    commands = tell(s, e.WorkerLost(worker, "killed by SIGKILL", crumb))
+    if not s.finished:
+        tell(s, *(e.WorkerReady(started.worker) for started in of(c.StartWorker, commands)))
+        tell(s, e.Ticked(s.now + 60.0))
+
+
+def test_kills_count_against_a_stage_once_a_document_was_left_out_for_them():
+    s = begun("a")
+    deaths = 0
+    while not s.finished:
+        kill(s, *running(s))
+        deaths += 1
+
+    assert deaths == 2 + PROOF_OF_DOCUMENT + DEATHS
+
+
+def test_a_killer_in_every_partition_breaks_no_stage_however_many_workers_meet_one():
+    s = begun("abcdefghijkl", workers=12)
+    for _ in range(2 + PROOF_OF_DOCUMENT):
+        for worker in list(s.groups[0].workers.values()):
+            kill(s, worker.id, next(iter(worker.assigned)))
+
+    assert s.groups[0].deaths > DEATHS_IN_A_ROW
+    assert not s.finished
+
+
 def test_more_deaths_are_borne_once_a_task_was_done():
     s = begun()
     finish(s, GOOD)
     for _ in range(DEATHS_IN_A_ROW - 1):
         worker, _ = running(s)
-        commands = tell(s, e.WorkerLost(worker, "killed by SIGKILL", e.Crumb(0, 0, 2)))
+        commands = tell(s, e.WorkerLost(worker, "killed by SIGSEGV", e.Crumb(0, 0, 2)))
         tell(s, e.WorkerReady(of(c.StartWorker, commands)[0].worker))
 
     assert not s.finished
-    (ended,) = of(c.Finish, tell(s, e.WorkerLost(running(s)[0], "killed by SIGKILL", e.Crumb(0, 0, 2))))
+    (ended,) = of(c.Finish, tell(s, e.WorkerLost(running(s)[0], "killed by SIGSEGV", e.Crumb(0, 0, 2))))
     assert "100 times since a task was last done" in ended.error
 
 
@@ -159,7 +190,7 @@ def test_a_worker_that_comes_past_a_document_while_stepping_lets_it_pass():
     for row in (0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6):  # two deaths each, and two before the stepping began
         worker, _ = running(s)
         # Document 0 is not fatal: the worker dies at the next one.
-        commands = tell(s, e.WorkerLost(worker, "killed", e.Crumb(0, row + 1, row + 2)))
+        commands = tell(s, e.WorkerLost(worker, "killed by SIGSEGV", e.Crumb(0, row + 1, row + 2)))
         tell(s, e.WorkerReady(of(c.StartWorker, commands)[0].worker))
 
     assert not s.finished

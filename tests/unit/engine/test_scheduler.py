@@ -14,6 +14,7 @@ from gristmill.metrics.snapshot import StageCounts
 from gristmill.testing.virtual_run import group
 
 NODE = e.NodeJoined(0, 1, (), 10**9)
+KILLED = "killed by SIGKILL"
 
 
 def scheduler(*groups, num_sources=1, **config):
@@ -251,6 +252,30 @@ def test_a_setup_that_fails_twice_ends_the_run():
 
     error = "stage_0: set-up failed 2 times: no model"
     assert tell(s, e.WorkerSetupFailed(1, "no model")) == [c.Finish("failed", error)]
+
+
+@pytest.mark.parametrize(("cause", "borne"), [("ended with exit code 1", 2), (KILLED, 6)])
+def test_workers_that_end_while_they_set_up_are_started_again_a_few_times(cause, borne):
+    s = scheduler(group(0))
+    tell(s, NODE)
+    for worker in range(borne):
+        assert tell(s, e.WorkerLost(worker, cause)) == [c.StartWorker(worker + 1, 0, 0, ())]
+
+    error = f"stage_0: its workers end during set-up: {cause}"
+    assert tell(s, e.WorkerLost(borne, cause)) == [c.Finish("failed", error)]
+
+
+def test_a_task_that_is_taken_apart_goes_on_at_the_document_its_worker_was_killed_at():
+    s, _ = begun("a", groups=(group(0),))
+    place = e.Crumb(0, 4, 5)
+    for worker in range(3):
+        tell(s, e.WorkerLost(worker, KILLED, place))
+        tell(s, e.WorkerReady(worker + 1))
+    (sent,) = sends(tell(s, e.Ticked(1.0)))
+
+    assert sent.calls == [
+        [assignment(3, "a", care=c.Care.STEP, attempt=3, cause=f"{KILLED} in stage stage_0", step_from=place)]
+    ]
 
 
 def test_cancelling_kills_the_workers_and_says_so_once():

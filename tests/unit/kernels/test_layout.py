@@ -2,6 +2,7 @@
 
 Every array a kernel is given is cut here to the length that is stated beside the kernel, and lies between canaries; the
 texts are such that rooms are filled to the last place. A size and a kernel that disagree break a test, not a process.
+Each call is made with the code for every kind of processor that this machine has: the bytes they leave are the same.
 """
 
 import importlib
@@ -25,21 +26,32 @@ from gristmill.deduplication.exact_stages import hash_texts, hash_tokens
 from gristmill.deduplication.sketches import Shingling
 from gristmill.errors import EngineBug
 from gristmill.kernels.dedup.banding import Banding
+from gristmill.kernels.tally_layout import ALL, KEPT
+from gristmill.kernels.targets import host_targets
 from gristmill.kernels.text import layout
 from gristmill.kernels.text.layout import WORD_COLUMNS
 from gristmill.models.fasttext_file import FastTextSettings
-from gristmill.stages.compiled_kernel import KERNELS, CompiledKernel
+from gristmill.stages.compiled_kernel import KERNELS_VARIABLE, CompiledKernel
 from gristmill.stages.context import StageContext
 from gristmill.stages.text.decontamination.ngrams import find_ngrams, hash_ngrams
 from gristmill.stages.text.filters import Score
+from gristmill.stages.text.io.reader.jsonl import scan_lines
 from gristmill.stages.text.judging.document_filter import has_column_form
 from gristmill.stages.text.judging.judge import Judge
-from gristmill.stages.text.judging.statistics import TextColumn, measure, texts_of_lines, top_ngram_chars
+from gristmill.stages.text.judging.statistics import (
+    NUM_CHARS,
+    TextColumn,
+    measure,
+    short_lines,
+    texts_of_lines,
+    top_ngram_chars,
+)
 from gristmill.stages.text.judging.tables import letters
 from gristmill.stages.text.quality.fasttext_classifier import RowFinder, Rows, Vocabulary, train_fasttext
 from gristmill.stages.text.rules import ApplyRules, C4Quality, FineWebQuality, GopherQuality, GopherRepetition
 from gristmill.tasks import DocumentBatch
 from gristmill.tasks.json_lines import JsonLines
+from gristmill.worker.measuring import Counter, Gone, Texts, Values, Windows
 
 GUARD_BYTES = 1 << 16
 # Tables that say themselves where their parts are: what a kernel states is the head, and they are left whole.
@@ -57,7 +69,7 @@ def kernel_names():
 
 
 def function_of(module, name):
-    return getattr(importlib.import_module(f"{KERNELS}.{module}"), name)
+    return getattr(importlib.import_module(f"gristmill.kernels.{module}"), name)
 
 
 def arrays_of(function):
@@ -77,29 +89,41 @@ def least_size(function, array, values):
 class Guards:
     """Takes the place of a call of a kernel: its arrays are as long as it asked for, and lie between canaries."""
 
-    def __init__(self, call):
+    def __init__(self, call, monkeypatch):
         self._call = call
         self._functions = {name: function_of(module, name) for module, name in kernel_names()}
+        self._monkeypatch = monkeypatch
         self.called = set()
 
     def __call__(self, kernel, arguments):
         function = self._functions[kernel.name]
         self.called.add(kernel.name)
         values = dict(zip(inspect.signature(function).parameters, arguments, strict=True))
+        (result, views), *others = (self._outcome(target, kernel, function, values) for target in host_targets())
+        for again, found in others:
+            assert again == result, f"{kernel.name} depends on the processor"
+            differing = [name for name, view in views.items() if view.tobytes() != found[name].tobytes()]
+            assert not differing, f"{kernel.name}: what it leaves in {differing} depends on the processor"
+        for name, view in views.items():
+            if values[name].flags.writeable:
+                values[name].reshape(-1)[: view.size] = view
+        return result
+
+    def _outcome(self, target, kernel, function, values):
         passed, guarded = dict(values), {}
         for name in function.least_sizes:
             size = None if name in TABLES else least_size(function, name, values)
             flat = values[name].reshape(-1)[:size]
             guarded[name] = self._between_canaries(flat)
             passed[name] = guarded[name][1]
+        self._monkeypatch.setenv(KERNELS_VARIABLE, target.name)
         result = self._call(kernel, *passed.values())
+        self._monkeypatch.delenv(KERNELS_VARIABLE)
         for name, (whole, view) in guarded.items():
             end = GUARD_BYTES + view.nbytes
             assert (whole[:GUARD_BYTES] == CANARY).all(), f"{kernel.name} writes before {name!r}"
             assert (whole[end:] == CANARY).all(), f"{kernel.name} writes behind {name!r}, of {view.size} numbers"
-            if values[name].flags.writeable:
-                values[name].reshape(-1)[: view.size] = view
-        return result
+        return result, {name: view for name, (_, view) in guarded.items()}
 
     @staticmethod
     def _between_canaries(array):
@@ -112,7 +136,7 @@ class Guards:
 @pytest.fixture
 def guards(monkeypatch):
     """All kernels, between canaries."""
-    guards = Guards(CompiledKernel.__call__)
+    guards = Guards(CompiledKernel.__call__, monkeypatch)
     monkeypatch.setattr(CompiledKernel, "__call__", lambda kernel, *arguments: guards(kernel, arguments))
     return guards
 
@@ -167,6 +191,7 @@ def test_rule_sets_write_only_where_they_may(guards):
             ApplyRules(rules).process(DocumentBatch("b", pa.table({"text": part})))
 
     assert {"tokenize", "top_ngrams", "duplicate_ngrams", "count_line_shapes", "clean_lines"} <= guards.called
+    assert {"count_listed", "count_sentences"} <= guards.called
 
 
 @pytest.mark.slow
@@ -202,6 +227,33 @@ def test_classifiers_write_only_where_they_may(guards):
     train_fasttext(words, counts, rows, positive, np.arange(len(texts)), settings, seed=1).margins(texts)
 
     assert guards.called == {"find_words", "fill_table", "find_rows", "train", "score_texts"}
+
+
+@pytest.mark.slow
+def test_what_reads_counts_and_joins_writes_only_where_it_may(guards):
+    lines = b"".join(json.dumps({"id": n, "text": text}).encode() + b"\n" for n, text in enumerate(full_texts()))
+    texts = TextColumn.of(pa.chunked_array([full_texts()]))
+    measure(texts, [NUM_CHARS])
+    measure(texts, [short_lines(30)])
+    keys, rows = np.zeros(len(texts), np.uint64), np.arange(len(texts))
+    values, offsets = np.linspace(-3, 1e6, 3 * len(texts)), np.zeros(3, np.int64)
+    bounds = np.array([0.1, 7e5, np.nan, 0.0, np.nan, np.nan])
+    for given in (ALL, 0):
+        num_last = int((values[len(texts) : 2 * len(texts)] > 5).sum())
+        firsts = np.array([0, len(texts), 2 * len(texts), 2 * len(texts) + num_last])
+        own = values[: firsts[-1]]
+        laid = Values(own, own > 5, firsts, bounds, np.array([ALL, given, KEPT]), offsets, rows)
+        gone = Gone(rows, np.array([0, 3, len(texts)]))
+        Counter().count(laid, gone, keys, Windows.empty(3, 2), texts=Texts(texts.data, texts.starts, texts.stops))
+    parents = np.arange(9, dtype=np.int32)
+    CompiledKernel("dedup.union_find", "join_equal")(parents, np.repeat(keys[:3], 3), parents[::-1].copy(), 9)
+    CompiledKernel("dedup.union_find", "flatten")(parents, 9)
+
+    assert len(scan_lines(lines, ["text", "id"])) == len(texts)
+    assert guards.called == {
+        *("scan_objects", "count_characters", "count_filled_lines", "count_measures"),
+        *("join_equal", "flatten"),
+    }
 
 
 @pytest.mark.slow

@@ -5,13 +5,20 @@ import math
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
-from gristmill.kernels.object_code import TOO_SHORT, compile_function, link, target_name
+from gristmill.kernels.object_code import TOO_SHORT, compile_function, link, signature_of
+from gristmill.kernels.targets import all_targets, host_targets
 from gristmill.kernels.text.sizes import sized
 
 pytestmark = pytest.mark.slow
 
 SIGNATURE = ("int64*", "int64")
+
+
+def made_of(function):
+    [made] = compile_function(function, SIGNATURE, host_targets()[:1])
+    return made
 
 
 def sum_of_squares(values, count) -> int:
@@ -32,7 +39,7 @@ def tangent(values, count) -> int:
 
 def test_a_function_runs_as_machine_code_and_gives_the_same():
     numbers = np.array([3, -4, 5], np.int64)
-    run = link(compile_function(sum_of_squares, SIGNATURE), SIGNATURE)
+    run = link(made_of(sum_of_squares))
 
     assert run(numbers.ctypes.data, 3, 3) == 50
     assert run(numbers.ctypes.data, 3, 2) == 25
@@ -41,7 +48,7 @@ def test_a_function_runs_as_machine_code_and_gives_the_same():
 
 def test_a_function_without_a_result_changes_what_it_is_given():
     numbers = np.arange(1000, dtype=np.int64)
-    link(compile_function(clear, SIGNATURE), SIGNATURE)(numbers.ctypes.data, 1000, 999)
+    link(made_of(clear))(numbers.ctypes.data, 1000, 999)
 
     assert numbers.nonzero()[0].tolist() == [999]
 
@@ -52,9 +59,9 @@ def test_a_length_is_checked_before_the_function_begins():
         for place in range(2 * count):
             values[place] = 7
 
-    made = compile_function(fill, SIGNATURE)
+    made = made_of(fill)
     numbers = np.zeros(6, np.int64)
-    run = link(made, SIGNATURE)
+    run = link(made)
 
     assert made.checked == ("values",)
     assert run(numbers.ctypes.data, 5, 3) == TOO_SHORT
@@ -64,18 +71,33 @@ def test_a_length_is_checked_before_the_function_begins():
 
 
 def test_code_travels_as_bytes():
-    made = compile_function(sum_of_squares, SIGNATURE)
-    again = type(made)(str(made.symbol), bytes(made.code), tuple(made.unused), tuple(made.checked))
+    made = made_of(sum_of_squares)
+    again = type(made)(str(made.symbol), bytes(made.code), tuple(made.unused), tuple(made.checked), tuple(made.takes))
     number = ctypes.c_int64(7)
 
-    assert link(again, SIGNATURE)(ctypes.addressof(number), 1, 1) == 49
+    assert link(again)(ctypes.addressof(number), 1, 1) == 49
 
 
 def test_a_kernel_that_calls_a_library_is_refused():
     with pytest.raises(ValueError, match=r"^tangent: expected a kernel that calls no library; got \['tan'\]$"):
-        compile_function(tangent, SIGNATURE)
+        made_of(tangent)
 
 
-def test_the_target_names_processor_and_compiler():
-    assert "llvmlite" in target_name()
-    assert target_name() == target_name()
+def test_code_is_made_for_other_machines_and_is_the_same_bytes_each_time():
+    first, again = (compile_function(sum_of_squares, SIGNATURE, all_targets()) for _ in range(2))
+
+    assert first == again
+    assert [made.code[:4] for made in first] == [b"\x7fELF"] * 3 + [b"\xcf\xfa\xed\xfe"] * 2  # Linux, macOS
+    assert len({made.code for made in first}) == len(first)
+
+
+def test_every_target_this_machine_has_runs():
+    numbers = np.array([3, -4], np.int64)
+    for made in compile_function(sum_of_squares, SIGNATURE, host_targets()):
+        assert link(made)(numbers.ctypes.data, 2, 2) == 25
+
+
+def test_what_a_kernel_takes_is_read_from_its_annotations():
+    def kernel(data: NDArray[np.uint8], count: int, limits: NDArray[np.float64]) -> None: ...
+
+    assert signature_of(kernel) == ("uint8*", "int64", "float64*")

@@ -7,8 +7,14 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from tests.run_snapshots import large_snapshot, run_snapshot, stage_snapshot, with_state
 
+from gristmill.backends.local import LocalExecutor
 from gristmill.metrics.catalog import CATALOG, ENDED, MAX_REASONS
 from gristmill.metrics.exposition import Exposition
+from gristmill.pipeline import Pipeline
+from gristmill.stages.exchange import Exchange
+from gristmill.stages.text.filters import ScoreFilter
+from gristmill.stages.text.filters.heuristic import WordCountFilter
+from gristmill.stages.text.io import JsonlReader, JsonlWriter
 
 
 def values(text, name):
@@ -33,6 +39,32 @@ def test_every_metric_of_the_catalog_is_exposed_with_its_help_and_kind():
 
     assert families == [(metric.name, "gauge" if metric.kind == "info" else metric.kind) for metric in CATALOG]
     assert content_type.startswith("text/plain")
+
+
+@pytest.mark.slow
+def test_bytes_are_those_of_the_books_and_of_the_files_of_an_exchange(tmp_path):
+    (tmp_path / "in").mkdir()
+    for part in range(3):
+        texts = ["one two three", "short", f"four five six {part}"]
+        (tmp_path / "in" / f"{part}.jsonl").write_text("".join(f'{{"text": "{text}"}}\n' for text in texts))
+    stages = [JsonlReader(str(tmp_path / "in")), ScoreFilter(WordCountFilter(2)), Exchange("text", num_partitions=2)]
+    pipeline = Pipeline("bytes", stages=[*stages, JsonlWriter(str(tmp_path / "out"))])
+    snapshots, spilled = [], []
+
+    def watch(snapshot):
+        snapshots.append(snapshot)
+        files = sum(file.stat().st_size for file in tmp_path.rglob("exchange-*/*.arrow") if file.exists())
+        spilled.append(files)
+
+    result = pipeline.run(LocalExecutor(num_workers=0), observer=watch, quiet=True)
+    exposition = Exposition()
+    exposition.add(snapshots[-1])
+    text, counts = exposition.exact(), result.counts["word_count"]
+
+    assert one(text, "gristmill_stage_output_bytes_total", stage="word_count") == counts.bytes_out > 0
+    found = values(text, "gristmill_dropped_bytes_total")
+    assert found == {frozenset({("stage", "word_count"), ("reason", "word_count")}): counts.dropped_bytes["word_count"]}
+    assert one(text, "gristmill_spilled_bytes_total", stage="exchange") == max(spilled) > 0
 
 
 def test_a_server_that_asks_for_openmetrics_gets_it():

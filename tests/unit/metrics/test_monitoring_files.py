@@ -50,7 +50,7 @@ def test_a_second_call_changes_nothing_and_a_changed_file_is_kept_unless_forced(
     write_monitoring(tmp_path)
     write_monitoring(tmp_path)
     (tmp_path / "prometheus.yml").write_text("mine")
-    with pytest.raises(ConfigError, match=r"got others: prometheus\.yml"):
+    with pytest.raises(ConfigError, match=r"these were: prometheus\.yml"):
         write_monitoring(tmp_path)
     assert (tmp_path / "prometheus.yml").read_text() == "mine"
 

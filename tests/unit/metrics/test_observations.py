@@ -20,6 +20,8 @@ from gristmill.metrics.observations import (
     SAMPLED,
     Amount,
     Example,
+    LabelCount,
+    Labels,
     MeasureTally,
     Nearest,
     Observations,
@@ -57,12 +59,18 @@ def tallies(draw):
     return MeasureTally("s", draw(few), 0, "r", "words", low=bound, kept=kept, refused=refused, nearest=[near])
 
 
+labels = st.builds(
+    Labels, st.dictionaries(texts, st.builds(LabelCount, few, few), max_size=3), *[st.builds(LabelCount, few, few)] * 2
+)
+
+
 @st.composite
 def observed(draw):
     seen = Observations()
+    labelled = [MeasureTally("s", draw(few), 1, "other_label", "label", labels=one) for one in draw(st.lists(labels))]
     samples = [Sample("s", draw(few), "r", draw(st.lists(examples, max_size=20)))]
     slices = {"source": Slices(draw(st.dictionaries(texts, outcomes, max_size=3)), draw(outcomes), draw(outcomes))}
-    seen.add(Observations(draw(st.lists(tallies(), max_size=2)), samples, slices))
+    seen.add(Observations([*draw(st.lists(tallies(), max_size=2)), *labelled], samples, slices))
     return seen
 
 
@@ -126,6 +134,21 @@ def test_slices_are_bounded_and_those_that_are_kept_are_whole():
     assert len(one.values) == MAX_SLICES
     assert {outcomes.written.documents for outcomes in one.values.values()} == {2}
     assert sum(outcomes.total.documents for _, outcomes in one.by_size()) == 3 * MAX_SLICES
+
+
+def test_labels_are_bounded_and_those_that_are_kept_are_whole():
+    one, other, whole = Labels(), Labels(), Labels()
+    for number in range(3 * MAX_SLICES):
+        for part in (other if number % 3 else one, whole):
+            part.of(f"label {number % 1500}").add(LabelCount(1, 2))
+    one.bound()
+    other.bound()
+    whole.bound()
+    one.add(other)
+
+    assert one == whole
+    assert len(one.values) == MAX_SLICES
+    assert (one.total.kept, one.total.refused) == (3 * MAX_SLICES, 6 * MAX_SLICES)
 
 
 def test_a_threshold_says_how_many_documents_it_would_keep():

@@ -110,6 +110,17 @@ def test_the_table_fits_in_80_columns_whatever_the_numbers():
     assert "128/128" in lines[4]
 
 
+@pytest.mark.parametrize(
+    ("width", "name"), [(80, "a_name_of_more_than_2…"), (120, "a_name_of_more_than_22_characters")]
+)
+def test_a_name_is_cut_only_where_there_is_no_room(width, name):
+    now = snapshot(2.0, stages=(StageSnapshot("a_name_of_more_than_22_characters", 0),))
+    target = Console(file=io.StringIO(), width=width, color_system=None)
+    target.print(full_view(now, rates_of(now)))
+
+    assert f"\n{name} " in shown(target)
+
+
 def test_fused_stages_show_their_workers_once():
     stages = (StageSnapshot("a", 0, workers=2, busy_workers=1), StageSnapshot("b", 0, workers=2, busy_workers=1))
     now = snapshot(1.0, stages=stages)

@@ -94,13 +94,6 @@ def test_no_stage_is_an_error():
         compiled()
 
 
-def test_a_reader_alone_is_no_pipeline(source):
-    from gristmill.stages.io.partitioning import FilePartitioningStage
-
-    with pytest.raises(ConfigError, match="expected a stage behind 'file_partitioning'"):
-        compile_chain("p", [FilePartitioningStage(str(source))], None)
-
-
 def test_a_stage_that_does_nothing_is_an_error():
     class _Idle(ProcessingStage[DocumentBatch, DocumentBatch]):
         name = "idle"

@@ -16,6 +16,8 @@ from gristmill.pipeline.explain import explain_document
 from gristmill.pipeline.explanation import changes_between, printable
 from gristmill.pipeline.find_document import document_at, find_id
 from gristmill.stages.base import ProcessingStage
+from gristmill.stages.deduplication import ExactDeduplication
+from gristmill.stages.exchange import Exchange
 from gristmill.stages.text.filters import Filter, ScoreFilter
 from gristmill.stages.text.filters.heuristic import MeanWordLengthFilter, WordCountFilter
 from gristmill.stages.text.io.reader import JsonlReader, ParquetReader
@@ -385,3 +387,59 @@ def test_changes_of_a_long_text_are_the_first_and_how_many_more():
 )
 def test_no_character_that_moves_the_cursor_is_printed(character):
     assert printable(f"a{character}é中") == f"a{ascii(character)[1:-1]}é中"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stage", [Exchange("id"), ExactDeduplication(id_field="id")], ids=["exchange", "duplicates"])
+def test_what_brings_documents_together_drops_none_by_itself(tmp_path, stage):
+    texts = ["one two", "three four", "one two", "five"]
+    lines = [json.dumps({"id": name, "text": text}) for name, text in zip("abcd", texts, strict=True)]
+    (tmp_path / "in.jsonl").write_text("\n".join(lines) + "\n")
+    out = str(tmp_path / "out")
+    stages = [JsonlReader(str(tmp_path / "in.jsonl")), ScoreFilter(WordCountFilter(2)), stage, JsonlWriter(out)]
+    pipeline = Pipeline("together", stages=stages)
+    pipeline.run(LocalExecutor(num_workers=0), quiet=True)
+    kept, twin, short = (pipeline.explain(out, name) for name in "acd")
+
+    assert kept.verdict == "kept"
+    assert twin.verdict == ("kept" if isinstance(stage, Exchange) else "removed as a duplicate of a")
+    assert short.verdict == "dropped by word_count: word_count"
+    assert [told.disagreements for told in (kept, twin, short)] == [(), (), ()]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("suffix", ["jsonl", "jsonl.gz", "parquet"])
+def test_input_and_output_on_a_store_are_searched_too(tmp_path, suffix):
+    import fsspec
+
+    documents = [{"id": name, "text": text} for name, text in (("a", "one two"), ("b", "three"), ("c", "four five"))]
+    lines = "".join(json.dumps(document) + "\n" for document in documents).encode()
+    if suffix == "parquet":
+        pq.write_table(pa.Table.from_pylist(documents), tmp_path / "in.parquet")
+        content = (tmp_path / "in.parquet").read_bytes()
+    else:
+        content = gzip.compress(lines) if suffix.endswith("gz") else lines
+    place = f"/explain-{tmp_path.name}-{suffix}"
+    fsspec.filesystem("memory").pipe(f"{place}/in.{suffix}", content)
+    reader = ParquetReader if suffix == "parquet" else JsonlReader
+    stages = [
+        reader(f"memory:/{place}/in.{suffix}"),
+        ScoreFilter(WordCountFilter(2)),
+        JsonlWriter(f"memory:/{place}/out"),
+    ]
+    pipeline = Pipeline("store", stages=stages)
+    pipeline.run(LocalExecutor(num_workers=0), checkpoint_path=str(tmp_path / "run"), quiet=True)
+    kept, short = (pipeline.explain(tmp_path / "run", name) for name in "cb")
+
+    assert (kept.verdict, kept.disagreements) == ("kept", ())
+    assert (short.verdict, short.disagreements) == ("dropped by word_count: word_count", ())
+    assert [found.path.startswith("memory:") for found in kept.places] == [True]
+    with pytest.raises(ConfigError, match="got 'zz', which is not in all its input"):
+        pipeline.explain(tmp_path / "run", "zz")
+
+
+def test_a_run_directory_on_a_store_is_refused_with_what_to_do_instead():
+    with pytest.raises(
+        ConfigError, match=r"^explain: expected a directory on a disk.*`gristmill report` of a store too"
+    ):
+        Pipeline("p", stages=[]).explain("memory://b/out", "a")

@@ -278,7 +278,7 @@ def test_no_line_of_an_older_ledger_is_taken_for_one_of_this(opened, tmp_path):
 def test_an_event_log_of_another_form_is_refused():
     with (
         (RUN_OF_FORM_2 / "events.log").open("rb") as log,
-        pytest.raises(ConfigError, match="event log: expected format 4; got 2"),
+        pytest.raises(ConfigError, match="event log: expected format 5; got 2"),
     ):
         read_header(read_frames(log))
 

@@ -152,8 +152,8 @@ def test_what_may_be_mended_can_be_taken_through_again():
     raised = result([bad(traceback="Traceback")], read=StageCounts(read=2, quarantined=1), write=StageCounts(written=1))
     malformed = result([bad(kind="broken_json")], read=StageCounts(read=2, quarantined=1), write=StageCounts(written=1))
 
-    assert "When the cause is mended, retry_quarantined=True takes" in summarise(raised)
-    assert "When the cause is mended, --retry-quarantined takes" in summarise(raised, command_line=True)
+    assert "Once the cause is fixed, retry_quarantined=True tries" in summarise(raised)
+    assert "Once the cause is fixed, --retry-quarantined tries" in summarise(raised, command_line=True)
     assert "retry" not in summarise(malformed)
 
 

@@ -270,3 +270,8 @@ class SayLonger(bytearray):
 
     def __len__(self):
         return super().__len__() + (1 << 32)
+
+
+def test_what_is_missing_in_the_root_directory_is_looked_for_there():
+    with pytest.raises(NoInputError, match=r"at '/gristmill-was-never-here'; got none: '/' has "):
+        list_files("/gristmill-was-never-here", extensions=JSONL)

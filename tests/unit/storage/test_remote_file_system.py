@@ -195,9 +195,9 @@ def web():
 
 @pytest.mark.slow
 def test_a_file_whose_server_does_not_tell_its_size_is_refused_and_not_read_as_empty(web):
-    with pytest.raises(ConfigError, match=r"a\.jsonl\?token=\*\*\*:? expected a file whose size its server tells; got"):
+    with pytest.raises(ConfigError, match=r"a\.jsonl\?token=\*\*\*:? expected a file whose size its server says; got"):
         list_files(f"{web}/a.jsonl?token=abc")
-    with pytest.raises(ReadError, match="expected a file whose size its server tells"):
+    with pytest.raises(ReadError, match="expected a file whose size its server says"):
         file_size(f"{web}/a.jsonl")
 
 

@@ -5,6 +5,7 @@ import pickle
 import pyarrow as pa
 import pytest
 from hypothesis import given
+from tests.byte_batch import ByteBatch
 from tests.strategies import line_lists
 
 from gristmill.tasks import DocumentBatch, EmptyTask, FileGroupTask, FileSlice, StagePerfStats, Task
@@ -58,6 +59,23 @@ def test_a_large_batch_is_not_copied_when_it_is_loaded():
     before = pa.total_allocated_bytes()
     load(parts[0], pa.py_buffer(target))
     assert pa.total_allocated_bytes() - before < 10_000
+
+
+def test_payloads_of_a_users_batch_lie_beside_the_pickle_and_are_not_copied_when_they_are_loaded():
+    """So they travel as fast as documents do; `benchmarks.transport` prints how fast."""
+    batch = ByteBatch.of([b"x" * 1000] * 1000)
+    parts = dump(batch)
+    target = bytearray(dumped_size(parts))
+    write_into(parts, memoryview(target))
+    before = pa.total_allocated_bytes()
+
+    loaded = load(parts[0], pa.py_buffer(target))
+
+    assert pa.total_allocated_bytes() - before < 10_000
+    assert loaded.data.equals(batch.data)
+    pickled = parts[1].places[0]
+    assert len(parts[0]) + pickled.end - pickled.start < batch.nbytes / 20
+    assert len(target) < 1.1 * batch.nbytes
 
 
 def test_a_slice_travels_without_what_it_was_cut_from():

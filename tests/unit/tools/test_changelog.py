@@ -3,7 +3,7 @@
 import datetime
 
 import pytest
-from tools.changelog import find_faults, list_fragments, render_release
+from tools.changelog import find_faults, has_release, list_fragments, render_release
 
 
 @pytest.fixture
@@ -51,3 +51,11 @@ def test_an_empty_fragment_is_a_fault(fragments):
 
 def test_the_readme_is_no_fragment(fragments):
     assert fragments(README__md="about") == []
+
+
+def test_a_version_has_one_section(fragments):
+    told = "\n" + render_release("1.2.0", datetime.date(2030, 1, 2), fragments(a__added__md="One.\n"))
+
+    assert has_release(told, "1.2.0")
+    assert not has_release(told, "1.2.1")
+    assert not has_release(told, "1.2")

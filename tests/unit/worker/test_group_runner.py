@@ -381,7 +381,18 @@ def test_stepping_announces_every_document_before_it_is_touched():
     runner_ = runner(_Call(lambda task: task), leave_crumb=lambda *crumb: crumbs.append(crumb))
     runner_.run([Job("t", batch(5, 6), Care.STEP)], lambda *_: None)
 
-    assert crumbs == [(0, 0, 1), (0, 1, 2), (0, 0, 2)]
+    assert crumbs == [(0, 0, 1, 0), (0, 1, 2, 0), (0, 0, 2, 0)]
+
+
+def test_stepping_begins_with_the_document_the_last_worker_died_at():
+    crumbs = []
+    doubled = _Call(lambda task: [task, task], name="doubled")
+    runner_ = runner(doubled, _Call(lambda task: task), leave_crumb=lambda *crumb: crumbs.append(crumb))
+    runner_.run([Job("t", batch(5, 6), Care.STEP, step_from=Crumb(1, 1, 2, turn=1))], lambda *_: None)
+
+    whole = (0, 0, 2, 0)  # its documents have all passed
+    halfway = [(1, 1, 2, 1), (1, 0, 2, 1)]
+    assert crumbs == [whole, *halfway, (1, 0, 1, 2), (1, 1, 2, 2), (1, 0, 2, 2)]
 
 
 def test_a_condemned_document_is_left_out_and_the_others_are_processed():
@@ -391,13 +402,42 @@ def test_a_condemned_document_is_left_out_and_the_others_are_processed():
         seen.extend(numbers(task))
         return task
 
-    (result,) = run(
-        [_Call(look)], batch(5, 6, 7), care=Care.STEP, condemned=(Crumb(0, 1, 2),), cause="killed by SIGSEGV"
-    )
+    (result,) = run([_Call(look)], batch(5, 6, 7), care=Care.STEP, condemned=((Crumb(0, 1, 2), "killed by SIGSEGV"),))
 
     assert outputs(result) == [("t0", [5, 7])]
     assert books(result)["quarantined"] == 1
     assert 6 not in seen
+
+
+def test_the_same_row_of_another_task_that_came_of_the_same_one_is_not_condemned_with_it():
+    def pairs(task):
+        rows = list(range(task.num_items))
+        return [task.take(rows[first : first + 2]) for first in rows[::2]]
+
+    second = ((Crumb(1, 1, 2, turn=2), "killed by SIGSEGV"),)
+    (result,) = run(
+        [_Call(pairs, name="pairs"), _Call(lambda task: task)],
+        batch(1, 2, 3, 4, 5, 6),
+        care=Care.STEP,
+        condemned=second,
+    )
+
+    assert outputs(result) == [("t0.0000", [1, 2]), ("t0.0001", [3]), ("t0.0002", [5, 6])]
+    assert [counts.quarantined for counts in result.counts] == [0, 1]
+
+
+def test_a_stage_that_streams_is_named_by_the_crumb_whenever_it_is_asked_for_more():
+    crumbs, asked = [], []
+
+    def stream(task):
+        for row in range(2):
+            asked.append(crumbs[-1])
+            yield task.take([row])
+
+    stages = [_Call(stream, name="streams"), _Call(lambda task: task)]
+    runner(*stages, leave_crumb=lambda *crumb: crumbs.append(crumb)).run([Job("t", batch(5, 6, 7))], lambda *_: None)
+
+    assert asked == [(0, 0, 3, 0)] * 2
 
 
 def test_a_transient_error_is_reported_as_one():

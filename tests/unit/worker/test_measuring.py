@@ -9,102 +9,169 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gristmill.kernels import tally_layout as layout
-from gristmill.metrics import tally
-from gristmill.metrics.observation_files import Part, PartTally
-from gristmill.metrics.observations import NEAREST
-from gristmill.stages.compiled_kernel import CompiledKernel
-from gristmill.stages.measured import text_key
-from gristmill.worker.measuring import Counter, Values, Windows, count_plainly, numbers_in
+from gristmill.metrics import observation_parts, tally
+from gristmill.metrics.observation_parts import Part, PartRule, encode_rules
+from gristmill.metrics.observations import NEAREST, SAMPLED
+from gristmill.stages.measured import text_keys
+from gristmill.worker.job import Observed
+from gristmill.worker.measuring import Counter, Gone, Texts, Values, Windows, count_plainly, numbers_in
+from gristmill.worker.recorded import Recorded
 
 special = st.sampled_from([0.0, -0.0, 1.0, 5.0, 5.5, math.nan, math.inf, -math.inf, 2.0**41, -(2.0**39), 5e-324, 1e300])
 numbers = st.one_of(special, st.floats(), st.integers(-6, 12).map(float))
 bound = st.one_of(st.just(math.nan), st.integers(-2, 8).map(float), st.floats(-3, 9))
 rule = st.tuples(st.lists(st.tuples(numbers, st.booleans()), max_size=40), bound, bound)
+NO_ROWS = np.zeros(0, np.int64)
+NOBODY_GONE = Gone(NO_ROWS, np.array([0]))
 
 
-def values_of(rules):
+def values_of(rules, sources=None, offsets=None, rows=NO_ROWS):
     lengths = [len(values) for values, _, _ in rules]
     pairs = [pair for values, _, _ in rules for pair in values]
     return Values(
         np.array([value for value, _ in pairs], np.float64),
         np.array([kept for _, kept in pairs], np.bool_),
-        np.array([row for length in lengths for row in range(length)], np.int64),
         np.cumsum([0, *lengths]),
         np.array([bound for _, low, high in rules for bound in (low, high)], np.float64),
+        np.array(sources or [layout.ALL] * len(rules), np.int64),
+        np.array(offsets or [0] * len(rules), np.int64),
+        np.array(rows, np.int64),
     )
+
+
+def gone_of(reasons):
+    rows = [row for some in reasons for row in some]
+    return Gone(np.array(rows, np.int64), np.cumsum([0, *(len(some) for some in reasons)]))
+
+
+def counted(values, gone, keys, counter=None):
+    windows = Windows.empty(len(values.firsts) - 1, len(gone.firsts) - 1)
+    return (counter or Counter()).count(values, gone, keys, windows)
+
+
+def sides_of(found, rules):
+    """What was counted, as those see it who read the file."""
+    names = [PartRule("s", 0, n, "r", "m", None, None, None, True, None) for n in range(rules)]
+    arrays = [found.sums, found.extremes, found.ends.astype(np.uint32), found.slots, found.counts]
+    part = Part(encode_rules(names), *(array.tobytes() for array in arrays))
+    return [side for each in part.unpacked().in_order().tallies for side in (each.refused, each.kept)]
+
+
+def examples_of(found):
+    return [array.tolist() for array in (found.windows, found.nearest, found.rows, found.reasons, found.sampled)]
 
 
 def test_slots_and_windows_are_as_large_for_kernels_as_for_their_readers():
     assert layout.PER_OCTAVE == tally.PER_OCTAVE
     assert layout.LAST == tally.BEYOND
-    assert layout.NOT_A_NUMBER == tally.NOT_A_NUMBER
-    assert layout.NEAREST == NEAREST
+    assert (layout.NEAREST, layout.SAMPLED) == (NEAREST, SAMPLED)
+    assert layout.NOT_A_NUMBER == observation_parts.SHORT_NOT_A_NUMBER
+    assert layout.WINDOWS == observation_parts.WINDOWS
 
 
 @pytest.mark.slow
 @settings(max_examples=100)
-@given(st.lists(rule, min_size=1, max_size=4), st.integers(1, 50))
-def test_compiled_counting_is_plain_counting(rules, distinct):
-    values = values_of(rules)
-    keys = np.array([row % distinct for row in range(40)], np.uint64)
+@given(st.lists(rule, min_size=1, max_size=4), st.integers(1, 50), st.lists(st.lists(st.integers(0, 39)), max_size=3))
+def test_compiled_counting_is_plain_counting(rules, distinct, reasons):
+    values, gone = values_of(rules), gone_of(reasons)
+    keys = np.array([row * 7919 % distinct for row in range(40)], np.uint64)
     counter = Counter()
-    counter.count(values_of([([(1.0, True)], 0.0, math.nan)] * 6), keys)  # what is left behind by another call
+    counted(values_of([([(1.0, True)], 0.0, math.nan)] * 6), NOBODY_GONE, keys, counter)  # what another call leaves
 
-    compiled, plain = counter.count(values, keys), count_plainly(values, keys)
+    compiled, plain = counted(values, gone, keys, counter), count_plainly(values, gone, keys)
 
-    assert compiled.sides == plain.sides
-    assert compiled.nearest.tolist() == plain.nearest.tolist()
+    assert sides_of(compiled, len(rules)) == sides_of(plain, len(rules))
+    assert examples_of(compiled) == examples_of(plain)
 
 
 @pytest.mark.slow
 @settings(max_examples=60)
-@given(rule, rule, st.integers(1, 50))
-def test_what_is_known_from_elsewhere_leaves_out_only_what_is_further_away(before, now, distinct):
-    """Counting two batches, the second knowing the first, finds the nearest of both together."""
-    (first, low, high), (second, _, _) = before, now
-    keys = np.array([row * 7919 % distinct for row in range(80)], np.uint64)
-    batches = [values_of([(pairs, low, high)]) for pairs in (first, second)]
-    counter, bounds = Counter(), [low, low, high, high]
+@given(st.data())
+def test_a_rule_may_say_that_its_documents_are_those_the_one_before_has_kept(data):
+    """However documents are named, the same are chosen."""
+    row_numbers = sorted(data.draw(st.sets(st.integers(0, 39))))
+    rules, explicit, named = [], [], []
+    for n in range(data.draw(st.integers(1, 4))):
+        own = row_numbers if not n else [row for row, (_, kept) in zip(explicit[-1], rules[-1][0], strict=True) if kept]
+        pairs = data.draw(st.lists(st.tuples(numbers, st.booleans()), min_size=len(own), max_size=len(own)))
+        rules.append((pairs, data.draw(bound), data.draw(bound)))
+        explicit.append(own)
+        named.append(layout.KEPT if n else 0)
+    starts = [sum(len(rows) for rows in explicit[:n]) for n in range(len(rules))]
+    offsets = [data.draw(st.sampled_from([0, 40])) for _ in rules]
+    keys = np.array([row * 7919 % 50 for row in range(80)], np.uint64)
+    told = values_of(rules, starts, offsets, [row for rows in explicit for row in rows])
+    follows = values_of(rules, named, offsets, row_numbers)
 
-    def windows(values, counted, keys):
-        each = [[at for at in row if at >= 0] for row in counted.nearest.tolist()]
-        return [
-            [(abs(values.numbers[at] - bound), int(keys[values.rows[at]])) for at in row]
-            for row, bound in zip(each, bounds, strict=True)
-        ]
+    expected = examples_of(count_plainly(told, NOBODY_GONE, keys))
 
-    known = windows(batches[0], counter.count(batches[0], keys), keys)
-    distances, found = np.full((4, NEAREST), np.inf), np.zeros((4, NEAREST), np.uint64)
-    for place, window in enumerate(known):
-        distances[place, : len(window)] = [distance for distance, _ in window]
-        found[place, : len(window)] = [key for _, key in window]
-    later = keys[40:]
-    new = windows(batches[1], counter.count(batches[1], later, Windows(distances, found)), later)
-    both = values_of([([*first, *second], low, high)])
-    rows = np.array([*range(len(first)), *range(40, 40 + len(second))], np.int64)
-    whole = windows(both._replace(rows=rows), count_plainly(both._replace(rows=rows), keys), keys)
+    assert examples_of(counted(told, NOBODY_GONE, keys)) == expected
+    assert examples_of(counted(follows, NOBODY_GONE, keys)) == expected
+    assert examples_of(count_plainly(follows, NOBODY_GONE, keys)) == expected
 
-    for place in range(4):
+
+KEYS = [row * 7919 % 53 for row in range(120)]
+
+
+def chosen(values, gone, found, low, high, first):
+    """The examples of a batch whose documents begin at `first`: windows of distances and keys, and a set of keys."""
+    windows = [[] for _ in range(4)]
+    for window, at, row in zip(found.windows, found.nearest, found.rows, strict=True):
+        windows[window].append((abs(values.numbers[at] - (low, low, high, high)[window]), KEYS[first + row]))
+    return windows, {KEYS[first + gone.rows[at]] for at in found.sampled}
+
+
+@pytest.mark.slow
+@settings(max_examples=80)
+@given(st.lists(rule, min_size=3, max_size=3), st.lists(st.booleans(), min_size=3, max_size=3), st.booleans())
+def test_what_is_committed_leaves_out_only_what_is_further_away(tmp_path_factory, batches, is_committed, late):
+    """Three batches, of which some are committed at once, some later and some never before the next one is counted."""
+    low, high = batches[0][1:]
+    recorded, counter, run = Recorded(), Counter(), tmp_path_factory.mktemp("run")
+    about = (0, "rule")
+    windows, samples, everything = [[] for _ in range(4)], set(), []
+    for n, (pairs, _, _) in enumerate(batches):
+        values, gone = values_of([(pairs, low, high)]), gone_of([range(len(pairs))])
+        recorded.look()
+        places = recorded.rule_places([about]), recorded.sample_places([(0, "why")])
+        known, version = recorded.windows(), recorded.version
+        keys = np.array(KEYS[40 * n : 40 * n + 40], np.uint64)
+        found = counter.count(values, gone, keys, known, places)
+        near, sampled = chosen(values, gone, found, low, high, 40 * n)
+        windows = [[*own, *more] for own, more in zip(windows, near, strict=True)]
+        samples |= sampled
+        everything.append((pairs, 40 * n))
+        recorded.expect(f"{run}/{n}", [Observed(Part(), known, version)])
+        for file in range(n + 1) if late and n == 1 else [n] if is_committed[n] and not late else []:
+            (run / str(file)).touch()
+    whole = values_of([([pair for pairs, _ in everything for pair in pairs], low, high)], [0])
+    rows = [first + row for pairs, first in everything for row in range(len(pairs))]
+    whole = whole._replace(rows=np.array(rows, np.int64))
+    gone = gone_of([rows])
+    best, least = chosen(whole, gone, count_plainly(whole, gone, np.array(KEYS, np.uint64)), low, high, 0)
+
+    for own, expected in zip(windows, best, strict=True):
         nearest = {}
-        for distance, key in sorted([*known[place], *new[place]]):
+        for distance, key in sorted(own):
             nearest.setdefault(key, distance)
-        assert sorted((distance, key) for key, distance in nearest.items())[:NEAREST] == whole[place]
+        assert sorted((distance, key) for key, distance in nearest.items())[:NEAREST] == expected
+    assert sorted(samples)[:SAMPLED] == sorted(least)
 
 
 @pytest.mark.slow
 @settings(max_examples=60)
 @given(st.lists(st.tuples(numbers, st.booleans()), max_size=40))
 def test_a_side_is_what_the_definition_says_of_each_of_its_values(pairs):
-    refused, kept = count_plainly(values_of([(pairs, math.nan, math.nan)]), np.zeros(40, np.uint64)).sides
-    for side, wanted in ((refused, False), (kept, True)):
+    found = count_plainly(values_of([(pairs, math.nan, math.nan)]), NOBODY_GONE, np.zeros(40, np.uint64))
+    for side, wanted in zip(sides_of(found, 1), (False, True), strict=True):
         slots = {}
         own = [value for value, is_kept in pairs if is_kept == wanted]
         for value in own:
             slots[tally.slot_of(value)] = slots.get(tally.slot_of(value), 0) + 1
         in_range = [value for value in own if abs(tally.slot_of(value)) < tally.BEYOND]
 
-        assert dict(zip(np.cumsum(side.slots).tolist(), side.counts, strict=True)) == slots
-        assert abs(side.fixed_sum / 2**32 - math.fsum(in_range)) <= len(own) * 2**-32 + 1e-9 * abs(math.fsum(in_range))
+        assert side.slots == slots
+        assert abs(side.sum - math.fsum(in_range)) <= len(own) * 2**-32 + 1e-9 * abs(math.fsum(in_range))
         assert side.least == min((value for value in own if not math.isnan(value)), default=None)
 
 
@@ -112,26 +179,40 @@ def test_a_side_is_what_the_definition_says_of_each_of_its_values(pairs):
 @settings(max_examples=40)
 @given(st.lists(st.floats(2.0**-39, 2.0**39) | st.just(0.0), min_size=1, max_size=200), st.floats(0, 1))
 def test_quantiles_lie_within_a_slot_of_those_of_the_values(values, share):
-    counted = count_plainly(
-        values_of([([(value, True) for value in values], math.nan, math.nan)]), np.zeros(200, np.uint64)
-    )
-    part = Part([PartTally("s", 0, 0, "r", "m", None, None, None, True, None, *counted.sides, [])])
-    found = part.unpacked().tallies[0].distribution.quantile(share)
+    pairs = [(value, True) for value in values]
+    found = counted(values_of([(pairs, math.nan, math.nan)]), NOBODY_GONE, np.zeros(200, np.uint64))
+    _, kept = sides_of(found, 1)
     exact = float(np.quantile(values, share, method="inverted_cdf"))
 
-    assert abs(tally.slot_of(found) - tally.slot_of(exact)) <= 1
+    assert abs(tally.slot_of(kept.distribution.quantile(share)) - tally.slot_of(exact)) <= 1
+
+
+def key_of(text):
+    """The definition: mix the first eight bytes and the length, then the last eight bytes."""
+
+    def mixed(value):
+        value &= 2**64 - 1
+        value = ((value ^ (value >> 30)) * 0xBF58476D1CE4E5B9) % 2**64
+        value = ((value ^ (value >> 27)) * 0x94D049BB133111EB) % 2**64
+        return value ^ (value >> 31)
+
+    first, last = int.from_bytes(text[:8], "little"), int.from_bytes(text[-8:], "little")
+    if len(text) < 8:
+        first, last = int.from_bytes(text, "big"), 0
+    return mixed(mixed(first + len(text) * 0x9E3779B97F4A7C15) + last)
 
 
 @pytest.mark.slow
 @settings(max_examples=40)
-@given(st.lists(st.binary(max_size=20), min_size=1, max_size=10))
-def test_a_text_has_the_same_key_in_compiled_code(texts):
+@given(st.lists(st.binary(max_size=20), min_size=1, max_size=60))
+def test_a_text_has_the_same_key_in_compiled_code_and_outside(texts):
     data = np.frombuffer(b"".join(texts) + b"\0", np.uint8)
     stops = np.cumsum([len(text) for text in texts])
     starts, keys = stops - [len(text) for text in texts], np.zeros(len(texts), np.uint64)
-    CompiledKernel("tally", "text_keys")(data, starts, stops, len(texts), keys)
+    nothing = values_of([([], math.nan, math.nan)])
+    Counter().count(nothing, NOBODY_GONE, keys, Windows.empty(1, 0), texts=Texts(data, starts, stops))
 
-    assert keys.tolist() == [text_key(text) for text in texts]
+    assert keys.tolist() == text_keys(data, starts, stops).tolist() == [key_of(text) for text in texts]
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from gristmill.testing.virtual_run import Deed, VirtualRun, group
 from gristmill.worker.crumbs import CRUMB, empty_block, place_of, read_crumb
 from gristmill.worker.group_runner import GroupRunner
 from gristmill.worker.job import Job
-from gristmill.worker.silence import LOOK_AFTER_S, Silence
+from gristmill.worker.silence import LOOK_AFTER_S, Silence, _name, line_of
 
 
 class Hold:
@@ -64,7 +64,7 @@ def test_the_document_a_stage_is_at_is_named_after_a_while(make):
     made = {}
 
     def work():
-        crumb = lambda *crumb: CRUMB.pack_into(block, 0, 0, *crumb)  # noqa: E731
+        crumb = lambda *rows, turn=0: CRUMB.pack_into(block, 0, 0, *rows, turn)  # noqa: E731
         runner = GroupRunner(plan.groups[0], last=True, leave_crumb=crumb)
         made["silence"] = Silence(memoryview(block), lambda: (bytes(block[: CRUMB.size]), 7))
         runner.run([Job("p0", task)], lambda *_: None)
@@ -78,12 +78,37 @@ def test_the_document_a_stage_is_at_is_named_after_a_while(make):
     assert place_of(memoryview(block), plan.groups[0]) == "in stage own_loop, one of 3 documents"
     silence.look(100.0 + LOOK_AFTER_S)
     assert place_of(memoryview(block), plan.groups[0]).startswith("in stage own_loop, document b")
-    assert read_crumb(memoryview(block)) == (0, 0, 3)
+    assert read_crumb(memoryview(block)) == (0, 0, 3, 0)
     hold.may_go.set()
     worker.join(20)
-    CRUMB.pack_into(block, 0, 0, 0, 0, 2)
+    CRUMB.pack_into(block, 0, 0, 0, 0, 2, 0)
     silence.look(200.0)
     assert place_of(memoryview(block), plan.groups[0]) == "in stage own_loop, one of 2 documents"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "wanted", "line"),
+    [
+        ("a.jsonl", b'{"id": "x", "text": "b"}\n\n{"text": "b", "id": "b"}\n', "b", 3),
+        ("a.jsonl", b'{"id": "ab", "text": "no"}\n{"id":7}', "7", 2),
+        ("a.jsonl", '{"id": "\u00e9 \\"q\\""}\n'.encode(), 'é "q"', 1),
+        ("a.jsonl", b'broken b\n{"id": "c"}\n', "b", 0),
+        ("a.jsonl", b"", "b", 0),
+        ("a.jsonl.gz", b'{"id": "b"}\n', "b", 0),
+    ],
+)
+def test_the_line_of_a_document_is_found_by_its_id(tmp_path, name, content, wanted, line):
+    (tmp_path / name).write_bytes(content)
+
+    assert line_of(str(tmp_path / name), wanted) == line
+    assert line_of(str(tmp_path / "gone.jsonl"), wanted) == 0
+
+
+def test_a_silent_document_is_named_with_its_line(tmp_path):
+    (tmp_path / "part-003.jsonl").write_text("".join(f'{{"id": "{name}", "text": "one"}}\n' for name in "abc"))
+    batch = DocumentBatch("p", BATCH, _metadata={"source_files": [str(tmp_path / "part-003.jsonl")]})
+
+    assert _name(batch, 1) == "document b of part-003.jsonl:2"
 
 
 def test_a_stage_that_sleeps_is_named_within_45_seconds():

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from gristmill.engine.commands import Care
-from gristmill.engine.events import Crumb, Fact, Learnt
+from gristmill.engine.events import Condemned, Crumb, Fact, Learnt
 from gristmill.engine.plan import AnyTask
 from gristmill.metrics.snapshot import StageCounts
 from gristmill.tasks import StagedFile
@@ -40,11 +40,12 @@ class Ticket(NamedTuple):
 
     care: Care = Care.NORMAL
     attempt: int = 0
-    condemned: tuple[Crumb, ...] = ()
+    condemned: tuple[Condemned, ...] = ()
     cause: str = ""
     pause_s: float = 0.0
     out_of_patience: bool = False  # an error declared transient has lasted too long
     given_up: bool = False  # not to be tried again: its input has changed, or the run stops
+    step_from: Crumb | None = None  # documents before this one have been tried alone
 
 
 @dataclass(frozen=True)

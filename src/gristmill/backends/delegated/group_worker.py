@@ -31,6 +31,7 @@ from gristmill.worker.lanes import Broken, Ended, LaneRunner, Lanes, Streamed
 from gristmill.worker.loop import RSS_UNIT
 from gristmill.worker.machine import NodeSampler
 from gristmill.worker.stage_pickle import load_stages
+from gristmill.worker.worker_log import take_over
 
 WAIT_S = 0.2  # between two looks whether another worker has set up the node
 
@@ -39,7 +40,7 @@ class Desk(Protocol):
     """The registrar as a worker reaches it; every call waits for the answer."""
 
     def begin(self, group: int, worker: str, items: Sequence[tuple[int, str]]) -> list[Ticket | None]: ...
-    def leave_crumb(self, group: int, item_id: str, crumb: tuple[int, int, int]) -> None: ...
+    def leave_crumb(self, group: int, item_id: str, crumb: tuple[int, int, int, int]) -> None: ...
     def raised(self, group: int, item_id: str, stage: str, error: str, fault: Fault) -> Ticket: ...
     def finish(self, receipts: Sequence[Receipt]) -> list[bool]: ...
     def keep(self, envelope: Envelope) -> object: ...
@@ -82,12 +83,14 @@ class GroupWorker:
         self._name = f"{node}-{os.getpid()}"
         self._node = node
         self._calls = 0
+        self._stage = 0  # at work, or last at work
         self._crumbs_of: str | None = None  # the item whose rows are announced before they are touched
         with self._watched("has been setting up"):
             groups, error = load_stages(work.stages)
             if groups is None:
                 raise self._failed(error)
             self._group: Group = groups[work.index]
+            self._log = take_over(self._name, self._stage_name, work.settings.log_format)
             self._last = work.index + 1 == len(groups)
             kind = LaneRunner if self._group.lanes > 1 else GroupRunner
             self._runner = kind(
@@ -131,6 +134,11 @@ class GroupWorker:
         """Run `teardown` of the stages."""
         with self._watched("has been ending"):
             self._runner.teardown()
+        self._log.give_back()
+
+    def _stage_name(self) -> str:
+        """The stage that is at work, or the first of its group."""
+        return self._group.names[self._stage]
 
     def run(self, envelopes: Sequence[Envelope]) -> Iterator[Envelope]:
         """Run tasks through the group; what they lead to is handed on when the registrar knows of it."""
@@ -143,6 +151,7 @@ class GroupWorker:
             yield from self._run_lanes(wanted) if self._lanes is not None else self._run_call(wanted)
         else:  # one at a time, so that the next death is one task's
             for one in wanted:
+                time.sleep(one[1].pause_s)
                 yield from self._run_call([one])
 
     def _tell_sample(self) -> None:
@@ -258,10 +267,11 @@ class GroupWorker:
         )
         return receipt, [] if self._last else packed
 
-    def _leave_crumb(self, stage: int, first_row: int, end_row: int) -> None:
+    def _leave_crumb(self, stage: int, first_row: int, end_row: int, turn: int = 0) -> None:
+        self._stage = stage
         # A call to the cluster for every stage of every task would cost more than most stages: only where it is needed.
         if self._crumbs_of is not None:
-            self._desk.leave_crumb(self._work.index, self._crumbs_of, (stage, first_row, end_row))
+            self._desk.leave_crumb(self._work.index, self._crumbs_of, (stage, first_row, end_row, turn))
 
 
 def _job(envelope: Envelope, ticket: Ticket) -> Job:
@@ -274,4 +284,5 @@ def _job(envelope: Envelope, ticket: Ticket) -> Job:
         tuple(ticket.condemned),
         ticket.cause,
         ticket.out_of_patience,
+        ticket.step_from,
     )

@@ -16,7 +16,7 @@ from gristmill.backends.delegated.task_times import TaskTime
 from gristmill.engine.breaker import DEATHS, DEATHS_IN_A_ROW
 from gristmill.engine.events import Crumb, Learnt
 from gristmill.engine.faults import Fault
-from gristmill.engine.policies.retry import FRESH, Trial, after_death, after_exception
+from gristmill.engine.policies.retry import FRESH, Trial, after_death, after_exception, counts_against_stage
 from gristmill.metrics.node_sample import NodeSample
 
 Key = tuple[int, str]  # group, item
@@ -71,6 +71,7 @@ class Registrar:
         self._passed: set[tuple[int, str]] = set()  # group and stage that some document has passed
         self._learnt: dict[int, dict[str, float]] = {}  # by group
         self._deaths: Counter[int] = Counter()  # by group, since a document last passed
+        self._deaths_that_count: Counter[int] = Counter()  # by group, those that say something about a stage
         self._stopped = False
         self._retries: Counter[tuple[int, str]] = Counter()
         self._memory: dict[int, dict[str, int]] = {}  # by group and worker
@@ -92,23 +93,25 @@ class Registrar:
         trial = self._trials.get(key, FRESH)
         if key in self._running:
             self._lost.append(key)
-            trial = self._trials[key] = after_death(trial, LOST, self._crumbs.pop(key, None))
+            crumb = self._crumbs.pop(key, None)
+            trial = self._trials[key] = after_death(trial, LOST, crumb)
             self._retries[key[0], ""] += 1
             self._memory.get(key[0], {}).pop(self._running[key][0].rpartition("-")[0], None)
-            if self._is_broken(key[0]):
+            if self._is_broken(key[0], counts=counts_against_stage(trial, LOST, crumb)):
                 return None
         self._running[key] = (worker, self._clock())
         return _ticket(trial)
 
-    def leave_crumb(self, group: int, item_id: str, crumb: tuple[int, int, int]) -> None:
+    def leave_crumb(self, group: int, item_id: str, crumb: tuple[int, int, int, int]) -> None:
         """A worker is about to touch these rows of a task."""
         self._crumbs[group, item_id] = Crumb(*crumb)
 
-    def _is_broken(self, group: int) -> bool:
+    def _is_broken(self, group: int, *, counts: bool) -> bool:
         """Count a death; whether there have been so many without a document passing that the run stops."""
         self._deaths[group] += 1
+        self._deaths_that_count[group] += counts
         passed = any(passed_group == group for passed_group, _ in self._passed)
-        if self._deaths[group] < (DEATHS_IN_A_ROW if passed else DEATHS):
+        if self._deaths[group] < DEATHS_IN_A_ROW and (passed or self._deaths_that_count[group] < DEATHS):
             return False
         self._stop("broken", f"workers of one group died {self._deaths[group]} times without any document passing")
         return True
@@ -255,4 +258,5 @@ def _task_time(receipt: Receipt, call: str, begun: float, ended: float) -> TaskT
 
 def _ticket(trial: Trial) -> Ticket:
     patience = trial.is_out_of_patience
-    return Ticket(trial.care, trial.attempts, trial.condemned, trial.cause, trial.pause_s, patience)
+    how = (trial.care, trial.attempts, trial.condemned, trial.cause, trial.pause_s, patience)
+    return Ticket(*how, step_from=trial.step_from)

@@ -71,7 +71,7 @@ class RemoteRegistrar:
     def begin(self, group: int, worker: str, items: Sequence[tuple[int, str]]) -> list[Ticket | None]:
         return list(self._ask("begin", group, worker, items))
 
-    def leave_crumb(self, group: int, item_id: str, crumb: tuple[int, int, int]) -> None:
+    def leave_crumb(self, group: int, item_id: str, crumb: tuple[int, int, int, int]) -> None:
         self._ask("leave_crumb", group, item_id, crumb)
 
     def raised(self, group: int, item_id: str, stage: str, error: str, fault: Fault) -> Ticket:

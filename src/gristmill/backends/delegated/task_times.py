@@ -81,7 +81,7 @@ def read_sessions(path: Path) -> list[tuple[TimesHeader, int]]:
             if line.startswith(b"{"):
                 try:
                     found.append((msgspec.json.decode(line, type=TimesHeader), file.tell()))
-                except msgspec.DecodeError as error:
+                except (msgspec.DecodeError, UnicodeDecodeError) as error:
                     raise ReadError(f"{path}: expected the names of groups; {error}") from None
     return found
 
@@ -98,7 +98,7 @@ def read_times(path: Path, start: int) -> Iterator[TaskTime]:
                 return
             try:
                 yield decoder.decode(line)
-            except msgspec.DecodeError as error:
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
                 raise ReadError(f"{path}: expected a task as an array; {error}") from None
 
 

@@ -153,7 +153,7 @@ class InlinePool:
     def _jobs(self, assignments: list[Assignment]) -> list[Job]:
         tasks = [self._tasks[a.payload] for a in assignments]  # type: ignore[index]  # from `pack`
         return [
-            Job(a.item_id, task, a.care, a.attempt, a.condemned, a.cause, a.out_of_patience)
+            Job(a.item_id, task, a.care, a.attempt, a.condemned, a.cause, a.out_of_patience, a.step_from)
             for a, task in zip(assignments, tasks, strict=True)
         ]
 

@@ -27,7 +27,7 @@ from gristmill.worker.crumbs import empty_block, place_of, read_crumb
 from gristmill.worker.desk import Hearing, ParcelShelf, Posting
 from gristmill.worker.fork_server import ServerPlan
 from gristmill.worker.job import RunSettings
-from gristmill.worker.machine import NodeSampler, oom_kills, resident_bytes
+from gristmill.worker.machine import NodeSampler, oom_kills, own_bytes, resident_bytes
 from gristmill.worker.stage_pickle import pickled
 from gristmill.worker.wire import pack
 
@@ -282,6 +282,8 @@ class ProcessPool(Posting):
     def memory_bytes(self) -> int:
         """Resident memory of the driver and all its processes; what they share is counted once."""
         pids = [worker.pid for worker in self._workers.values() if worker.pid is not None]
+        if not pids:  # the run is over, or has not begun: nothing is shared that would have to be added up in 3 ms
+            return own_bytes()
         return resident_bytes([os.getpid(), self.server.process.pid, *pids])
 
     def samples(self) -> list[NodeSample]:

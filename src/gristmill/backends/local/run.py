@@ -88,6 +88,7 @@ class LocalRun:
             event_log=self.executor.event_log,
             profiles=None if self.server is None else open_store(segment.plan),
             notes_signals=self.server is not None,
+            works_here=True,
         )
         return drive(segment, shell)
 

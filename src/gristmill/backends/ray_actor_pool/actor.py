@@ -33,6 +33,7 @@ from gristmill.worker.crumbs import empty_block
 from gristmill.worker.job import RunSettings
 from gristmill.worker.loop import limit_threads, make_loop
 from gristmill.worker.stage_pickle import load_stages
+from gristmill.worker.worker_log import take_over
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -124,10 +125,14 @@ class WorkerActor:
         process = make_loop(
             self._line, group, duty.settings, crumbs, last=duty.group + 1 == len(groups), blocks=self._line.blocks
         )
-        if process.set_up(
-            WorkerMetadata(worker_id=f"{group.name}-{duty.number}", gpu_ids=_gpu_ids(), learnt=dict(duty.learnt))
-        ):
-            process.run()
+        log = take_over(str(duty.number), process.stage_name, duty.settings.log_format)
+        try:
+            if process.set_up(
+                WorkerMetadata(worker_id=f"{group.name}-{duty.number}", gpu_ids=_gpu_ids(), learnt=dict(duty.learnt))
+            ):
+                process.run()
+        finally:
+            log.give_back()  # the actor may be another worker's next
 
     def post(self, messages: list[Message], references: "list[ObjectRef[Any]]") -> None:
         """Take what the driver says. Data from another machine starts on its way while earlier tasks run."""

@@ -292,6 +292,19 @@ class Driver:
 
     # Observation
 
+    def compile_missing(self) -> None:
+        """Compile kernels that are missing on this machine, while no document waits for them."""
+        if "numpy" not in sys.modules:
+            return  # nothing here calls a kernel, and it is not loaded for that
+        from gristmill.stages.compiled_kernel import compile_missing
+
+        def tell(said: str) -> None:
+            self.messages.append(said)
+            self._tell(at_once=True)
+
+        with waiting_for(lambda: self.messages[-1]):
+            compile_missing(tell)
+
     def _tell(self, *, state: str = "running", at_once: bool = False) -> None:
         def make(fresh: list[str]) -> RunSnapshot:
             return self.snapshots.make(state, self.pool.memory_bytes(), fresh, self.pool.samples())
@@ -330,6 +343,7 @@ class Shell(msgspec.Struct, frozen=True):
     event_log: bool
     profiles: ProfileStore | None
     notes_signals: bool  # False where a stage runs in this process, and the signal has to interrupt it
+    works_here: bool = False  # workers are processes of this machine
 
 
 def drive(run: Segment, shell: Shell) -> Ending:
@@ -355,6 +369,8 @@ def drive(run: Segment, shell: Shell) -> Ending:
         logging_interval=shell.logging_interval,
     )
     driver.messages += run.prepare_outputs()
+    if shell.works_here:
+        driver.compile_missing()
     noted = run.stop.only_noted() if shell.notes_signals else contextlib.nullcontext()
     with noted, _recorded(run, driver, shell):
         try:

@@ -65,7 +65,7 @@ class ProfileStore:
         """All profiles, the oldest first; none if there is no file or it is not one of ours."""
         try:
             file = msgspec.json.decode(self.path.read_bytes(), type=_File)
-        except (OSError, msgspec.DecodeError):
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError):
             return {}
         return {key: each for key, each in file.profiles.items() if _is_sane(each)} if file.version == VERSION else {}
 

@@ -42,7 +42,8 @@ class Faults:
             self._kill(number)
 
     def _kill(self, number: int) -> None:
-        self._simulation.kill(self._simulation.workers[number], "killed by the simulation")
+        worker = self._simulation.workers[number]
+        self._simulation.kill(worker, "killed by the simulation", self._simulation.place_of(worker))
 
     def _lose_node(self) -> e.Event | None:
         simulation = self._simulation

@@ -120,7 +120,7 @@ class Simulation(World):
         seconds = self.chance.lasts_s(worker.group, self.now + late_s, work_s)
         fatal = next((found for found in (self._fatal(worker.group, task) for task in tasks) if found), None)
         if fatal is not None:
-            self.at(late_s + seconds / 2, lambda: self.kill(worker, "out of memory", fatal[0]), of=worker)
+            self.at(late_s + seconds / 2, lambda: self.kill(worker, "killed by SIGSEGV", fatal[0]), of=worker)
             return
         for _ in tasks:
             self.at(late_s + seconds, lambda: self._ended(worker, call, seconds, len(tasks)), of=worker)
@@ -130,13 +130,23 @@ class Simulation(World):
         work_s = self.chance.service_s(group, assignment.item_id)
         if assignment.care is c.Care.NORMAL:
             return work_s
+        if assignment.care is c.Care.STEP:
+            return work_s * (2 - _stepped(assignment) / self.spec.documents)
         return 0.0 if assignment.care is c.Care.CONDEMN else work_s * (2 + math.log2(self.spec.documents))
+
+    def place_of(self, worker: Worker) -> e.Crumb | None:
+        """Where a worker is that takes a task apart: at one document after the other, then at all of them."""
+        if not worker.running or (task := worker.running[0].tasks[0]).care is not c.Care.STEP:
+            return None
+        documents, begun = self.spec.documents, self.now - worker.running[0].since
+        row = _stepped(task) + int(begun / self.chance.service_s(worker.group, task.item_id) * documents)
+        return e.Crumb(0, row, row + 1) if row < documents else e.Crumb(0, 0, documents)
 
     def _fatal(self, group: int, assignment: c.Assignment) -> tuple[e.Crumb | None] | None:
         """Where a worker that takes this dies: (crumb,), or None if it lives."""
         if group or assignment.care is c.Care.CONDEMN:
             return None
-        known = {crumb.first_row for crumb in assignment.condemned}
+        known = {crumb.first_row for crumb, _ in assignment.condemned}
         rows = [row for row in self._bad(assignment)[1] if row not in known]
         if not rows:
             return None
@@ -209,3 +219,8 @@ class Simulation(World):
         )
         busy = {group.plan.name: group.book.utilisation() for group in scheduler.groups}
         return dataclasses.replace(result, utilisation=busy)
+
+
+def _stepped(assignment: c.Assignment) -> int:
+    """How many documents of a task have been tried alone by an earlier worker."""
+    return 0 if assignment.step_from is None else assignment.step_from.first_row

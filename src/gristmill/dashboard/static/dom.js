@@ -28,6 +28,16 @@ export function show(node, ...children) {
   return node;
 }
 
+// Rows in place of others, of which those that are the same stay: the browser lays out again only what is new.
+export function patch(body, rows) {
+  rows.forEach((row, i) => {
+    const there = body.children[i];
+    if (!there) body.append(row);
+    else if (!there.isEqualNode(row)) there.replaceWith(row);
+  });
+  while (body.children.length > rows.length) body.lastElementChild.remove();
+}
+
 // A table from rows of cells. A column whose name ends with # holds numbers.
 export function table(caption, heads, rows, props = {}) {
   const numeric = heads.map((head) => head.endsWith("#"));

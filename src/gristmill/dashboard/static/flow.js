@@ -76,23 +76,27 @@ export async function open(main, page) {
   const time = timeChart("Where the time went", [{name: "useful", of: "c1"}], {format: (x) => share(x, 1), stacked: true, most: 1});
   main.append(words, tiles, el("section", {class: "card wide"}, el("h2", {}, "Stages", key()), flow), messages,
     el("div", {class: "grid"}, speed.box, memory.box, workers.box, time.box));
-  let rows = [], drawn = "", history = null, askedAt = 0;
+  let rows = [], drawn = "", history = null, askedAt = 0, due = [];
 
   async function past() {
+    const isFirst = !history;
     askedAt = Date.now();
     history = await page.ask("history");
     charts();
+    while (isFirst && due.length) due.shift()();
   }
 
+  // A chart takes as long as all the rest of an update, so one is drawn with each.
   function charts() {
     if (!history) return;
     const {time: t, read_per_s, written_per_s, memory_bytes, memory_limit, workers: crews, shares} = history;
-    speed.set([t, read_per_s, written_per_s]);
-    memory.set([t, memory_bytes, memory_limit]);
-    const names = Object.keys(crews);
-    workers.set([t, ...names.map((name) => crews[name])], names.map((name, i) => ({name, of: PALETTE[i % PALETTE.length]})));
-    const kinds = SHARES.filter((kind) => shares[kind]?.some(Boolean));
-    time.set(kinds.length ? [t, ...kinds.map((kind) => shares[kind])] : [[]], kinds.map((name) => ({name, of: PALETTE[SHARES.indexOf(name)]})));
+    due = [() => speed.set([t, read_per_s, written_per_s]), () => memory.set([t, memory_bytes, memory_limit]), () => {
+      const shown = largest(crews, t.length), names = Object.keys(shown);
+      workers.set([t, ...names.map((name) => shown[name])], names.map((name, i) => ({name, of: PALETTE[i]})));
+    }, () => {
+      const kinds = SHARES.filter((kind) => shares[kind]?.some(Boolean));
+      time.set(kinds.length ? [t, ...kinds.map((kind) => shares[kind])] : [[]], kinds.map((name) => ({name, of: PALETTE[SHARES.indexOf(name)]})));
+    }];
   }
 
   function update(state) {
@@ -107,6 +111,7 @@ export async function open(main, page) {
       show(body, rows.map((r) => r.node));
     }
     rows.forEach((r, i) => r.update(s.stages[i], state.documents_per_s[i], widest, s.stages[i].name === hold?.name));
+    due.shift()?.();
     if (s.messages.length) show(messages, s.messages.slice(-5).map((text) => el("li", {}, text)));
     if (page.live && Date.now() - askedAt > 1000 * AGAIN_S || !history && Date.now() - askedAt > 5000) past().catch(() => {});
     else if (page.live && history) append(state);
@@ -129,6 +134,16 @@ export async function open(main, page) {
   }
   past().catch(() => {});
   return {update};
+}
+
+// As many crews as there are colours: those with most workers, and the others together.
+function largest(crews, length) {
+  const names = Object.keys(crews);
+  if (names.length <= PALETTE.length) return crews;
+  const most = new Map(names.map((name) => [name, Math.max(...crews[name])]));
+  const kept = new Set([...names].sort((a, b) => most.get(b) - most.get(a)).slice(0, PALETTE.length - 1)), others = new Array(length).fill(0);
+  for (const name of names) if (!kept.has(name)) crews[name].forEach((n, i) => { others[i] += n ?? 0; });
+  return {...Object.fromEntries(names.filter((name) => kept.has(name)).map((name) => [name, crews[name]])), [`${names.length - kept.size} others`]: others};
 }
 
 const key = () => el("ul", {class: "legend"}, [["kept", "passed on"], ["dropped", "dropped"], ["failed", "failed"], ["busy", "busy"], ["blocked", "held back"], ["idle", "idle"]]

@@ -1,5 +1,5 @@
 // Funnel: what each rule took away, in documents, bytes or tokens; and who lost most, by source or language.
-import {card, choices, el, note, show} from "/static/dom.js";
+import {card, choices, el, note, patch, show} from "/static/dom.js";
 import {exact, share, size} from "/static/words.js";
 
 const AGAIN_S = 5;
@@ -48,9 +48,10 @@ export async function open(main, page) {
     const widest = Math.max(...rows.map((row) => row.in[unit] ?? 0)), b = found.books;
     show(lead, el("span", {}, `${exact(b.read)} read${b.created ? ` + ${exact(b.created)} created` : ""} = ${exact(b.written)} kept + ${exact(b.dropped)} dropped + ${exact(b.quarantined)} failed`,
       b.partitions < b.partitions_total ? ` · of ${exact(b.partitions)} of ${exact(b.partitions_total)} partitions that are committed` : ""));
-    show(body, rows.map((row) => line(row, unit, first, widest)));
-    body.querySelector(`[data-stage="${CSS.escape(page.at.stage ?? "")}"]`)?.scrollIntoView({block: "center"});
+    patch(body, rows.map((row) => line(row, unit, first, widest)));
   }
+
+  const seek = () => body.querySelector(`[data-stage="${CSS.escape(page.at.stage ?? "")}"]`)?.scrollIntoView({block: "center"});
 
   async function slices() {
     if (!column) return show(parts);
@@ -69,11 +70,13 @@ export async function open(main, page) {
     askedAt = Date.now();
     const before = found;
     found = await page.ask("funnel");
+    if (JSON.stringify(found) === JSON.stringify(before)) return;
     if (!before) show(units, choices("Unit", found.units, unit, (chosen) => { unit = chosen; draw(); slices(); }, String),
       found.slices.length ? choices("Slices", ["no slices", ...found.slices], "no slices", (chosen) => { column = chosen === "no slices" ? null : chosen; slices(); }, (c) => c === "no slices" ? c : `by ${c}`) : null);
     draw();
+    if (!before) seek();
   }
   await load();
   if (!found.rows.length) main.append(note("No partition is committed yet."));
-  return {update() { if (page.live && Date.now() - askedAt > 1000 * AGAIN_S) load().catch(() => {}); }, move() { draw(); return true; }};
+  return {update() { if (page.live && Date.now() - askedAt > 1000 * AGAIN_S) load().catch(() => {}); }, move() { seek(); return true; }};
 }

@@ -106,6 +106,16 @@ function picture(tally, changed) {
   return {chart, reset() { for (const grip of chart.querySelectorAll(".grip")) grip.dispatchEvent(new KeyboardEvent("keydown", {key: "Escape"})); }};
 }
 
+// Words in place of numbers: a row a label, as wide as it is common, kept and refused.
+function labels(tally) {
+  const top = Math.max(...tally.labels.map(([, kept, refused]) => kept + refused), 1);
+  const bar = ([, kept, refused]) => svg("svg", {viewBox: "0 0 400 12", class: "labelbar", role: "img", "aria-label": `${exact(kept)} kept, ${exact(refused)} refused`},
+    svg("rect", {class: "fill-kept", x: 0, width: 400 * kept / top, y: 1, height: 10}),
+    svg("rect", {class: "fill-dropped", x: 400 * kept / top, width: 400 * refused / top, y: 1, height: 10}));
+  return table(tally.name, ["label", "", "kept#", "refused#"],
+    tally.labels.map((row) => [row[0] ?? el("em", {}, "none"), bar(row), exact(row[1]), exact(row[2])]), {class: "labels"});
+}
+
 export async function open(main, page) {
   const rules = await page.ask("rules"), chooser = el("div"), place = el("div");
   if (!rules.length) { main.append(note("This run has recorded no measures: it has no filters, or ran with --observe counts or off.")); return {}; }
@@ -123,7 +133,7 @@ export async function open(main, page) {
       sentence.dataset.refused = would;
       say(sentence, same ? `It refused ${exact(tally.num_refused)} of ${exact(total)} documents (${share(tally.num_refused, total)}).`
         : `With ${[now.low == null ? "" : `${value(now.low)} ≤ `, tally.measure, now.high == null ? "" : ` ≤ ${value(now.high)}`].join("")} it would refuse ${exact(would)} of ${exact(total)} (${share(would, total)}) instead of ${exact(tally.num_refused)}.`);
-    }) : {chart: note("No document was measured."), reset() {}};
+    }) : {chart: tally.labels.length ? labels(tally) : note("No document was measured."), reset() {}};
     if (!tally.edges.length || (tally.low == null && tally.high == null)) say(sentence, `It kept ${exact(tally.num_kept)} and refused ${exact(tally.num_refused)} of ${exact(total)} documents.`);
     const behind = el("div", {class: "behind", hidden: true}, table(tally.name, ["from", "below#", "kept#", "refused#"],
       tally.edges.map((edge, i) => [value(edge), value(tally.nexts[i]), exact(tally.kept[i]), exact(tally.refused[i])])));

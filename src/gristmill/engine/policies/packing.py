@@ -298,10 +298,16 @@ def _keep(
 ) -> tuple[list[Placed], dict[int, int]]:
     missing = dict(wanted)
     kept = []
+    # Asked for every worker of the cluster, a dozen times for one plan: so this is `take`, without a call for each.
+    cpus = {group: cpu_units(needs) for group, needs in resources.items()}
     for worker in present:
-        if missing.get(worker.group, 0) > 0 and worker.node in free:
-            missing[worker.group] -= 1
-            take(free[worker.node], worker, resources[worker.group])
+        group, room = worker.group, free.get(worker.node)
+        left = missing.get(group, 0)
+        if left > 0 and room is not None:
+            missing[group] = left - 1
+            room.cpus -= cpus[group]
+            for gpu, units in worker.gpus:
+                room.gpus[gpu] -= units
             kept.append(worker)
     return kept, missing
 

@@ -66,6 +66,18 @@ def count_ones(typing_context, value):  # type: ignore[no-untyped-def]
 
 
 @intrinsic
+def bits_of(typing_context, value):  # type: ignore[no-untyped-def]
+    """Return the bits of a number with a fraction."""
+    del typing_context, value
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        del context, signature
+        return builder.bitcast(arguments[0], ir.IntType(64))
+
+    return types.int64(types.float64), generate
+
+
+@intrinsic
 def prefetch(typing_context, data, index):  # type: ignore[no-untyped-def]
     """Tell the processor that data[index] will be wanted soon."""
     del typing_context

@@ -50,7 +50,7 @@ def parsed(response: Response, *, streamed: bool) -> Parsed | Failure:
         return Failure(str(response.status), response.status, response.retry_after_s, response.tail)
     try:
         data = _joined(response.body) if streamed else msgspec.json.decode(response.body)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError):
         return Failure("not_json", detail=response.tail)
     if data is None:
         return Failure("cut", detail=response.tail)

@@ -53,7 +53,7 @@ CacheMode = Literal["use", "refresh", "only"]
 
 
 class AsyncOpenAIClient(AsyncLLMClient):
-    """A client of which many calls are under way at once.
+    """A client that has many requests under way at once.
 
     `max_concurrent_requests` holds for the stage that uses it, in the whole run. A request is sent again up to
     `max_retries` times, after a random wait of up to `base_delay` seconds that doubles each time; `timeout` seconds
@@ -90,7 +90,7 @@ class AsyncOpenAIClient(AsyncLLMClient):
         for name in kwargs:
             if name not in _CONNECTION:
                 raise ConfigError(
-                    f"{who}: expected options of the connection among {_CONNECTION}; got {name!r}"
+                    f"{who}: expected one of the connection options {_CONNECTION}; got {name!r}"
                     f"{nearest(name, _CONNECTION)}"
                 )
         if cache not in CACHE_MODES:
@@ -379,7 +379,7 @@ _MAKING = threading.Lock()  # of what is made once: two event loops, or threads,
 
 
 class OpenAIClient(LLMClient):
-    """The same for code that waits. It may be asked from many threads, which share one window.
+    """The same for code without `async`. Many threads may use it; they share one window.
 
     Takes what `AsyncOpenAIClient` takes. Its event loop turns in a thread of its own, from the first question on.
     """

@@ -12,6 +12,7 @@ import xxhash
 
 from gristmill.kernels.arrow_arrays import from_numbers
 from gristmill.kernels.row_hash import hash_rows, mix
+from gristmill.metrics.snapshot import SPILLED_BYTES
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.io.files import write_output
 from gristmill.storage.atomic_write import make_directory
@@ -58,6 +59,7 @@ class WritePartitions(ProcessingStage[TableBatch, FileGroupTask]):
             for start, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
                 writer.write_batch(rows.slice(start, end - start))
         content = [memoryview(sink.getvalue())]
+        self.context.count(SPILLED_BYTES, len(content[0]))
         return write_output(self.context, f"{self._directory}/{task.task_id}.arrow", content, task)
 
     def _partitions(self, task: TableBatch) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

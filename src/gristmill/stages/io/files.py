@@ -3,12 +3,20 @@
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, TypeVar, cast
+from typing import Any, ClassVar, Literal, Self, TypeVar, cast
 
 import pyarrow as pa
 import xxhash
 
-from gristmill.errors import ConfigError, DamagedFile, GristmillError, StageError, nearest
+from gristmill.errors import (
+    ConfigError,
+    DamagedFile,
+    GristmillError,
+    NotOffered,
+    OutputExists,
+    StageError,
+    nearest,
+)
 from gristmill.stages.base import CompositeStage, ProcessingStage
 from gristmill.stages.context import Quarantined, StageContext
 from gristmill.stages.io.partitioning import DEFAULT_BLOCK_BYTES, FilePartitioningStage
@@ -59,12 +67,24 @@ Wrong = tuple[str, str] | None  # what a file looks like instead, and what to do
 class ReadingStage(ProcessingStage[FileGroupTask, B]):
     """Read files, or parts of files. Subclasses write `process` and, where they can tell it, `columns_of`."""
 
+    can_read_again: ClassVar[bool] = True
+
     fields: list[str] | None = None
     read_kwargs: Mapping[str, object] | None = None
 
     max_document_bytes: int | str | None = field(default=None, kw_only=True)
 
     _partitioning: FilePartitioningStage | None = field(default=None, init=False, repr=False)
+
+    def for_columns(self, names: list[str] | None) -> Self:
+        """Return a stage that reads the same documents, for the sake of some columns, or of all, as cheaply as it can.
+
+        Compiled kernels are at hand where it runs. The files were looked at when the plan of the run was made, and are
+        not looked at again.
+        """
+        again = cast("Self", self.with_())
+        again.fields, again._partitioning = self.fields if names is None else names, None
+        return again
 
     def outputs(self) -> tuple[list[str], list[str]]:
         return ["data"], list(self.fields or [])
@@ -202,15 +222,26 @@ class FileReader(CompositeStage[EmptyTask, B]):
 
 
 # What readers and writers of other tools are told, and these do in any case: to say it changes nothing.
-_DONE_ANYWAY = {"engine": "pyarrow", "orient": "records", "lines": True, "index": False, "force_ascii": False}
+_DONE_ANYWAY: dict[str, tuple[object, ...]] = {
+    "engine": ("pyarrow", "auto"),
+    "dtype_backend": ("pyarrow",),
+    "orient": ("records",),
+    "lines": (True,),
+    "index": (False, None),
+    "force_ascii": (False,),
+    "compression": ("infer", None),
+}
+# What has a parameter of its own here.
+_SAID_ELSEWHERE = {"columns": "fields", "nrows": "--sample on the command line", "chunksize": "blocksize"}
 
 
 def check_kwargs(who: str, option: str, given: Mapping[str, object] | None, known: Iterable[str]) -> None:
     """Refuse keys that would have no effect, unless they ask for what is done anyway."""
     known = sorted(known)
     for key, value in (given or {}).items():
-        if key not in known and (key not in _DONE_ANYWAY or value != _DONE_ANYWAY[key]):
-            raise ConfigError(f"{who}: expected {option} to have keys of {known}; got {key!r}{nearest(key, known)}")
+        if key not in known and value not in _DONE_ANYWAY.get(key, ()):
+            hint = f"; that is {_SAID_ELSEWHERE[key]} here" if key in _SAID_ELSEWHERE else nearest(key, known)
+            raise ConfigError(f"{who}: expected {option} to have keys of {known}; got {key!r}{hint}")
 
 
 def storage_options(given: Mapping[str, object] | None) -> StorageOptions | None:
@@ -257,10 +288,12 @@ _CODECS = {"gz": "gzip", "zst": "zstd", "bz2": "bz2"}
 class FileWriter(ProcessingStage[W, FileGroupTask]):
     """Write each batch to a file of its own, named after the batch. One without items writes no file.
 
-    Subclasses say in `encode` what the bytes of a file are.
+    Subclasses say in `encode` what the bytes of a file are. One with a field `max_file_bytes` makes several files of a
+    batch in `write_parts` where that is set.
     """
 
     known_kwargs: ClassVar[frozenset[str]] = frozenset({"storage_options"})
+    joins_files: ClassVar[bool] = False  # whether files put end to end are a file of all their items
 
     path: str
     file_extension: str = ""
@@ -274,7 +307,7 @@ class FileWriter(ProcessingStage[W, FileGroupTask]):
         self.file_extension = self.file_extension.lstrip(".")
         check_kwargs(self.name, "write_kwargs", self.write_kwargs, self.known_kwargs)
         if self.mode == "append":
-            raise ConfigError(
+            raise NotOffered(
                 f"{self.name}: expected mode to be one of {_MODES}; got 'append', which would make the output depend "
                 "on how often the pipeline ran. Write to another directory instead"
             )
@@ -283,8 +316,20 @@ class FileWriter(ProcessingStage[W, FileGroupTask]):
                 f"{self.name}: expected mode to be one of {_MODES}; got {self.mode!r}{nearest(self.mode, _MODES)}"
             )
 
+        _ = self.most_bytes
+
     def inputs(self) -> tuple[list[str], list[str]]:
         return ["data"], list(self.fields or [])
+
+    @property
+    def most_bytes(self) -> int | None:
+        """What a file may have, where somebody has said so."""
+        given = getattr(self, "max_file_bytes", None)
+        return None if given is None else parse_size(given, who=f"{self.name}: max_file_bytes")
+
+    def write_parts(self, task: W, most: int) -> FileGroupTask:
+        """Write a batch as files of at most so many bytes."""
+        raise NotImplementedError
 
     def encode(self, batch: W) -> Iterable[Chunk]:
         """Yield the bytes of the file a batch becomes, uncompressed. The same batch gives the same bytes."""
@@ -294,6 +339,8 @@ class FileWriter(ProcessingStage[W, FileGroupTask]):
         """Write the batch; return the file, or no file if there are no items."""
         if not task.num_items:
             return FileGroupTask(task.dataset_name, [])
+        if (most := self.most_bytes) is not None:
+            return self.write_parts(task, most)
         chunks = self._compressed(self.encode(task if self.fields is None else self._selected(task, self.fields)))
         stem = task.task_id
         if not stem:
@@ -332,7 +379,9 @@ class FileWriter(ProcessingStage[W, FileGroupTask]):
         if self.mode == "error":
             found = next(there, None)
             if found is not None:
-                raise ConfigError(f"{self.name}: expected {self.path!r} to have no files (mode 'error'); got {found!r}")
+                raise OutputExists(
+                    f"{self.name}: expected {self.path!r} to have no files (mode 'error'); got {found!r}"
+                )
         removed = sorted(there) if self.mode == "overwrite" else []
         if removed:
             self._refuse_precious()
@@ -354,9 +403,13 @@ def write_output(
     chunks: Iterable[Chunk],
     task: Task[object],
     *,
+    num_items: int | None = None,
     storage_options: StorageOptions | None = None,
 ) -> FileGroupTask:
-    """Write what `task` became to the file `final`; return the file as a task, to be published by the ledger."""
+    """Write what `task` became to the file `final`; return the file as a task, to be published by the ledger.
+
+    The file counts for `num_items`: all of the task's, unless they are spread over several files.
+    """
     directory, _, name = final.rpartition("/")
     temporary = context.staging_path(directory, name)
     if temporary is None:
@@ -366,7 +419,8 @@ def write_output(
         written = stage_file(temporary, chunks, storage_options=storage_options)
         if context.durable:
             force_file(temporary)
-    staged = StagedFile(temporary, final, written.num_bytes, task.num_items, written.checksum)
+    held = task.num_items if num_items is None else num_items
+    staged = StagedFile(temporary, final, written.num_bytes, held, written.checksum)
     return FileGroupTask(task.dataset_name, [final], staged=(staged,))
 
 

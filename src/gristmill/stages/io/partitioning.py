@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from gristmill.errors import ConfigError, nearest
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.io.partitions import FilePartitions, whole
-from gristmill.stages.io.splitting import Lines, RowGroups, Splitter, WholeFiles
+from gristmill.stages.io.splitting import Bz2Streams, GzipMembers, Lines, RowGroups, Splitter, WholeFiles
 from gristmill.stages.io.tar_members import TarMembers
+from gristmill.stages.resources import Resources
 from gristmill.storage.file_system import FileStatus, file_system, is_url
 from gristmill.storage.paths import FileList, list_files
 from gristmill.storage.sizes import parse_size
@@ -26,6 +27,8 @@ SPLITTERS: dict[str, Splitter] = {  # by the names recipes have for them
     "lines": Lines(),
     "row_groups": RowGroups(),
     "tar_members": TarMembers(),
+    "bz2_streams": Bz2Streams(),
+    "gzip_members": GzipMembers(),
 }
 
 
@@ -34,7 +37,7 @@ class FilePartitioningStage(ProcessingStage[EmptyTask, FileGroupTask]):
     """List files and group or split them.
 
     By default each file is one partition, and a file of more than 32 MiB is several if `split` says how: "lines",
-    "row_groups", "tar_members", or a `Splitter` for another kind of file. With
+    "row_groups", "tar_members", "bz2_streams", or a `Splitter` for another kind of file. With
     `files_per_partition` that many neighbours form one, unsplit. With `blocksize` larger files are split at it and
     smaller neighbours are grouped up to it. `limit` keeps the first partitions only.
     """
@@ -47,6 +50,7 @@ class FilePartitioningStage(ProcessingStage[EmptyTask, FileGroupTask]):
     limit: int | None = None
     split: Splitter | str = field(default="none", kw_only=True)
     name: str = field(default="file_partitioning", kw_only=True)
+    resources = Resources(cpus=0.5)
 
     def __post_init__(self) -> None:
         for option in ("files_per_partition", "limit"):
@@ -99,7 +103,9 @@ class FilePartitioningStage(ProcessingStage[EmptyTask, FileGroupTask]):
     def _files(self) -> FileList:
         paths = self.file_paths if isinstance(self.file_paths, str) else [str(path) for path in self.file_paths]
         options = self.storage_options
-        files = list_files(paths, extensions=self.file_extensions, storage_options=options, who=self.name)
+        return self._noted(list_files(paths, extensions=self.file_extensions, storage_options=options, who=self.name))
+
+    def _noted(self, files: FileList) -> FileList:
         step = len(files) if is_url(files.paths[0]) else -(-len(files) // _SOME_FILES)
         self.__dict__["_some_files"] = list(files.paths[::step])
         return files

@@ -12,7 +12,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from itertools import pairwise
-from typing import overload
+from pathlib import PurePosixPath
+from typing import Protocol, overload, runtime_checkable
 
 import msgspec
 
@@ -64,6 +65,14 @@ class Partitions(Made[FileGroupTask]):
         raise NotImplementedError
 
 
+@runtime_checkable
+class KeepsListing(Protocol):
+    """What a stage is whose list of inputs may be another one tomorrow: a run that is continued uses the first."""
+
+    def use_listing(self, files: Sequence[tuple[str, int, str]]) -> None:
+        """Take path, size and version of the files that were listed before, in place of listing them now."""
+
+
 class FilePartitions(Partitions):
     """A task for each partition. A slice of the sequence is a sequence of the same kind."""
 
@@ -75,7 +84,7 @@ class FilePartitions(Partitions):
         reader_config: Mapping[str, object],
     ) -> None:
         """`groups` has the slices of each partition, in the order of `files`, and its number if it is part of one."""
-        self._stage = stage
+        self._folder = PurePosixPath(without_url_secrets(files.paths[0])).parent.name or stage
         self._files = files
         self._config = dict(reader_config)
         self._file_names = FileNames(files.paths)
@@ -134,11 +143,12 @@ class FilePartitions(Partitions):
         first, position, parts = _decode(self._packed[self._chosen[index]])
         slices = tuple(_unpacked(self._files[first + step], part) for step, part in parts)
         return FileGroupTask(
-            self._stage,
+            self._folder,
             list(dict.fromkeys(part.path for part in slices)),
             reader_config=copy.deepcopy(self._config) if self._config else {},
             slices=slices,
             partition_name=self._name(first, position, len(parts)),
+            _metadata={"partition_index": self._chosen[index], "total_partitions": len(self._packed)},
         )
 
     def _file_numbers(self) -> "array[int]":

@@ -14,6 +14,9 @@ from gristmill.storage.file_system import FileStatus, StorageOptions
 from gristmill.storage.open_read import open_stream
 from gristmill.storage.paths import is_compressed
 
+_BZ2_RATIO = 5  # what bzip2 typically makes of XML; for scheduling only
+UNPACKED_RATIO = 4  # what gzip typically makes of pages and texts; for scheduling only
+
 
 class Part(NamedTuple):
     """Which part of a file: numbers for its reader. `num_bytes` are those expected in memory, for scheduling."""
@@ -54,6 +57,22 @@ class Lines:
 
 
 @dataclass(frozen=True)
+class Bz2Streams:
+    """Files of bzip2 streams are cut anywhere: a part is as with `Lines`, and owns the streams that begin there.
+
+    Of a file that is one stream all parts but the first are empty. A file that is not compressed is cut too: whoever
+    reads it knows what begins in a part.
+    """
+
+    def parts_of(self, file: FileStatus, block_bytes: int, options: StorageOptions | None) -> Sequence[Part]:
+        ratio = _BZ2_RATIO if file.path.endswith(".bz2") else 1
+        if ratio == 1 and is_compressed(file.path):
+            return []
+        bounds = [*range(0, file.size, block_bytes), file.size]
+        return [Part((start, end), (end - start) * ratio) for start, end in pairwise(bounds)]
+
+
+@dataclass(frozen=True)
 class RowGroups:
     """Parquet files are cut between row groups: a part is the numbers of some that follow one another."""
 
@@ -77,6 +96,19 @@ class RowGroups:
             runs[-1].append(i)
             stored += share
         return [Part(tuple(run), sum(sizes[i] for i in run)) for run in runs]
+
+
+@dataclass(frozen=True)
+class GzipMembers:
+    """Archives of many gzip members are cut anywhere: a part is (first byte, byte behind it), and owns those that start
+    there (`storage/gzip_members.py`). Files that are compressed otherwise, or not at all, stay whole.
+    """
+
+    def parts_of(self, file: FileStatus, block_bytes: int, options: StorageOptions | None) -> Sequence[Part]:
+        if not file.path.endswith(".gz"):
+            return []
+        bounds = [*range(0, file.size, block_bytes), file.size]
+        return [Part((start, end), (end - start) * UNPACKED_RATIO) for start, end in pairwise(bounds)]
 
 
 def _row_group_sizes(file: FileStatus, options: StorageOptions | None) -> list[int]:

@@ -66,10 +66,14 @@ class TableReadingStage(ReadingStage[T]):
     def _batch(self, task: FileGroupTask, tables: list[pa.Table]) -> T:
         """Join tables; a field no file has is null."""
         kind = cast("type[T]", self.kind)
-        batches = [kind(task.dataset_name, project(table, self.fields)) for table in tables]
+        batches = [kind(task.dataset_name, project(table, self._kept())) for table in tables]
         batch = kind.concat(batches) if batches else kind(task.dataset_name, pa.table({}))
         batch._metadata["source_files"] = list(task.data)
         return batch
+
+    def _kept(self) -> Sequence[str] | None:
+        """The columns a batch has, or None for all."""
+        return self.fields
 
 
 def in_blocks(batches: Iterable[pa.RecordBatch], block_bytes: int) -> Iterator[pa.Table]:

@@ -22,11 +22,13 @@ File = tuple[tar.Member, bytes | None]  # with its content, or None where that w
 
 @dataclass(frozen=True)
 class TarMembers:
-    """Archives on disks are cut between samples, by a walk over their headers.
+    """Archives on disks are cut between samples, by a walk over their headers; or between any two files.
 
     Compressed ones can only be read from their beginning. Those on a store stay whole too: a walk would be a request
     for each member.
     """
+
+    in_samples: bool = True
 
     def parts_of(self, file: FileStatus, block_bytes: int, options: StorageOptions | None) -> Sequence[Part]:
         if is_compressed(file.path) or is_url(file.path):
@@ -36,14 +38,24 @@ class TarMembers:
         with InputFile(file.path, storage_options=options) as archive:
             try:
                 for member in tar.members(_reading(archive), 0, archive.size, who=file.path):
-                    if not member.is_file:
+                    if not is_shown(member):
                         continue  # readers leave it out, so it does not come between two files of a sample either
                     before, sample = sample, sample_of(member.name)
-                    if sample != before and member.start - bounds[-1] >= block_bytes:
+                    if (sample != before or not self.in_samples) and member.start - bounds[-1] >= block_bytes:
                         bounds.append(member.start)
             except DamagedFile:
                 pass  # whoever reads the last part comes to the same place, and puts it on record
         return [Part((start, end), end - start) for start, end in pairwise([*bounds, file.size])]
+
+
+def is_shown(member: tar.Member) -> bool:
+    """Whether readers are given a member: a file, and neither hidden nor named as `__meta__` is.
+
+    Archives made on macOS have a hidden `._001.jpg` beside every file; it is not part of a sample, and not one itself.
+    """
+    base = member.name.rpartition("/")[2]
+    key = base.partition(".")[0]
+    return member.is_file and not base.startswith(".") and not (key.startswith("__") and key.endswith("__"))
 
 
 def sample_of(name: str) -> str:
@@ -83,7 +95,7 @@ def read_samples(file: InputFile, part: Sequence[int] | None, max_bytes: int) ->
 def read_members(file: InputFile, part: Sequence[int] | None, max_bytes: int) -> Iterator[File]:
     """Yield the files in a part of an archive, or in all of it, with their content; None if it is of more bytes.
 
-    Directories, links and devices are left out. Raises DamagedFile behind the last member that is whole.
+    Directories, links, devices and hidden files are left out. Raises DamagedFile behind the last member that is whole.
     """
     read, start, end = _reading(file), 0, file.size
     if is_compressed(file.path):
@@ -99,7 +111,7 @@ def read_members(file: InputFile, part: Sequence[int] | None, max_bytes: int) ->
 
 def _read_members(file: InputFile, read: tar.Read, start: int, end: int, max_bytes: int) -> Iterator[File]:
     for member in tar.members(read, start, end, who=file.path, is_last=end >= file.size):
-        if not member.is_file:
+        if not is_shown(member):
             continue
         if member.size > max_bytes:
             yield member, None

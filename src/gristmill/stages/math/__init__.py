@@ -1,1 +1,1 @@
-"""Mathematics: models that grade documents about it."""
+"""Mathematics: what is for texts with formulas in them."""

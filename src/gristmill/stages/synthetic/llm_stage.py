@@ -414,7 +414,7 @@ def _check_not_all_refused(made: Sequence[Values | BaseException | None], ask: A
         if isinstance(cause, RequestFailed) and cause.status in NOBODYS_DOCUMENT
     ]
     if errors and not ask.counts["llm_answers"] and len(refused) == len(errors):
-        raise ServerRefused(f"{refused[0]}. Nothing that was asked has been answered") from refused[0]
+        raise ServerRefused(f"{refused[0]}. No request has been answered") from refused[0]
 
 
 def _is_everybodys(error: BaseException) -> bool:

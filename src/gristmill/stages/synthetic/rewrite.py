@@ -20,7 +20,7 @@ from gristmill.tasks.text_columns import from_texts
 
 
 class RewriteStage(LLMStage):
-    """Replace the text of documents by what a model makes of it; the text there was goes into `original_field`.
+    """Replace the text of documents with a model's rewriting of it; the old text goes into `original_field`.
 
     `where`, such as "quality_level == 'low'", says which documents: the others keep their text, and have null in
     `original_field`. So do documents without text, and those that are too long with `on_overlong="skip"`. An answer
@@ -90,7 +90,7 @@ class RewriteStage(LLMStage):
 
 @dataclass(eq=False)
 class VariantsToDocuments(ProcessingStage[DocumentBatch, DocumentBatch]):
-    """Make a document of every text in the columns `fields`, behind the document it was made of.
+    """Turn every text in the columns `fields` into a document, after the document it was made from.
 
     A variant has the other columns of its document, its own text in `text_field`, the name of its column in
     `variant_field` (null for the document itself) and, if there is an `id_field`, an id such as `a17#distill`; ids are

@@ -23,6 +23,7 @@ import pyarrow as pa
 import pytest
 
 from gristmill.backends.base import BaseExecutor
+from gristmill.backends.chrome_trace import chrome_trace
 from gristmill.backends.local import LocalExecutor
 from gristmill.backends.schedules import RunSchedule
 from gristmill.engine.plan import AnyTask
@@ -332,11 +333,15 @@ class ExecutorContract:
     def test_the_schedule_holds_every_second_of_the_books_and_no_worker_is_at_two_things(
         self, curated: Curated
     ) -> None:
-        spans = [shown for shown in RunSchedule(curated.run) if isinstance(shown, Span)]
+        schedule = RunSchedule(curated.run)
+        spans = [shown for shown in schedule if isinstance(shown, Span)]
         tasks = [span for span in spans if span.kind == "task"]
         booked_s = sum(counts.process_s for counts in curated.result.counts.values())
 
         assert sum(sum(span.process_s) for span in tasks) == pytest.approx(booked_s, rel=0.01)
+        trace = json.loads(b"".join(chrome_trace(schedule, schedule.groups, name="p")))["traceEvents"]
+        written_s = sum(event["args"].get("process s", 0) for event in trace if event.get("cat") == "task")
+        assert written_s == pytest.approx(booked_s, rel=0.01)
         assert (
             sum(span.documents_in for span in tasks if span.group == 1)
             == curated.result.counts["splits_in_two"].documents_in

@@ -15,6 +15,7 @@ from gristmill.errors import ConfigError, nearest
 from gristmill.kernels.arrow_arrays import is_null
 from gristmill.pipeline import Pipeline
 from gristmill.pipeline.compile import decompose, unique_names
+from gristmill.stages.base import columns_read
 from gristmill.stages.text.filters import DocumentFilter, Score, ScoreFilter
 from gristmill.stages.text.judging.judge import keep_scores
 from gristmill.stages.text.judging.rule import Bounds
@@ -158,7 +159,7 @@ def _check_no_stage_reads_scores(pipeline: Pipeline, places: Sequence[int]) -> N
     for place in places:
         added = set(pipeline.stages[place].outputs()[1])
         for reader in pipeline.stages[place + 1 : places[-1] + 1]:
-            for name in added & set(reader.inputs()[1]):
+            for name in added & set(columns_read(reader)):
                 raise ConfigError(
                     f"{pipeline.name}: cannot be scored because of stage {reader.stage_name()}: it reads {name!r}, a "
                     "score that may depend on thresholds"

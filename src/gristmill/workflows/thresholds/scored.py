@@ -90,7 +90,8 @@ class Scored:
         for column, digest in wanted.measures.items():
             if self.measures.get(column, digest) != digest:
                 raise ConfigError(
-                    f"{pipeline.name}: these scores do not fit rule {column}: it is measured otherwise now. Score again"
+                    f"{pipeline.name}: these scores do not fit rule {column}: it is measured differently now. Score "
+                    "again"
                 )
         for stage, number in self.unmeasured.items():
             raise ConfigError(

@@ -1,10 +1,12 @@
 """The registrar counts every task once, and sees from tasks that come again what happened to their workers."""
 
 from gristmill.backends.delegated.envelope import Receipt, Ticket
-from gristmill.backends.delegated.registrar import FIRST_REPEAT, Registrar
+from gristmill.backends.delegated.registrar import FIRST_REPEAT, LOST, Registrar
+from gristmill.engine.breaker import DEATHS
 from gristmill.engine.commands import Care
 from gristmill.engine.events import Crumb
 from gristmill.engine.faults import Fault
+from gristmill.engine.policies.retry import PROOF_OF_DOCUMENT
 
 ITEM = [(0, "a")]
 
@@ -48,15 +50,20 @@ def test_a_task_begun_again_has_lost_its_worker_and_is_stepped_through_the_secon
     ]
 
 
-def test_a_document_announced_at_two_deaths_is_condemned():
+def test_a_document_announced_at_seven_deaths_is_condemned():
+    """The other engine does not say how a worker ended, so each of them may have been killed by anybody."""
     registrar = Registrar()
     for _ in range(3):
         begin(registrar)
-    for _ in range(2):
-        registrar.leave_crumb(0, "a", (1, 7, 8))
-        ticket = begin(registrar)
+    tickets = []
+    for _ in range(7):
+        registrar.leave_crumb(0, "a", (1, 7, 8, 2))
+        tickets.append(begin(registrar))
 
-    assert ticket.condemned == (Crumb(1, 7, 8),)
+    place = Crumb(1, 7, 8, turn=2)
+    assert [ticket.condemned for ticket in tickets] == [()] * 6 + [((place, LOST),)]
+    assert [ticket.step_from for ticket in tickets] == [place] * 7
+    assert [ticket.pause_s for ticket in tickets[:3]] == [0.05, 0.1, 0.2]
 
 
 def test_a_task_whose_stage_raised_is_taken_apart_and_was_not_lost():
@@ -125,3 +132,30 @@ def test_a_failed_set_up_is_told_to_the_driver_and_stops_the_run():
 
     assert registrar.take().failure == "no model"
     assert begin(registrar) is None
+
+
+def die_until_given_up(registrar, item_id, most):
+    """Let workers die at the first document that is left; return how many did before nobody wanted the task."""
+    registrar.begin(0, "w", [(0, item_id)])
+    for deaths in range(1, most + 1):
+        (ticket,) = registrar.begin(0, "w", [(0, item_id)])
+        if ticket is None:
+            return deaths
+        if ticket.care is Care.STEP:
+            row = len(ticket.condemned)
+            registrar.leave_crumb(0, item_id, (0, row, row + 1, 0))
+    return most
+
+
+def test_deaths_at_one_document_do_not_break_a_stage_and_those_at_the_next_do():
+    assert die_until_given_up(Registrar(), "a", 100) == 2 + PROOF_OF_DOCUMENT + DEATHS
+
+
+def test_killers_in_some_partitions_break_no_stage_and_a_hundred_deaths_in_a_row_do():
+    registrar = Registrar()
+    for number in range(11):
+        assert die_until_given_up(registrar, str(number), 9) == 9
+        registrar.worker_ready(0)  # those that take their place are no reason to go on longer
+
+    assert registrar.begin(0, "w", [(0, "another")]) == [Ticket()]
+    assert registrar.begin(0, "w", [(0, "another")]) == [None]

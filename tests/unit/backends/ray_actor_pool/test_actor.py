@@ -1,5 +1,9 @@
 """A worker behind an actor's methods, called here without Ray: what is posted is done, said and handed over."""
 
+import json
+import logging
+import sys
+import threading
 from mmap import mmap
 
 import pyarrow as pa
@@ -26,7 +30,7 @@ class Doubles(ProcessingStage[DocumentBatch, DocumentBatch]):
         return [task, task.with_column("again", task.column("text"))]
 
 
-class Passes(ProcessingStage[DocumentBatch, DocumentBatch]):
+class PassesOn(ProcessingStage[DocumentBatch, DocumentBatch]):
     name = "passes"
 
     def process(self, task):
@@ -75,6 +79,44 @@ def test_a_worker_says_that_it_is_ready_and_what_it_did(tmp_path):
     assert (done[0], [made[1] for made in done[2]], none) == ("done", ["item.0000", "item.0001"], 0)
 
 
+class Warns(ProcessingStage[DocumentBatch, DocumentBatch]):
+    name = "warns"
+
+    def process(self, task):
+        logging.getLogger("of.a.user").warning("look at this")
+        return task
+
+
+@pytest.mark.parametrize("log_format", ["", "json"])
+def test_what_a_stage_logs_names_stage_and_worker_and_logging_is_as_it_was_then(
+    tmp_path, capfd, monkeypatch, log_format
+):
+    root = logging.getLogger()
+    monkeypatch.setattr(root, "handlers", [])
+    monkeypatch.setenv("GRISTMILL_LOG_FORMAT", "")
+    plan = Pipeline("p", stages=[Warns()]).plan(initial_tasks=[batch(1)])
+    actor, before = WorkerActor(), (sys.stdout, sys.stderr)
+    others = set(threading.enumerate())
+    duty = Duty(3, 0, (), RunSettings(log_format=log_format))
+    actor.begin(duty, pickled(plan.groups), str(tmp_path / "crumb"))
+    actor.listen()
+    actor.post([call(batch(5)), ("drain", None)], [])
+    while actor.listen()[0][-1][0] != "drained":
+        pass
+    for thread in set(threading.enumerate()) - others:
+        if thread.name == "gristmill-worker":
+            thread.join()
+    said = capfd.readouterr().err.strip()
+
+    if log_format:
+        found = json.loads(said)
+        assert (found["stage"], found["worker"], found["message"]) == ("warns", "3", "look at this")
+    else:
+        assert said == "[warns 3] warning: look at this"
+    assert root.handlers == []
+    assert (sys.stdout, sys.stderr) == before
+
+
 def test_large_outputs_are_handed_over_in_order_when_they_are_asked_for(tmp_path):
     actor = begun(Doubles(), tmp_path)
     actor.listen()
@@ -103,7 +145,7 @@ def test_an_actor_whose_worker_was_drained_begins_again_with_other_stages(tmp_pa
     actor.listen()
     actor.post([("drain", None), ("recall", (0,))], [])
     assert actor.listen() == ([("drained",)], 0)
-    begin(actor, Pipeline("q", stages=[Passes()]).plan(initial_tasks=[batch(1)]), tmp_path)
+    begin(actor, Pipeline("q", stages=[PassesOn()]).plan(initial_tasks=[batch(1)]), tmp_path)
     (ready,), _ = actor.listen()
     actor.post([call(batch(5))], [])
     (done,), _ = actor.listen()
@@ -124,7 +166,7 @@ def test_crumbs_are_where_a_keeper_finds_them(tmp_path):
     actor.post([call(batch(5))], [])
     actor.listen()
     with (tmp_path / "crumb").open("r+b") as file, mmap(file.fileno(), 0) as left:
-        assert read_crumb(bytes(left)) == (0, 0, 1)
+        assert read_crumb(bytes(left)) == (0, 0, 1, 0)
 
 
 @pytest.mark.parametrize("size", [1, LARGE])

@@ -299,7 +299,7 @@ def test_a_server_that_refuses_all_of_a_small_task_is_to_blame_and_no_document(s
 
     asking = LLMStage(RefusesWithStatus(), "m", "{document}")
     if ends:
-        with pytest.raises(ServerRefused, match=f"status {status}. Nothing that was asked has been answered"):
+        with pytest.raises(ServerRefused, match=f"status {status}. No request has been answered"):
             answered(asking, ["one", None, "two"])
     else:
         assert answered(asking, ["one", None, "two"]).num_items == 1

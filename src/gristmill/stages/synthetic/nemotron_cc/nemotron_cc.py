@@ -46,7 +46,7 @@ from gristmill.tasks import DocumentBatch
 
 
 class WikipediaParaphrasingStage(BaseSyntheticStage):
-    """Say it again in the style of an encyclopedia: for documents that are badly written."""
+    """Rewrite a text in the style of an encyclopedia: for documents that are badly written."""
 
     name = "wikipedia_paraphrasing"
     default_prompt: ClassVar[str] = "wikipedia_paraphrasing"
@@ -59,7 +59,7 @@ class WikipediaParaphrasingStage(BaseSyntheticStage):
 
 
 class DiverseQAStage(BaseSyntheticStage):
-    """Ask for questions of many kinds with their answers; with `segmented`, the text and some of the pairs."""
+    """Ask for questions of many kinds with their answers; with `segmented`, add some of them to the text."""
 
     name = "diverse_qa"
     default_prompt: ClassVar[str] = "diverse_qa"
@@ -104,7 +104,7 @@ class DiverseQAStage(BaseSyntheticStage):
 
 
 class DistillStage(BaseSyntheticStage):
-    """Say it in fewer words."""
+    """Condense a text: the same in fewer words."""
 
     name = "distill"
     default_prompt: ClassVar[str] = "distill"
@@ -117,7 +117,7 @@ class DistillStage(BaseSyntheticStage):
 
 
 class ExtractKnowledgeStage(BaseSyntheticStage):
-    """Keep the knowledge in passages as a textbook has them."""
+    """Rewrite the knowledge in a text as passages of a textbook."""
 
     name = "extract_knowledge"
     default_prompt: ClassVar[str] = "extract_knowledge"
@@ -130,7 +130,7 @@ class ExtractKnowledgeStage(BaseSyntheticStage):
 
 
 class KnowledgeListStage(BaseSyntheticStage):
-    """List what can be learnt, a line for each."""
+    """List what can be learnt from a text, one fact per line."""
 
     name = "knowledge_list"
     default_prompt: ClassVar[str] = "knowledge_list"
@@ -150,7 +150,7 @@ def with_pairs(text: str, answer: str, prefix: str, most: int, count: CountToken
 
 @dataclass(eq=False)
 class DiverseQAPostProcessingStage(ProcessingStage[DocumentBatch, DocumentBatch]):
-    """Make of an answer of `DiverseQAStage` the text with some of the questions behind it, in `qa_field`.
+    """Turn an answer of `DiverseQAStage` into the text followed by some of the questions, in `qa_field`.
 
     Which, how many (one to `max_num_pairs` for every 150 tokens of text) and in which order is decided by a hash of the
     text and `seed`. An answer without questions becomes null, and is counted.

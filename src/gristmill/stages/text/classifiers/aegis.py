@@ -151,7 +151,7 @@ class AegisClassifier(Classifier):
 
 @dataclass
 class InstructionDataGuardClassifier(Classifier):
-    """Say of English instructions with their responses whether they look poisoned, and how likely that is.
+    """Say whether English instructions with their responses look poisoned, and how likely that is.
 
     A text is "Instruction: …. Input: …. Response: …." The model stands on Llama Guard with the adapter of Aegis.
     Without the network `model_path`, `base_model_path` and `adapter_path` are the three directories; or `model_path` is

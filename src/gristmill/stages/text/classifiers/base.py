@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, Protocol, TypedDict, cast
 from gristmill.errors import ConfigError, nearest
 from gristmill.models.runtime import ModelSource, RuntimeName
 from gristmill.models.weights import keep_token
-from gristmill.stages.base import CompositeStage, ProcessingStage, snake_case
+from gristmill.stages.base import CompositeStage, ProcessingStage, columns_read, snake_case
 from gristmill.stages.text.classifiers.models import LabelModelStage, labels_of, most_tokens
 from gristmill.stages.text.models.model import ModelStage
 from gristmill.stages.text.models.tokenizer import PaddingSide, TokenizerStage, TokenReader
@@ -207,7 +207,7 @@ class Classifier(CompositeStage[DocumentBatch, DocumentBatch]):
         }
 
     def inputs(self) -> tuple[list[str], list[str]]:
-        return self.decompose()[0].inputs()
+        return ["data"], columns_read(self.decompose()[0])
 
     def outputs(self) -> tuple[list[str], list[str]]:
         return next(stage for stage in self.decompose() if isinstance(stage, ModelStage)).outputs()
@@ -315,11 +315,12 @@ class KeepLabels(TokenReader):
         labels = task.column(self.label_field).to_pylist()
         missing = [label is None for label in labels]
         other = [label is not None and label not in self.wanted for label in labels]
+        kept = [not (gone or unwanted) for gone, unwanted in zip(missing, other, strict=True)]
+        condition = f"{self.label_field} in {list(self.wanted)}"
+        self.context.measure_labels(OTHER_LABEL, labels, kept, measure=self.label_field, condition=condition)
         self.context.drop(task, missing, reason=NO_PREDICTION)
-        self.context.drop(
-            task, other, reason=OTHER_LABEL, values=labels, threshold=f"{self.label_field} in {list(self.wanted)}"
-        )
-        return task.filter([not (gone or unwanted) for gone, unwanted in zip(missing, other, strict=True)])
+        self.context.drop(task, other, reason=OTHER_LABEL, values=labels, threshold=condition)
+        return task.filter(kept)
 
 
 def check_labels(wanted: object, known: Sequence[Label], *, who: str) -> None:

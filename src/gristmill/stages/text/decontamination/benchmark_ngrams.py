@@ -86,7 +86,7 @@ def _texts(path: str) -> Iterator[str]:
     for line in filter(None, (line.strip() for line in lines)):
         try:
             yield from _strings(msgspec.json.decode(line))
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise ConfigError(f"{path}: expected one JSON object a line; got {error}") from error
 
 

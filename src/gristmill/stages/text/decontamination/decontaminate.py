@@ -11,6 +11,7 @@ from gristmill.stages.text.decontamination.benchmark_ngrams import BenchmarkNgra
 from gristmill.stages.text.decontamination.ngrams import find_ngrams
 from gristmill.stages.text.judging.statistics import texts_of_batch
 from gristmill.stages.worker_info import WorkerMetadata
+from gristmill.storage.file_system import absolute
 from gristmill.tasks import DocumentBatch
 from gristmill.tasks.text_columns import from_texts
 
@@ -43,6 +44,14 @@ class Decontaminate(ProcessingStage[DocumentBatch, DocumentBatch]):
 
     def outputs(self) -> tuple[list[str], list[str]]:
         return ["data"], [BENCHMARK_FIELD, NGRAM_FIELD] if self.keep_only_contaminated else []
+
+    def check_ready(self) -> None:
+        # Not those the workers will be given: they would travel to each of them.
+        _ = BenchmarkNgrams(self.benchmarks, self.ngram_words).texts
+
+    def make_paths_absolute(self) -> None:
+        self.benchmarks = absolute(self.benchmarks)
+        self._known = BenchmarkNgrams(self.benchmarks, self.ngram_words)
 
     def setup(self, worker_metadata: WorkerMetadata | None = None) -> None:
         _ = self._known.hashes

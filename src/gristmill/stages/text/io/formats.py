@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from gristmill.errors import ConfigError, nearest
 from gristmill.stages.io.files import FileReader, FileWriter
 from gristmill.stages.text.io.reader import ArrowReader, CsvReader, JsonlReader, ParquetReader, TextReader
-from gristmill.stages.text.io.writer import ArrowWriter, JsonlWriter, ParquetWriter
+from gristmill.stages.text.io.writer import ArrowWriter, CsvWriter, JsonlWriter, ParquetWriter, TextWriter
 from gristmill.tasks import DocumentBatch
 
 
@@ -29,8 +29,8 @@ FORMATS = {
         Format("jsonl", JsonlReader, JsonlWriter),
         Format("parquet", ParquetReader, ParquetWriter),
         Format("arrow", ArrowReader, ArrowWriter),
-        Format("csv", CsvReader),
-        Format("text", TextReader),
+        Format("csv", CsvReader, CsvWriter),
+        Format("text", TextReader, TextWriter),
     )
 }
 READERS = {name: each.reader for name, each in FORMATS.items()}

@@ -77,6 +77,11 @@ class DocumentFilter(Generic[S]):
         """Return a filter whose scores serve every threshold: this one, unless it stops measuring once it knows."""
         return self
 
+    def check_ready(self) -> None:
+        """Raise ConfigError if a file or a package is missing. Called where the pipeline is planned, not when the
+        filter is made: a pipeline may be built where the model is not.
+        """
+
     def model_check_or_download(self) -> None:
         """See to it that the files the filter needs are on this machine."""
 

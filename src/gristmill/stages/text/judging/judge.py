@@ -16,7 +16,7 @@ from gristmill.errors import StageError
 from gristmill.kernels.arrow_arrays import from_bools, is_null
 from gristmill.stages.base import name_of
 from gristmill.stages.context import StageContext
-from gristmill.stages.measured import About, Gone, Measured, Shown
+from gristmill.stages.measured import KEPT_BEFORE, About, Gone, Measured, Shown
 from gristmill.stages.text.judging.document_filter import (
     ColumnFilter,
     DocumentFilter,
@@ -416,9 +416,10 @@ class Judge:
         for number, (steps, context) in enumerate(zip(self._stages, contexts, strict=True)):
             if enter is not None:
                 enter(number, len(sieve.rows))
+            is_first = True
             for step, about in steps:
                 if isinstance(step, Check):
-                    _check(sieve, step, about, context)
+                    is_first = not _check(sieve, step, about, context, is_first=is_first) and is_first
                 else:
                     sieve.rewrite(step.rules, step.reads)
         return sieve.result()
@@ -443,13 +444,15 @@ def _about(step: Step, position: int) -> About:
     return About(decision.reason, words or name, *bounds, decision.describe(), amount=amount, position=position)
 
 
-def _check(sieve: Sieve, step: Check, about: About, context: StageContext) -> None:
+def _check(sieve: Sieve, step: Check, about: About, context: StageContext, *, is_first: bool) -> bool:
+    """Take one step; return whether anything was measured. It is the first of its stage, or follows one that was."""
     if isinstance(step.measure, MeasureOfSet) and not len(sieve.rows):
-        return  # nobody to measure, and what a set measures is never a column
+        return False  # nobody to measure, and what a set measures is never a column
     values = step.measure.values(sieve, step.reads)
     kept = None if step.decision is None else step.decision.keeps(values)
     if context.observes:
-        context.note_measured(Measured(about, values, kept, sieve.rows, sieve.shown(step.reads)))
+        rows = sieve.rows if is_first else KEPT_BEFORE
+        context.note_measured(Measured(about, values, kept, rows, sieve.shown(step.reads)))
     if step.decision is not None and kept is not None and not kept.all():
         _report(sieve, step, step.decision, context, ~kept, values)
     if step.adds is not None:
@@ -457,6 +460,7 @@ def _check(sieve: Sieve, step: Check, about: About, context: StageContext) -> No
         sieve.add(score_parts(judge, step.adds, to_arrow(values)))
     if kept is not None:
         sieve.keep(kept)
+    return True
 
 
 def _report(

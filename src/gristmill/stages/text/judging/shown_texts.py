@@ -11,22 +11,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from gristmill.kernels.row_hash import hash_bytes, hash_column, mix
-from gristmill.stages.compiled_kernel import CompiledKernel
-from gristmill.stages.measured import (
-    EXCERPT_BYTES,
-    Document,
-    Shown,
-    id_of_line,
-    of_line,
-    shown_source,
-    shown_text,
-    text_key,
-)
+from gristmill.metrics.observation_parts import shown_text
+from gristmill.stages.measured import Excerpts, Shown, excerpt, id_in_line, of_line, text_keys
 from gristmill.stages.text.judging.statistics import TextColumn
 from gristmill.tasks import DocumentBatch
 from gristmill.tasks.json_lines import JsonLines
-
-_text_keys = CompiledKernel("tally", "text_keys")
 
 
 class ShownTexts:
@@ -37,41 +26,31 @@ class ShownTexts:
         self._column = column
         self._keys = keys
 
-    def keys(self, *, compiled: bool) -> NDArray[np.uint64]:
-        """Return a number for every text. Few of them are made in Python: loading compiled code takes 0.1 s."""
-        if self._keys is None:
-            column = self._column
-            if compiled:
-                self._keys = np.empty(len(column), np.uint64)
-                _text_keys(column.data, column.starts, column.stops, len(column), self._keys)
-            else:
-                texts = (self._bytes(row, column.stops[row]) for row in range(len(column)))
-                self._keys = np.fromiter((text_key(text) for text in texts), np.uint64, len(column))
-        return self._keys
+    def texts(self) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]] | None:
+        """Return the texts, unless there are keys already."""
+        return None if self._keys is not None else (self._column.data, self._column.starts, self._column.stops)
 
-    def documents(self, rows: Sequence[int]) -> list[Document]:
+    def keys(self) -> NDArray[np.uint64]:
+        """Return a number for every text."""
+        column = self._column
+        return text_keys(column.data, column.starts, column.stops) if self._keys is None else self._keys
+
+    def excerpts(self, rows: Sequence[int]) -> Excerpts:
         """Return some of the documents as examples."""
-        keys = self.keys(compiled=False)[rows].tolist()
-        source, place = shown_source(self.batch), self.batch.task_id
-        texts = [self._excerpt(row) for row in rows]
-        each = zip(keys, self._ids(rows), texts, strict=True)
-        return [Document(key, name, source, place, text) for key, name, text in each]
+        view = self._column.data.data
+        bounds = zip(self._column.starts[rows].tolist(), self._column.stops[rows].tolist(), strict=True)
+        ids, are_json = self._ids(rows)
+        return Excerpts(ids, [excerpt(view[start:stop]) for start, stop in bounds], are_json)
 
-    def _excerpt(self, row: int) -> str:
-        stop = min(self._column.stops[row], self._column.starts[row] + EXCERPT_BYTES)
-        return shown_text(self._bytes(row, stop).decode("utf-8", "ignore"))  # cut within a character
-
-    def _bytes(self, row: int, stop: int) -> bytes:
-        return self._column.data[self._column.starts[row] : stop].tobytes()
-
-    def _ids(self, rows: Sequence[int]) -> Sequence[str]:
+    def _ids(self, rows: Sequence[int]) -> tuple[Sequence[bytes], bool]:
+        """Return ids, and whether they are as JSON has them."""
         batch, lines = self.batch, self.batch.lines
         if "id" in batch.parsed_columns():
             found = batch.column("id").take(pa.array(rows, pa.int64())).to_pylist()
-            return ["" if name is None else shown_text(str(name)) for name in found]
+            return [b"" if name is None else shown_text(str(name)).encode() for name in found], False
         if lines is None or not lines.is_live("id"):
-            return [""] * len(rows)
-        return [id_of_line(line) for line in _lines_at(lines, rows)]
+            return [b""] * len(rows), False
+        return [id_in_line(line) for line in _lines_at(lines, rows)], True
 
 
 class ShownLines:
@@ -80,27 +59,26 @@ class ShownLines:
     def __init__(self, batch: DocumentBatch, lines: JsonLines) -> None:
         self.batch = batch
         self._lines = lines
-        self._keys: NDArray[np.uint64] | None = None
 
-    def keys(self, *, compiled: bool) -> NDArray[np.uint64]:
+    def texts(self) -> None:
+        """They are not known."""
+        return
+
+    def keys(self) -> NDArray[np.uint64]:
         """Return a hash of every line."""
-        del compiled
-        if self._keys is None:
-            self._keys = hash_bytes(self._lines.values, np.dtype(np.int64))
-        return self._keys
+        return hash_bytes(self._lines.values, np.dtype(np.int64))
 
-    def documents(self, rows: Sequence[int]) -> list[Document]:
+    def excerpts(self, rows: Sequence[int]) -> Excerpts:
         """Return some of the documents as examples."""
-        keys, source, place = self.keys(compiled=False), shown_source(self.batch), self.batch.task_id
         found = [of_line(line) for line in _lines_at(self._lines, rows)]
-        return [
-            Document(int(keys[row]), name, source, place, text) for row, (name, text) in zip(rows, found, strict=True)
-        ]
+        return Excerpts([name.encode() for name, _ in found], [text.encode() for _, text in found])
 
 
 def _lines_at(lines: JsonLines, rows: Sequence[int]) -> list[memoryview]:
     offsets, data = lines.offsets(), memoryview(lines.values.buffers()[2] or b"")
-    return [data[offsets[row] : offsets[row + 1]] for row in rows]
+    some = np.asarray(rows, np.int64)
+    bounds = zip(offsets[some].tolist(), offsets[some + 1].tolist(), strict=True)
+    return [data[start:stop] for start, stop in bounds]
 
 
 def shown_batch(batch: DocumentBatch) -> Shown:

@@ -49,6 +49,10 @@ class _JudgingStage(ProcessingStage[DocumentBatch, DocumentBatch]):
             judge = self.__dict__["_judge"] = Judge([self.steps()])
         return cast("Judge", judge).run(task, [self.context])
 
+    def check_ready(self) -> None:
+        for judge in self._filter_objects():
+            judge.check_ready()
+
     def wants_node_setup(self) -> bool:
         """Whether some filter has a model or the like to look for."""
         check = DocumentFilter.model_check_or_download

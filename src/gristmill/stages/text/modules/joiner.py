@@ -44,6 +44,13 @@ class DocumentJoiner(CompositeStage[DocumentBatch, DocumentBatch]):
                 f"got {self.max_length!r} and {self.length_field!r}"
             )
 
+    def inputs(self) -> tuple[list[str], list[str]]:
+        lengths = [] if self.length_field is None else [self.length_field]
+        return ["data"], [self.text_field, self.segment_id_field, self.document_id_field, *lengths]
+
+    def outputs(self) -> tuple[list[str], list[str]]:
+        return ["data"], [self.text_field]
+
     def decompose(self) -> list[ProcessingStage[Task[object], Task[object]]]:
         exchange = [Exchange(self.document_id_field)] if self.across_batches else []
         return [*exchange, self._joining()]  # type: ignore[list-item]  # stages are invariant

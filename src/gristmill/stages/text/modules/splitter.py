@@ -51,11 +51,11 @@ class DocumentSplitter(ProcessingStage[DocumentBatch, DocumentBatch]):
         if len(numbers) > len(texts):
             rows = from_numbers(np.repeat(np.arange(len(texts)), counts))
             flat = from_texts([piece for of_one in pieces for piece in of_one])
-            task = _without_values(task, self.text_field).take(rows).with_column(self.text_field, flat)
+            task = without_values(task, self.text_field).take(rows).with_column(self.text_field, flat)
         return task.with_column(self.segment_id_field, from_numbers(numbers))
 
 
-def _without_values(batch: DocumentBatch, field: str) -> DocumentBatch:
+def without_values(batch: DocumentBatch, field: str) -> DocumentBatch:
     """Return a batch whose rows no longer hold this field's values, which would be repeated with every piece.
 
     A text of a megabyte in a thousand pieces would otherwise be there a thousand times, in the line of each.

@@ -60,6 +60,12 @@ class ApplyClassifier(ProcessingStage[DocumentBatch, DocumentBatch], DocumentFil
     # As a stage
 
     def inputs(self) -> tuple[list[str], list[str]]:
+        # Checked here, since a filter is not asked for its columns.
+        if self.min_score is not None and self.label_field is None:
+            raise ConfigError(
+                f"{self.stage_name()}: expected no min_score, since this stage drops nothing, or a label_field, which "
+                "it decides; to drop documents: ScoreFilter(ApplyClassifier(model, min_score=...))"
+            )
         return ["data"], [self.text_field]
 
     def outputs(self) -> tuple[list[str], list[str]]:
@@ -69,11 +75,6 @@ class ApplyClassifier(ProcessingStage[DocumentBatch, DocumentBatch], DocumentFil
         self.model = absolute(self.model)
 
     def check_ready(self) -> None:
-        if self.min_score is not None and self.label_field is None:
-            raise ConfigError(
-                f"{self.stage_name()}: expected no min_score, since this stage drops nothing, or a label_field, which "
-                "it decides; to drop documents: ScoreFilter(ApplyClassifier(model, min_score=...))"
-            )
         for part in self._embedder():
             part.check_ready()
         if not self._embedder():

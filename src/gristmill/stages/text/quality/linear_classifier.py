@@ -57,7 +57,7 @@ class LinearClassifier:
         path = directory / MODEL_FILE
         try:
             found = msgspec.json.decode(path.read_bytes(), type=_Written)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise ConfigError(f"{path}: expected a linear model as train-classifier writes it; got {error}") from None
         return cls(LinearHead(np.array(found.weights, np.float32), found.bias), found.embedder)
 

@@ -154,7 +154,7 @@ def read_rows(directory: Path, *, who: str) -> list[HeldOutRow]:
     path = directory / ROWS_FILE
     try:
         return [msgspec.json.decode(line, type=HeldOutRow) for line in path.read_bytes().split(b"\n") if line]
-    except (OSError, msgspec.DecodeError) as error:
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{who}: expected rows with scores in {path}; got {error}") from None
 
 

@@ -78,7 +78,7 @@ def _check_rows(model: TrainedClassifier, path: Path, who: str) -> None:
         if not abs(score - row.score) <= TOLERANCE[model.card.kind]:
             raise ConfigError(
                 f"{who}: expected {path} to give row {number} of its card the score {row.score}, as when it was made; "
-                f"got {score}. Its files belong to different models, or this version scores otherwise: train it again"
+                f"got {score}. Its files belong to different models, or this version scores differently: train it again"
             )
 
 

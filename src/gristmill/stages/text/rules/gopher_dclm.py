@@ -34,7 +34,7 @@ def _filled(text: str, gap: str) -> list[str]:
 
 @dataclass
 class DclmGopherQuality(RuleSet):
-    """Drop what does not read like prose. Common words count as often as they occur, in any case.
+    """Drop what does not read like prose. Common words count as often as they occur, in upper or lower case.
 
     An empty text, and one without words, is dropped for its length.
     """

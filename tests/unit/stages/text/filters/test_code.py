@@ -160,4 +160,4 @@ def test_mistakes_in_the_table_are_named(table, tmp_path):
 
 def test_a_tokenizer_that_is_not_there_is_named():
     with pytest.raises(ConfigError, match="expected path_to_tokenizer to be a SentencePiece model file; got None"):
-        TokenizerFertilityFilter()
+        TokenizerFertilityFilter().check_ready()

@@ -133,7 +133,7 @@ def test_a_good_document_needs_little_luck(score, draw, kept):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: FastTextLangId("none.bin"), "expected model_path to be a fastText model file; got 'none.bin'"),
+        (FastTextLangId("none.bin").check_ready, "expected model_path to be a fastText model file; got 'none.bin'"),
         (FastTextQualityFilter, "expected model_path to be a fastText model file; got none"),
         (lambda: FastTextQualityFilter(bundled_model(), alpha=0), "expected alpha > 0; got 0"),
     ],
@@ -153,4 +153,4 @@ def test_a_missing_package_is_named_before_anything_starts(module, monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == module else find(name))
 
     with pytest.raises(MissingDependency, match=r"pip install 'gristmill\[langid\]'"):
-        FastTextLangId()
+        FastTextLangId().check_ready()

@@ -147,7 +147,7 @@ def test_a_pipeline_is_translated_by_a_server_and_says_at_once_if_there_is_none(
         assert len(seen) < 20
     made = [json.loads(line) for line in (tmp_path / "made" / "raw.jsonl").read_text().splitlines()]
     assert [row["translated_text"] for row in made] == [f"TEXT {n}" for n in range(200)]
-    with pytest.raises(RunFailed, match="expected whoever translates to answer; got http"):
+    with pytest.raises(RunFailed, match="expected the translation backend to answer; got http"):
         run("nowhere")
 
 

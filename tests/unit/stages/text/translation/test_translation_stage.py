@@ -238,7 +238,7 @@ def test_a_health_check_asks_once_and_says_who_does_not_answer():
 
     _, (translate,) = run(stage(health_check=True), {"text": ["one"]})
     assert len(translate._asked._live_asked) == 2
-    with pytest.raises(Exception, match="expected whoever translates to answer; got nobody is there"):
+    with pytest.raises(Exception, match="expected the translation backend to answer; got nobody is there"):
         run(stage(health_check=True, client=Away(max_retries=0)), {"text": ["one"]})
 
 

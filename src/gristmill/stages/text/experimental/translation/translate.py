@@ -160,7 +160,7 @@ class TranslateDocuments(LLMStage):
             await ask(self._messages(_HEALTHY))
         except (RequestFailed, OSError) as error:
             raise StageError(
-                f"{self.stage_name()}: expected whoever translates to answer; got {str(error).rstrip('.')}. "
+                f"{self.stage_name()}: expected the translation backend to answer; got {str(error).rstrip('.')}. "
                 "health_check=False begins without asking"
             ) from error
 

@@ -38,7 +38,7 @@ class FastTextLangId(DocumentFilter[Language]):
     _: KW_ONLY
     first_chars: int | None = None
 
-    def __post_init__(self) -> None:
+    def check_ready(self) -> None:
         check_model(self.model_path, who="FastTextLangId")
 
     def load_model(self) -> None:

@@ -43,6 +43,8 @@ class FastTextQualityFilter(DocumentFilter[Quality]):
             raise ConfigError("FastTextQualityFilter: expected model_path to be a fastText model file; got none")
         if self.alpha <= 0:
             raise ConfigError(f"FastTextQualityFilter: expected alpha > 0; got {self.alpha!r}")
+
+    def check_ready(self) -> None:
         check_model(self.model_path, who="FastTextQualityFilter")
 
     def load_model(self) -> None:

@@ -29,7 +29,7 @@ def _urls(text: str, regex: str | None) -> list[str]:
 
 @dataclass
 class UrlsFilter(ColumnFilter[float]):
-    """Drop texts of which URLs make up too much. `url_regex` says what a URL is, instead of the built-in pattern."""
+    """Drop texts in which URLs make up too much. `url_regex` says what a URL is, instead of the built-in pattern."""
 
     measure: ClassVar[str] = "share of characters in URLs"
     score_type: ClassVar[pa.DataType] = pa.float64()
@@ -74,7 +74,7 @@ class PornographicUrlsFilter(ColumnFilter[int]):
 
 @dataclass
 class BoilerPlateStringFilter(ColumnFilter[float]):
-    """Drop texts that contain "lorem ipsum", or of whose paragraphs too many contain a phrase on cookies or terms.
+    """Drop texts with "lorem ipsum", and those with too many paragraphs about cookies or terms.
 
     `remove_if_at_top_or_bottom` is accepted because users pass it; it has no effect.
     """

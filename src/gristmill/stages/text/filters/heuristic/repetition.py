@@ -137,7 +137,7 @@ def _share_or_all(chars: NDArray[np.int64], counts: Counts, n: int) -> NDArray[n
 
 @dataclass
 class RepeatingTopNGramsFilter(ColumnFilter[float]):
-    """Drop texts of which one n-gram of words makes up too much.
+    """Drop texts in which a single n-gram of words makes up too much.
 
     It is the most frequent one, of equally frequent ones the first, joined with single spaces (in Chinese and Japanese
     with nothing), and counted wherever it stands in the text, also as part of longer words.
@@ -177,7 +177,7 @@ class RepeatingTopNGramsFilter(ColumnFilter[float]):
 
 @dataclass
 class RepeatingDuplicateNGramsFilter(ColumnFilter[float]):
-    """Drop texts of which n-grams of words that occurred before make up too much.
+    """Drop texts in which repeated n-grams of words make up too much.
 
     A repeat counts with the characters of those of its words that the repeat before it did not count, and the spaces
     between them.

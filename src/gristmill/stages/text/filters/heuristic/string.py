@@ -213,7 +213,7 @@ class ParenthesesFilter(ColumnFilter[float]):
 
 @dataclass
 class LongWordFilter(ColumnFilter[int]):
-    """Drop texts with a word longer than any word is."""
+    """Drop texts with a word that is longer than real words are."""
 
     measure: ClassVar[str] = "characters in the longest word"
     score_type: ClassVar[pa.DataType] = pa.int64()

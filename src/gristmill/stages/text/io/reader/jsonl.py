@@ -7,7 +7,7 @@ that is not a JSON object goes to quarantine with its file and line number; it n
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import ClassVar, NamedTuple, cast
+from typing import ClassVar, NamedTuple, Self, cast
 
 import msgspec
 import numpy as np
@@ -251,6 +251,12 @@ class JsonlReaderStage(ReadingStage[DocumentBatch]):
 
     def wrong_format(self, sample: bytes, *, is_whole: bool) -> Wrong:
         return wrong_for_json_lines(sample, is_whole=is_whole)
+
+    def for_columns(self, names: list[str] | None) -> Self:
+        """Lines are kept as they are, whichever fields are asked for; those are found while lines are checked."""
+        again = cast("Self", self.with_())
+        again.find, again._partitioning = names or self.find or [], None
+        return again
 
     def before_fork(self) -> None:
         if self.find is not None:

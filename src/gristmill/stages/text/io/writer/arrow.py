@@ -1,13 +1,13 @@
 """`ArrowWriter`: one Arrow IPC file a batch, the cheapest thing to read again."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 
-from gristmill.stages.io.files import FileWriter
+from gristmill.stages.text.io.writer.document_writer import Part, _DocumentWriter, cut_table
 from gristmill.storage.atomic_write import Chunk
 from gristmill.tasks import DocumentBatch
 
@@ -20,8 +20,12 @@ _OFFSETS = {
 
 
 @dataclass(eq=False)
-class ArrowWriter(FileWriter[DocumentBatch]):
-    """Write each batch as `<path>/<task id>.arrow`. `write_kwargs` takes `storage_options` and `compression`."""
+class ArrowWriter(_DocumentWriter):
+    """Write each batch as `<path>/<task id>.arrow`. `write_kwargs` takes `storage_options` and `compression`.
+
+    With `max_file_bytes`, counted as the rows are in memory, a batch becomes several files, `<task id>.0000.arrow` and
+    so on, where one would be larger.
+    """
 
     known_kwargs: ClassVar[frozenset[str]] = frozenset({"storage_options", "compression"})
 
@@ -29,7 +33,14 @@ class ArrowWriter(FileWriter[DocumentBatch]):
     name: str = "arrow_writer"
 
     def encode(self, batch: DocumentBatch) -> Iterable[Chunk]:
-        table = _without_leftovers(batch.to_pyarrow())
+        return self._encode(batch.to_pyarrow())
+
+    def parts(self, batch: DocumentBatch, most: int) -> Iterator[Part]:
+        for table in cut_table(batch.to_pyarrow(), most):
+            yield table.num_rows, self._encode(table.combine_chunks())
+
+    def _encode(self, given: pa.Table) -> Iterator[Chunk]:
+        table = _without_leftovers(given)
         sink = pa.BufferOutputStream()
         options = pa.ipc.IpcWriteOptions(compression=self.write_kwargs.get("compression"))
         with pa.ipc.new_file(sink, table.schema, options=options) as writer:

@@ -32,7 +32,7 @@ _MAYBE = r"(?m)\*[^\n]*\*|(?:^|[^0-9A-Za-z_])_|\]\("
 
 @dataclass
 class MarkdownRemover(DocumentModifier):
-    """Remove the marks of bold, italic and underlined text, and put its address in the place of a link."""
+    """Remove the marks of bold, italic and underlined text, and replace a link by its address."""
 
     def find_candidates(self, texts: pa.ChunkedArray) -> NDArray[np.bool_]:
         return match_rows(texts, _MAYBE)

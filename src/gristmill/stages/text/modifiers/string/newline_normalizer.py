@@ -16,7 +16,7 @@ _WINDOWS_NEWLINES = re.compile(r"(?:\r\n){3,}")
 
 @dataclass
 class NewlineNormalizer(DocumentModifier):
-    r"""Make two newlines of three or more, likewise of Windows' \r\n."""
+    r"""Turn three or more newlines into two, Windows' \r\n included."""
 
     def find_candidates(self, texts: pa.ChunkedArray) -> NDArray[np.bool_]:
         return find_rows(texts, b"\n\n\n") | find_rows(texts, b"\r\n\r\n\r\n")

@@ -7,7 +7,7 @@ from gristmill.stages.text.modifiers.document_modifier import DocumentModifier
 
 @dataclass
 class QuotationRemover(DocumentModifier):
-    """Remove the marks of a text that begins and ends with one (").
+    """Remove the quotation marks of a text that begins and ends with one (").
 
     Not if its first line ends with a mark too: then the marks belong to the lines.
     """

@@ -9,10 +9,10 @@ import xxhash
 
 from gristmill.errors import ConfigError
 from gristmill.stages.context import StageContext
-from gristmill.stages.text.io import ArrowWriter, JsonlWriter, ParquetWriter
+from gristmill.stages.text.io import ArrowWriter, CsvWriter, JsonlWriter, ParquetWriter
 from gristmill.tasks import DocumentBatch
 
-WRITERS = [JsonlWriter, ParquetWriter, ArrowWriter]
+WRITERS = [JsonlWriter, ParquetWriter, ArrowWriter, CsvWriter]
 
 
 def batch_of(*texts, task_id="part-0"):

@@ -58,7 +58,7 @@ def _comments(source: str) -> list[str]:
 
 @dataclass
 class GeneralCommentToCodeFilter(DocumentFilter[float]):
-    """Drop programs with too few or too many comments, their marks not counted.
+    """Drop programs with too few or too many comments, comment marks not counted.
 
     `language` is a media type, such as text/x-c, text/x-java, text/x-go, application/javascript or text/x-shellscript.
     """

@@ -56,7 +56,8 @@ class PerExtensionFilter(DocumentFilter[int]):
     def __post_init__(self) -> None:
         if not Path(self.metadata_file).is_file():
             raise ConfigError(
-                f"PerExtensionFilter: expected metadata_file to be a CSV file; got {self.metadata_file!r}"
+                f"PerExtensionFilter: expected metadata_file to be a CSV file; got {self.metadata_file!r}. gristmill "
+                "ships none: copy code_meta.csv from NeMo Curator, or write your own"
             )
         with Path(self.metadata_file).open(encoding="utf-8", newline="") as file:
             rows = csv.DictReader(file)

@@ -37,7 +37,7 @@ class NumberOfLinesOfCodeFilter(DocumentFilter[int]):
 
 @dataclass
 class AlphaFilter(DocumentFilter[float]):
-    """Drop files that are mostly numbers, as tables and weights written as code are (StarCoder, Li et al., 2023)."""
+    """Drop files that are mostly numbers, such as tables and weights written as code (StarCoder, Li et al., 2023)."""
 
     measure: ClassVar[str] = "share of letters"
     score_type: ClassVar[pa.DataType] = pa.float64()

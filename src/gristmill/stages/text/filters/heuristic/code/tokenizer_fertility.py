@@ -27,7 +27,7 @@ class TokenizerFertilityFilter(DocumentFilter[float]):
     path_to_tokenizer: str | None = None
     min_char_to_token_ratio: float = 2.5
 
-    def __post_init__(self) -> None:
+    def check_ready(self) -> None:
         if self.path_to_tokenizer is None or not Path(self.path_to_tokenizer).is_file():
             raise ConfigError(
                 "TokenizerFertilityFilter: expected path_to_tokenizer to be a SentencePiece model file; "

@@ -1,0 +1,1 @@
+"""Doors: executors under the paths they had in earlier versions of NeMo Curator."""

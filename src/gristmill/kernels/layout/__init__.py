@@ -1,0 +1,1 @@
+"""Where things are on a page: boxes in, order out."""

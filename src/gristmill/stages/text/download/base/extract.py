@@ -1,0 +1,53 @@
+"""`DocumentExtractor`: one record in, one document out, or a reason why there is none."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from gristmill.stages.context import Quarantined
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """What `extract` may return for a record that is left out: why, what was measured, and what was asked for."""
+
+    reason: str
+    value: object = None
+    threshold: str | None = None
+
+
+Extracted = dict[str, Any] | Dropped | Quarantined | None
+
+
+class DocumentExtractor(ABC):
+    """Subclass it and write `extract`.
+
+    A record that makes `extract` raise, end its process or hang is quarantined alone. `batch_records` records go to a
+    worker together, and a call for them that takes longer than `batch_deadline_s` is taken for one that hangs.
+    """
+
+    batch_records: ClassVar[int] = 64
+    batch_deadline_s: ClassVar[float | None] = 1800.0
+    declares_all_columns: ClassVar[bool] = False  # True: a document never has a column beside `output_columns`
+
+    @abstractmethod
+    def extract(self, record: dict[str, Any]) -> Extracted:
+        """Return the document, or None to leave the record out.
+
+        `Dropped("too_short")` instead of None counts it under that reason, and `Quarantined(error, kind)` puts it
+        aside with an error, as raising does, but without the batch being tried again.
+        """
+
+    @abstractmethod
+    def input_columns(self) -> list[str]:
+        """Return the fields of a record that are looked at."""
+
+    @abstractmethod
+    def output_columns(self) -> list[str]:
+        """Return the columns of a document."""
+
+    def check_ready(self) -> None:
+        """Raise MissingDependency or ConfigError if something is missing; called while the plan is made."""
+
+    def setup(self) -> None:
+        """Load what is needed; called once in every worker."""

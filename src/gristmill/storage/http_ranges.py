@@ -1,0 +1,263 @@
+"""Many small pieces of large files, by range requests: neighbours together, some in flight at once, answers in order.
+
+Pieces of one file that lie near each other are asked for together, because a request costs as much time as megabytes
+do. A server that sends a whole file where a range was asked for is not listened to: it may be of a gigabyte. Nobody is
+asked more often than its rate allows (`rate.py`).
+"""
+
+import heapq
+import re
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from gristmill.errors import DownloadFailed
+from gristmill.secrets import without_url_secrets
+from gristmill.storage import http
+from gristmill.storage.rate import REFUSED, HostRate, Place, seconds_asked
+from gristmill.storage.s3_requests import signed
+from gristmill.storage.transfer import FINAL, TransferOptions, client_of, remote_size
+
+MAX_GAP_BYTES = 1 << 16  # that are fetched for nothing rather than asking twice
+MAX_SPAN_BYTES = 8 << 20  # of one request, unless one piece is larger
+READ_AHEAD_BYTES = 8 << 20
+FIRST_PAUSE_S = 1.0
+MAX_PAUSE_S = 60.0
+_RANGE = re.compile(r"bytes (\d+)-(\d+)/")
+_IDLE_S = 1.0
+_AT_ONCE_S = 0.001
+_CLAIMED = 8  # places at a time
+
+
+class Piece(NamedTuple):
+    """Bytes `start` to `end`, which is behind the last, of a file."""
+
+    url: str
+    start: int
+    end: int
+
+
+class NotFetched(NamedTuple):
+    """In place of bytes that could not be had: why."""
+
+    reason: str
+
+
+class Span(NamedTuple):
+    """A range that is asked for, and the numbers of the pieces in it."""
+
+    url: str
+    start: int
+    end: int
+    pieces: tuple[int, ...]
+
+
+def spans_of(pieces: Sequence[Piece], max_gap: int = MAX_GAP_BYTES, max_span: int = MAX_SPAN_BYTES) -> list[Span]:
+    """Join pieces that lie near each other, whatever their order. Each piece is in one span, whole."""
+    spans: list[Span] = []
+    for number in sorted(range(len(pieces)), key=pieces.__getitem__):
+        url, start, end = pieces[number]
+        last = spans[-1] if spans else None
+        if last is not None and last.url == url and start <= last.end + max_gap:
+            joined = max(end, last.end)
+            if joined - last.start <= max_span or end <= last.end:
+                spans[-1] = Span(url, last.start, joined, (*last.pieces, number))
+                continue
+        spans.append(Span(url, start, end, (number,)))
+    return spans
+
+
+def fetch_pieces(
+    pieces: Sequence[Piece], options: TransferOptions, *, requester_pays: bool = False, if_match: str = ""
+) -> list[bytes | NotFetched]:
+    """Return the bytes of each piece in its place, or why they could not be had.
+
+    `if_match` is the entity tag a file must have: of another one nothing is taken.
+    """
+    found: list[bytes | NotFetched] = [NotFetched("not asked for")] * len(pieces)
+    wanted = [number for number, piece in enumerate(pieces) if piece.start < piece.end and piece.start >= 0]
+    for number, piece in enumerate(pieces):
+        if not piece.start < piece.end or piece.start < 0:
+            found[number] = NotFetched(f"expected a range of bytes; got {piece.start} to {piece.end}")
+    chosen = [pieces[number] for number in wanted]
+    fetching = _Fetching(spans_of(chosen), options, client_of(options, requester_pays=requester_pays), if_match)
+    try:
+        for span, answer in fetching.run():
+            for own in span.pieces:
+                found[wanted[own]] = _cut_out(chosen[own], span, answer)
+    finally:
+        fetching.close()
+    return found
+
+
+class RangeFile:
+    """A file on a server, read in ranges and never stored: what a reader of parts needs of a file.
+
+    A range that cannot be had after all tries is a DownloadFailed.
+    """
+
+    def __init__(self, url: str, size: int, version: str, options: TransferOptions) -> None:
+        self.path = url
+        self.size = size or remote_size(url, options) or 0
+        if not self.size:
+            raise DownloadFailed(f"{without_url_secrets(url)}: expected a server that says how large a file is")
+        self._version = version
+        self._options = options
+        self._start = 0
+        self._held = b""
+
+    def __enter__(self) -> "RangeFile":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._held = b""
+
+    def read_range(self, start: int, end: int) -> bytes:
+        """Return bytes start to end, fewer only where the file ends before; more are fetched, and kept, at a time."""
+        end = min(end, self.size)
+        if not (self._start <= start and end <= self._start + len(self._held)):
+            stop = min(self.size, max(end, start + READ_AHEAD_BYTES))
+            tag = self._version.removeprefix("etag:")
+            [found] = fetch_pieces([Piece(self.path, start, stop)], self._options, if_match=tag)
+            if isinstance(found, NotFetched):
+                raise DownloadFailed(found.reason)
+            self._start, self._held = start, found
+        return self._held[start - self._start : end - self._start]
+
+    def pieces(self) -> Iterator[bytes]:
+        """Yield the content from the beginning; packed, if it is."""
+        for start in range(0, self.size, READ_AHEAD_BYTES):
+            yield self.read_range(start, start + READ_AHEAD_BYTES)
+
+
+def _cut_out(piece: Piece, span: Span, answer: bytes | NotFetched) -> bytes | NotFetched:
+    if isinstance(answer, NotFetched):
+        return answer
+    content = answer[piece.start - span.start : piece.end - span.start]
+    if len(content) < piece.end - piece.start:
+        return NotFetched(f"the file ends at byte {span.start + len(answer):,}")
+    return content
+
+
+class _Waiting(NamedTuple):
+    """A request that may not start yet."""
+
+    start: float
+    number: int  # of the request: so that no two are alike
+    span: Span
+    attempt: int
+    place: Place | None  # None: it has to claim one first
+    has_waited: bool  # since it claimed its place
+
+
+class _Fetching:
+    """The requests of one call, from the first to the last answer."""
+
+    def __init__(self, spans: Sequence[Span], options: TransferOptions, client: http.Client, if_match: str) -> None:
+        self._conditions = (f"If-Match: {if_match}",) if if_match else ()
+        self._todo = deque((span, 0) for span in spans)
+        self._options = options
+        self._many: http.Many[tuple[Span, int]] = http.Many(client, options.max_connections)
+        self._waiting: list[_Waiting] = []
+        self._number = 0
+        self._rates: dict[str, HostRate] = {}
+        self._good: dict[HostRate, int] = {}  # answers that are not noted yet
+        self._places: dict[HostRate, list[Place]] = {}  # claimed and not used yet, the next one last
+
+    def close(self) -> None:
+        """Give up what is under way."""
+        self._many.close()
+
+    def run(self) -> "list[tuple[Span, bytes | NotFetched]]":
+        """Return what came of each span, as they end."""
+        ended: list[tuple[Span, bytes | NotFetched]] = []
+        while self._todo or self._waiting or len(self._many):
+            self._claim_places()
+            self._start_those_whose_time_has_come()
+            if len(self._many):
+                for (span, attempt), answer in self._many.wait(self._until_next()):
+                    result = self._result(span, answer, attempt)
+                    if result is not None:
+                        ended.append((span, result))
+            elif self._waiting:
+                time.sleep(self._until_next())
+        for rate, number in self._good.items():
+            rate.take_good(number)
+        return ended
+
+    def _claim_places(self) -> None:
+        room = self._options.max_connections - len(self._many) - len(self._waiting)
+        while self._todo and room > 0:
+            span, attempt = self._todo.popleft()
+            place = self._place(self._rate(span.url))
+            self._push(place.start, span, attempt, place)
+            room -= 1
+
+    def _place(self, rate: HostRate) -> Place:
+        """The next place in the line of a host. Several are claimed at a time: the lock costs as much as a request."""
+        places = self._places.setdefault(rate, [])
+        if places and rate.is_void(places[-1]):
+            places.clear()
+        if not places:
+            places += reversed(rate.claim_some(_CLAIMED, self._good.pop(rate, 0)))
+        return places.pop()
+
+    def _start_those_whose_time_has_come(self) -> None:
+        now = time.monotonic()
+        while self._waiting and self._waiting[0].start <= now and len(self._many) < self._options.max_connections:
+            waiting = heapq.heappop(self._waiting)
+            span, place = waiting.span, waiting.place
+            if place is None or (waiting.has_waited and self._rate(span.url).is_void(place)):
+                self._todo.appendleft((span, waiting.attempt))
+                self._claim_places()
+                continue
+            headers = (f"Range: bytes={span.start}-{span.end - 1}", *self._conditions)
+            request = http.Request(span.url, headers, most_bytes=span.end - span.start)
+            self._many.start((span, waiting.attempt), request, lambda head: head.status == 206)
+
+    def _push(self, start: float, span: Span, attempt: int, place: Place | None) -> None:
+        self._number += 1
+        has_waited = start > time.monotonic() + _AT_ONCE_S
+        heapq.heappush(self._waiting, _Waiting(start, self._number, span, attempt, place, has_waited))
+
+    def _until_next(self) -> float:
+        if not self._waiting:
+            return _IDLE_S
+        return min(_IDLE_S, max(0.0, self._waiting[0].start - time.monotonic()))
+
+    def _rate(self, url: str) -> HostRate:
+        host = url.partition("://")[2].partition("/")[0]
+        if host not in self._rates:
+            self._rates[host] = HostRate(signed(url).url, max_rate=self._options.max_rate)
+        return self._rates[host]
+
+    def _result(self, span: Span, answer: http.Answer, attempt: int) -> bytes | NotFetched | None:
+        """What came of a request; None if it is tried again."""
+        rate = self._rate(span.url)
+        reason = _wrong(span, answer)
+        if reason is None:
+            self._good[rate] = self._good.get(rate, 0) + 1
+            return answer.body
+        if answer.status in REFUSED or answer.timed_out or not answer.status:
+            rate.take_refusal(seconds_asked(answer.headers))
+        if answer.status in FINAL or answer.status in (200, 416) or attempt >= self._options.max_retries:
+            shown = without_url_secrets(span.url)
+            return NotFetched(f"{shown}, bytes {span.start} to {span.end}: {reason} at try {attempt + 1}")
+        pause = min(MAX_PAUSE_S, FIRST_PAUSE_S * 2.0 ** min(attempt, 10))
+        self._push(time.monotonic() + pause, span, attempt + 1, None)
+        return None
+
+
+def _wrong(span: Span, answer: http.Answer) -> str | None:
+    """What is wrong with an answer, or None."""
+    if answer.status == 200:
+        return "expected a range; the server sent the whole file"
+    if answer.status != 206:
+        return answer.error or f"status {answer.status}"
+    told = _RANGE.match(answer.headers.get("content-range", ""))
+    if told is None or int(told[1]) != span.start or int(told[2]) >= span.end:
+        return f"another range: {answer.headers.get('content-range', 'none')}"
+    if answer.error or len(answer.body) != int(told[2]) + 1 - span.start:
+        return answer.error or f"{len(answer.body):,} bytes where {told[0]} was announced"
+    return None

@@ -1,0 +1,137 @@
+"""`RecordBatch`: records as somebody's code gave them, one dict each, on their way to whoever makes documents of them.
+
+Values are kept as they are, of whatever type: the code behind gets the very objects the code before gave. What is known
+of a table (columns, types) is not known here; `records_table` makes one once records are documents. Large `bytes`
+travel between processes beside the pickle (`serialization.py`). No file is read or written here.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar, Self
+
+import msgspec
+import pyarrow as pa
+
+from gristmill.errors import StageError
+from gristmill.tasks.batch import Batch, ItemRecord, number_or_text
+from gristmill.tasks.json_lines import JSON_MARK, infer, replace_surrogates
+
+Record = dict[str, Any]
+
+_NAMES = ("id", "warc_id", "url", "title")  # what a record may call itself, the surest first
+_MOST_BYTES = 2**31 - 1  # of an Arrow column with offsets of 32 bits
+_OVERHEAD_BYTES = 64  # of a value that is neither text nor bytes: for the bound on memory, not for the books
+_encoder = msgspec.json.Encoder(enc_hook=str, decimal_format="number")
+
+
+class RecordBatch(Batch[list[Record]]):
+    """A batch of records: dicts whose values are anything that can be pickled."""
+
+    holds_user_objects: ClassVar[bool] = True  # so they are pickled by value, if their class is in a script
+
+    def __init__(self, dataset_name: str, data: Iterable[Record]) -> None:
+        super().__init__(dataset_name, list(data))
+
+    @property
+    def num_items(self) -> int:
+        return len(self.data)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(map(record_bytes, self.data))
+
+    def take(self, rows: Sequence[int]) -> Self:
+        return self._with([self.data[row] for row in rows])
+
+    @classmethod
+    def concat(cls, batches: Sequence[Self]) -> Self:
+        if not batches:
+            raise StageError(f"{cls.__name__}.concat: expected at least one batch; got none")
+        return batches[0]._with([record for batch in batches for record in batch.data])
+
+    def item(self, row: int) -> ItemRecord:
+        """What is text or a number in words, and the first value that is bytes as payload."""
+        record = self.data[row]
+        payload = next((value for value in record.values() if isinstance(value, bytes)), None)
+        shown = {str(name): _shown(value) for name, value in record.items() if not isinstance(value, bytes)}
+        return ItemRecord(name_of_record(record), ", ".join(self.sources()), text=_json(shown), payload=payload)
+
+    def _with(self, records: list[Record]) -> Self:
+        new = self.__copy__()
+        new.data = records
+        new._stage_perf, new._metadata = list(self._stage_perf), dict(self._metadata)
+        return new
+
+
+def name_of_record(record: Mapping[str, object]) -> str:
+    """What a record calls itself; "" if it has no name."""
+    found = (record[name] for name in _NAMES if record.get(name) is not None)
+    return str(next(found, ""))
+
+
+def record_bytes(record: Mapping[str, object]) -> int:
+    """About how much memory the values of a record take."""
+    return sum(_value_bytes(value, 3) for value in record.values())
+
+
+def _value_bytes(value: object, deep: int) -> int:
+    if isinstance(value, str | bytes | bytearray):
+        return len(value)
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, list | tuple) and deep:
+        return sum(_value_bytes(entry, deep - 1) for entry in value)
+    size = getattr(value, "nbytes", None)
+    return size if isinstance(size, int) else _OVERHEAD_BYTES
+
+
+def _shown(value: object) -> object:
+    return value if isinstance(value, str | bool | int | list | dict) else number_or_text(value)
+
+
+def _json(shown: Mapping[str, object]) -> str:
+    try:
+        return _encoder.encode(shown).decode()
+    except (TypeError, ValueError, RecursionError):  # keys or texts that JSON cannot have
+        return str(shown)
+
+
+# Records to columns, once they are documents.
+
+
+def records_table(records: Sequence[Mapping[str, object]], columns: Sequence[str] = ()) -> pa.Table:
+    """Return a table that says what the records say: these `columns` first, then others as they occur.
+
+    A column has the Arrow type of its values where there is one that holds them all exactly; else it is a JSON column.
+    One that no record has a value in is text, so that a table with no rows has the types of most others.
+    """
+    names = dict.fromkeys([*columns, *(str(name) for record in records for name in record)])
+    made = [_column(name, [record.get(name) for record in records]) for name in names]
+    return pa.Table.from_arrays([column for _, column in made], schema=pa.schema([field for field, _ in made]))
+
+
+def _column(name: str, values: list[Any]) -> tuple[pa.Field, pa.Array | pa.ChunkedArray]:
+    kinds = {type(value) for value in values} - {type(None)}
+    if not kinds:
+        return pa.field(name, pa.string()), pa.nulls(len(values), pa.string())
+    if kinds == {bytes}:
+        large = sum(len(value) for value in values if value is not None) > _MOST_BYTES
+        kind = pa.large_binary() if large else pa.binary()
+        return pa.field(name, kind), pa.array(values, kind)
+    if str in kinds:
+        values = [_sound(value) if type(value) is str else value for value in values]
+    array = infer(values)
+    if array is not None and (not pa.types.is_nested(array.type) or array.to_pylist() == values):
+        return pa.field(name, array.type), array
+    texts = [None if value is None else _encoder.encode(value).decode() for value in values]
+    return pa.field(name, pa.string(), metadata=JSON_MARK), pa.array(texts, pa.string())
+
+
+def _sound(text: str) -> str:
+    """The text, with U+FFFD where it has half a pair of surrogates, which no file in UTF-8 can hold."""
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return replace_surrogates(text)
+    return text

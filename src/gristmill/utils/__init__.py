@@ -1,0 +1,1 @@
+"""Doors under paths users know; nothing else lives here."""

@@ -1,0 +1,5 @@
+"""`StagePerfStats` under the path users know."""
+
+from gristmill.tasks.task import StagePerfStats
+
+__all__ = ["StagePerfStats"]

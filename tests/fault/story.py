@@ -1,0 +1,37 @@
+"""A run that is killed again and again, in the phases where its program waits (`tests.fault.crawl.wait_here`)."""
+
+import os
+import signal
+
+from tests.fault.processes import wait_until
+
+
+class Story:
+    """One run, killed again and again."""
+
+    def __init__(self, scene, work, module, *arguments):
+        self.scene, self.work, self.command = scene, work, ("-m", module, *arguments, work)
+        self.work.mkdir()
+        self.program = None
+
+    def start(self):
+        self.program = self.scene.start(*self.command)
+
+    def wait(self, condition, what):
+        found = wait_until(condition, what=what, program=self.program, deadline_s=120)
+        assert found, f"the program ended before: {what}\n{self.program.communicate()}"
+        return found
+
+    def kill_driver(self):
+        self.program.kill()
+        self.program.wait()
+        wait_until(lambda: not self.scene.processes(), what="its workers end", deadline_s=120)
+
+    def kill_worker_at(self, phase):
+        """Kill the worker that waits in a phase, and wait until another one has come there."""
+        at = self.work / f"at-{phase}"
+        pid = int(self.wait(lambda: at.exists() and at.read_text(), f"a worker at {phase}"))
+        at.unlink()
+        os.kill(pid, signal.SIGKILL)
+        self.wait(lambda: at.exists() and at.read_text() not in ("", str(pid)), f"another worker at {phase}")
+        at.unlink()
