@@ -298,11 +298,14 @@ class Driver:
             return  # nothing here calls a kernel, and it is not loaded for that
         from gristmill.stages.compiled_kernel import compile_missing
 
+        doing = ["looking for kernels to compile"]  # the last line is what a watchdog says this waits for
+
         def tell(said: str) -> None:
+            doing.append(said)
             self.messages.append(said)
             self._tell(at_once=True)
 
-        with waiting_for(lambda: self.messages[-1]):
+        with waiting_for(lambda: doing[-1]):
             compile_missing(tell)
 
     def _tell(self, *, state: str = "running", at_once: bool = False) -> None:

@@ -1,5 +1,7 @@
 """The driver does what the scheduler says, with a pool that is not always able to."""
 
+import threading
+
 import pytest
 
 from gristmill.backends.local.inline_pool import InlinePool
@@ -9,6 +11,8 @@ from gristmill.engine.scheduler import Scheduler
 from gristmill.engine.scheduler_config import SchedulerConfig
 from gristmill.pipeline import Pipeline
 from gristmill.runs.books import Books
+from gristmill.runs.user import watched
+from gristmill.stages import compiled_kernel
 from gristmill.stages.base import ProcessingStage
 from gristmill.tasks import EmptyTask
 from gristmill.worker.job import RunSettings
@@ -43,26 +47,55 @@ class LosesSome(InlinePool):
         return self._tasks
 
 
-@pytest.mark.parametrize("lost", [(), (1,), (2,), (1, 4, 6)])
-def test_a_partition_whose_final_tasks_are_lost_is_done_again(lost):
-    plan = Pipeline("p", stages=[MakesTwo()]).plan(initial_tasks=[EmptyTask() for _ in range(PARTITIONS)])
-    pool = LosesSome(plan.groups, lost=lost)
-    books = Books(plan, {})
-    scheduler = Scheduler(plan.groups, SchedulerConfig(num_sources=PARTITIONS))
-    driver = Driver(
+def driver_of(pool, plan):
+    return Driver(
         plan,
-        scheduler,
+        Scheduler(plan.groups, SchedulerConfig(num_sources=PARTITIONS)),
         pool,
-        books,
+        Books(plan, {}),
         None,
         None,
         nodes=[NodeJoined(0, 1, (), 1 << 30)],
         memory_limit=1 << 30,
         logging_interval=5.0,
     )
+
+
+def plan_of_twos():
+    return Pipeline("p", stages=[MakesTwo()]).plan(initial_tasks=[EmptyTask() for _ in range(PARTITIONS)])
+
+
+@pytest.mark.parametrize("lost", [(), (1,), (2,), (1, 4, 6)])
+def test_a_partition_whose_final_tasks_are_lost_is_done_again(lost):
+    plan = plan_of_twos()
+    pool = LosesSome(plan.groups, lost=lost)
+    driver = driver_of(pool, plan)
     finish = driver.run()
 
     assert finish.outcome == "finished"
-    assert [len(books.tasks[root]) for root in range(PARTITIONS)] == [2] * PARTITIONS
-    assert sorted(books.records) == list(range(PARTITIONS))
+    assert [len(driver.books.tasks[root]) for root in range(PARTITIONS)] == [2] * PARTITIONS
+    assert sorted(driver.books.records) == list(range(PARTITIONS))
     assert not pool.left_over()
+
+
+@pytest.mark.parametrize(
+    ("said", "words"), [((), "looking for kernels to compile"), (("compiling 12 kernels",), "compiling 12 kernels")]
+)
+def test_the_watchdog_says_that_kernels_are_compiled(monkeypatch, said, words):
+    spoken = threading.Event()
+
+    def listen(message):
+        if words in message:
+            spoken.set()
+
+    def compiles_until_somebody_speaks(tell):
+        for line in said:
+            tell(line)
+        assert spoken.wait(60)
+
+    monkeypatch.setattr(compiled_kernel, "compile_missing", compiles_until_somebody_speaks)
+    plan = plan_of_twos()
+    with watched("running 'p' has taken", 0.01, listen):
+        driver_of(InlinePool(plan.groups, RunSettings()), plan).compile_missing()
+
+    assert spoken.is_set()
