@@ -17,16 +17,16 @@ import hashlib
 import json
 import re
 import socket
-import threading
 import time
 import zlib
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Literal, Self
+from typing import Literal
 from urllib.parse import unquote
+
+from gristmill.testing.loopback_server import LoopbackServer, read_head
 
 Kind = Literal["status", "cut", "stall", "short", "long", "whole", "changed", "bomb", "garbled"]
 _PIECE_BYTES = 1 << 16
@@ -77,7 +77,7 @@ class Seen:
 
 
 @dataclass
-class MisbehavingFileServer:
+class MisbehavingFileServer(LoopbackServer):
     """Serves `files` (bytes, or paths of files) by name, or the files of the directory `root`.
 
     `latency_s` passes before each answer, and `bytes_per_s` bounds each connection. Above `max_rate` requests a second
@@ -119,60 +119,21 @@ class MisbehavingFileServer:
         """Begin to count anew."""
         self.log.clear()
 
-    # Running
-
-    def __enter__(self) -> Self:
-        ready = threading.Event()
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._run, args=(ready,), name="file-server", daemon=True)
-        self._thread.start()
-        ready.wait()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join()
-        self._loop.close()
-
-    def _run(self, ready: threading.Event) -> None:
-        asyncio.set_event_loop(self._loop)
-        self._loop.run_until_complete(self.serve(ready.set))
-
-    async def serve(self, when_ready: Callable[[], object] = lambda: None) -> None:
-        """Answer until it is stopped."""
-        self._stop = asyncio.Event()
-        self._connections: set[asyncio.Task[None]] = set()
-        server = await asyncio.start_server(self._connected, "127.0.0.1", self.port, backlog=1024)
-        self.port = server.sockets[0].getsockname()[1]
-        when_ready()
-        await self._stop.wait()
-        server.close()
-        for task in self._connections:
-            task.cancel()
-        await asyncio.gather(*self._connections, return_exceptions=True)
-
     # One connection
 
-    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        if task is not None:
-            self._connections.add(task)
-            task.add_done_callback(self._connections.discard)
+    async def _answer_all(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._open += 1
         self.max_connections_seen = max(self.max_connections_seen, self._open)
         # Little is buffered, so that what counts as sent has left for the client.
         writer.transport.set_write_buffer_limits(high=0)
         writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _PIECE_BYTES)
-        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
-            while await self._one_request(reader, writer):
-                pass
-        self._open -= 1
-        writer.close()
+        try:
+            await super()._answer_all(reader, writer)
+        finally:
+            self._open -= 1
 
     async def _one_request(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
-        first, *lines = head.split("\r\n")
-        headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+        first, headers = await read_head(reader)
         method, path, _ = first.split(" ", 2)
         asked = Seen(time.monotonic(), method, unquote(path.partition("?")[0]).lstrip("/"), headers)
         if path == _STATISTICS:

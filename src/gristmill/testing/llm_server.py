@@ -15,13 +15,13 @@ import contextlib
 import hashlib
 import json
 import math
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from statistics import NormalDist
-from typing import Self
+
+from gristmill.testing.loopback_server import LoopbackServer, read_head
 
 KINDS = ("429", "429_ms", "500", "503", "hang", "cut", "html", "no_choice")
 Request = dict[str, object]
@@ -59,7 +59,7 @@ def lognormal_s(median: float, sigma: float) -> Callable[[float], float]:
 
 
 @dataclass
-class MisbehavingServer:
+class MisbehavingServer(LoopbackServer):
     """`failing_share` of all requests fail `failures` times, in one of `kinds`, and are answered then.
 
     `answer` makes the text from the request; `refuse` returns a status for requests that are never answered, or None.
@@ -117,54 +117,10 @@ class MisbehavingServer:
         self.forget()
         return told
 
-    # Running
-
-    def __enter__(self) -> Self:
-        ready = threading.Event()
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._run, args=(ready,), name="llm-server", daemon=True)
-        self._thread.start()
-        ready.wait()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join()
-        self._loop.close()
-
-    def _run(self, ready: threading.Event) -> None:
-        asyncio.set_event_loop(self._loop)
-        self._loop.run_until_complete(self.serve(ready.set))
-
-    async def serve(self, when_ready: Callable[[], object] = lambda: None) -> None:
-        """Answer until it is stopped."""
-        self._stop = asyncio.Event()
-        self._connections: set[asyncio.Task[None]] = set()
-        server = await asyncio.start_server(self._connected, "127.0.0.1", self.port, backlog=1024)
-        self.port = server.sockets[0].getsockname()[1]
-        when_ready()
-        await self._stop.wait()
-        server.close()
-        for task in self._connections:
-            task.cancel()
-        await asyncio.gather(*self._connections, return_exceptions=True)
-
     # One connection
 
-    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        if task is not None:
-            self._connections.add(task)
-            task.add_done_callback(self._connections.discard)
-        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
-            while await self._one_request(reader, writer):
-                pass
-        writer.close()
-
     async def _one_request(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
-        first, *lines = head.split("\r\n")
-        headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+        first, headers = await read_head(reader)
         body = await reader.readexactly(int(headers.get("content-length", "0")))
         if first.startswith("GET"):
             asked = self._statistics() if _STATISTICS in first else _MODELS
