@@ -1,6 +1,7 @@
 """Long texts in chunks, and chunks put together again: nothing is lost without a reason, in one batch or in many."""
 
 import json
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -83,6 +84,15 @@ def test_joined_the_rows_are_the_text_without_its_blank_paragraphs(splitter, par
     assert [row["chunk_id"] for row in rows] == list(range(len(rows)))
     assert all(row["n_tokens"] <= 3 or "\n\n" not in row["text"].strip() for row in rows)
     assert sum(row["n_tokens"] for row in rows) == sum(len(paragraph.split()) for paragraph in paragraphs)
+
+
+def test_a_tokenizer_beside_the_program_is_found_by_workers_that_are_elsewhere(tokenizer, monkeypatch):
+    monkeypatch.chdir(Path(tokenizer).parent)
+    splitter = TokenSplitterStage(Path(tokenizer).name, max_length_tokens=3)
+    splitter.make_paths_absolute()
+    monkeypatch.chdir("/")
+
+    assert rows_of(splitter.process(batch_of(text=["a b"])))[0]["n_tokens"] == 2
 
 
 @pytest.mark.parametrize(("options", "message"), [({"max_length_tokens": 0}, "≥ 1"), ({"separator": ""}, "separator")])

@@ -25,6 +25,16 @@ NOT_CONTENT = {
     "who",
 }
 
+# Parameters of stages that may hold the path of a directory.
+_PLACES = (
+    "model_identifier",
+    "model_name",
+    "cache_dir",
+    "tokenizer_identifier",
+    "base_identifier",
+    "adapter_identifier",
+)
+
 
 def check_positive(stage: AnyStage, names: Sequence[str]) -> None:
     """Raise ConfigError unless these parameters are None or whole numbers ≥ 1."""
@@ -84,7 +94,7 @@ def download_note(found: Presence, source: ModelSource) -> str:
 
 def make_absolute(stage: AnyStage) -> None:
     """Make the model's directory absolute, in the copy a plan is made of."""
-    for name in ("model_identifier", "cache_dir", "tokenizer_identifier", "base_identifier", "adapter_identifier"):
+    for name in _PLACES:
         given = getattr(stage, name, None)
         if isinstance(given, str) and not Path(given).is_absolute() and (name == "cache_dir" or Path(given).is_dir()):
             setattr(stage, name, str(Path(given).absolute()))
