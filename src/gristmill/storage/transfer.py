@@ -240,11 +240,14 @@ class _Transfer:
             raise _Failed(why, is_final=answer.status in FINAL)
         if answer.error:
             raise _Failed(answer.error)
-        if arriving.total is not None and self._note.part_size() != arriving.total:
-            got = self._note.part_size()
-            if got > arriving.total:
+        total = arriving.total
+        if total is None and not self._has_checksum:
+            total = remote_size(place, self._options, self._client)
+        got = self._note.part_size()
+        if total is not None and got != total:
+            if got > total:
                 Path(self._note.part_path).unlink()
-            raise _Failed(f"{got:,} bytes of {arriving.total:,}")
+            raise _Failed(f"{got:,} bytes of {total:,}")
 
     def begins(self, head: http.Head, start: int) -> tuple[int, int | None]:
         """Compare the beginning of an answer with what was asked for; return where its body goes, and the size."""
@@ -262,6 +265,8 @@ class _Transfer:
         else:
             start, size = 0, head.length
         self._check_promised(size, etag)
+        # Where an answer does not tell its length, a cut looks like the end: what is listed counts, or what HEAD says.
+        size = self._file.size if size is None else size
         self._told = replace_told(self._told, size=size, etag=etag or self._told.etag)
         self._note.tell(self._told)
         return start, size

@@ -28,7 +28,7 @@ from urllib.parse import unquote
 
 from gristmill.testing.loopback_server import LoopbackServer, read_head
 
-Kind = Literal["status", "cut", "stall", "short", "long", "whole", "changed", "bomb", "garbled"]
+Kind = Literal["status", "cut", "stall", "short", "long", "unmeasured", "whole", "changed", "bomb", "garbled"]
 _PIECE_BYTES = 1 << 16
 _STATISTICS = "/.statistics"
 _RANGE = re.compile(r"bytes=(\d*)-(\d*)$")
@@ -39,15 +39,16 @@ _BOMB_BYTES = 1 << 26
 class Fault:
     """What is done to one request.
 
-    `status`   answered with this status, and `Retry-After` if it is given
-    `cut`      the connection is closed after `at` bytes of the body
-    `stall`    nothing more comes after `at` bytes
-    `short`    the length that is told, and what is sent, is `at` bytes less than the file has
-    `long`     the length that is told is `at` bytes more than the file has; then the connection is closed
-    `whole`    a range is answered with 200 and the whole file
-    `changed`  from now on the file has another content and another tag
-    `bomb`     the body is 64 MiB of zeros, compressed
-    `garbled`  a byte in the middle of what is sent is another one
+    `status`      answered with this status, and `Retry-After` if it is given
+    `cut`         the connection is closed after `at` bytes of the body
+    `stall`       nothing more comes after `at` bytes
+    `short`       the length that is told, and what is sent, is `at` bytes less than the file has
+    `long`        the length that is told is `at` bytes more than the file has; then the connection is closed
+    `unmeasured`  the length is not told; the connection is closed after `at` bytes, as if that were all
+    `whole`       a range is answered with 200 and the whole file
+    `changed`     from now on the file has another content and another tag
+    `bomb`        the body is 64 MiB of zeros, compressed
+    `garbled`     a byte in the middle of what is sent is another one
     """
 
     kind: Kind
@@ -214,14 +215,18 @@ class MisbehavingFileServer(LoopbackServer):
         if status == 206:
             headers["Content-Range"] = f"bytes {start}-{end - 1}/{size}"
         length = end - start + (at if kind == "long" else 0)
-        await self._write_head(writer, asked, status, {**headers, "Content-Length": str(length)})
+        if kind == "unmeasured":
+            headers["Connection"] = "close"
+        else:
+            headers["Content-Length"] = str(length)
+        await self._write_head(writer, asked, status, headers)
         if asked.method == "HEAD":
             return True
-        stop = min(end, start + at) if kind in ("cut", "stall") else end
+        stop = min(end, start + at) if kind in ("cut", "stall", "unmeasured") else end
         await self._send_body(writer, asked, content, start, stop, garbled=kind == "garbled")
         if kind == "stall":
             await reader.read()  # until the client has had enough
-        return kind not in ("cut", "stall", "long")
+        return kind not in ("cut", "stall", "long", "unmeasured")
 
     async def _send_body(
         self,

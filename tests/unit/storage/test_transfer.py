@@ -84,6 +84,14 @@ def test_every_fault_that_passes_leads_to_the_right_file(server, tmp_path, fault
     assert not server.faults[NAME]
 
 
+@pytest.mark.parametrize("known", [{"size": len(CONTENT)}, {"version": SHA1}, {}])
+def test_an_end_without_a_length_is_compared_with_what_was_listed_or_the_server_says(server, tmp_path, known):
+    server.faults[NAME] = [Fault("unmeasured", at=100_000), Fault("unmeasured", at=len(CONTENT))]
+
+    assert fetch(server, tmp_path, **known) == CONTENT
+    assert not server.faults[NAME]
+
+
 def test_only_the_rest_of_a_file_is_asked_for(server, tmp_path):
     server.faults[NAME] = [Fault("cut", at=100_000), Fault("cut", at=150_000)]
     fetch(server, tmp_path)
