@@ -4,7 +4,8 @@ A header is 512 bytes: name, size, a checksum over the header, a type (POSIX 100
 come in headers of their own before it). Names are labels only: nothing is unpacked to disk, so `..` and links lead
 nowhere. Python's `tarfile` ends without a word at the first header it cannot read, in the middle of an archive too;
 what is behind it would be lost, and nobody told. Here that is `DamagedFile`, with its place and how much is lost. Zeros
-between members are passed over: archives that were joined with `cat` are read to their end.
+between members are passed over: archives that were joined with `cat` are read to their end. Zeros that do not end an
+archive are damage, as a disk leaves it: members may have been there, which is said when all others are read.
 
 Files with holes (`tar --sparse`) are stored without them, with a map of what is stored. There are four ways to write
 the map, and all are read: GNU's own header, and the versions 0.0, 0.1 and 1.0 in extended headers.
@@ -16,7 +17,8 @@ from typing import NamedTuple
 from gristmill.errors import DamagedFile
 
 BLOCK = 512
-_ZEROS = bytes(BLOCK)
+_END = 2 * BLOCK  # zeros that end an archive, at least; most programs write on up to a whole record
+_RECORD = 20 * BLOCK
 _MANY_ZEROS = 1 << 16
 _FILE_TYPES = b"0\0" + b"7"  # regular, as old archives say it, contiguous
 _WITHOUT_CONTENT = b"123456"  # links, devices, directories, pipes: whatever size they state, none follows
@@ -50,15 +52,19 @@ def members(read: Read, start: int, end: int, *, who: str, is_last: bool = True)
     """Yield the members whose headers begin in [start, end); members begin at both, or the archive ends there.
 
     Content is not read. Raises DamagedFile where there is no header, where the content is cut off, and where nothing
-    says that the archive `is_last` of is at its end: one that was cut between two members looks like that.
+    says that the archive `is_last` of is at its end: one that was cut between two members looks like that. Behind the
+    last member it is raised for zeros in the middle.
     """
     position = start
     has_ended = False
+    holes: list[tuple[int, int]] = []
     while position < end:
         header = bytes(read(position, position + BLOCK))
         if header and not header.strip(b"\0"):
             has_ended = True
-            position = _behind_zeros(read, position + len(header), end)
+            zeros, position = position, _behind_zeros(read, position + len(header), end)
+            if position < end and read(position, position + 1) and not _is_end(zeros, position):
+                holes.append((zeros, position))
         elif header:
             member = _member(read, position, end, who)
             yield member
@@ -66,11 +72,21 @@ def members(read: Read, start: int, end: int, *, who: str, is_last: bool = True)
             position = min(member.end, end)  # padding may be missing at the end
         else:
             break
+    if holes:
+        got = f"{holes[0][1] - holes[0][0]:,} bytes of zeros in its middle, at byte {holes[0][0]:,}"
+        first = holes[0][0]
+        raise damaged(first, first + sum(stop - start for start, stop in holes), got, who)
     if is_last and not has_ended:
         got = f"no block of zeros at its end, byte {position:,}: it may have been cut"
         error = damaged(position, position, got, who)
         error.is_complete = True
         raise error
+
+
+def _is_end(start: int, stop: int) -> bool:
+    """Whether zeros between two members may be the end of one archive, with another behind it."""
+    size = stop - start
+    return size == _END or (_END <= size < _END + _RECORD and stop % _RECORD == 0)
 
 
 def _behind_zeros(read: Read, position: int, end: int) -> int:

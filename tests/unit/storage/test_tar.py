@@ -96,6 +96,23 @@ def test_archives_joined_end_to_end_are_read_to_their_end():
     assert [m.name for m in found(data)] == ["a", "b"]
 
 
+@pytest.mark.parametrize("padding", [1024, 10_240 - 1024])
+def test_archives_joined_end_to_end_may_end_in_two_blocks_of_zeros_or_in_a_whole_record(padding):
+    first = archive([("a", b"1")])[:1024] + bytes(padding)
+    assert [m.name for m in found(first + archive([("b", b"2")]))] == ["a", "b"]
+
+
+@pytest.mark.parametrize("blocks", [4, 8])
+def test_zeros_where_members_were_are_told_when_the_others_are_read(blocks):
+    data = bytearray(archive([(str(number), bytes([number + 1]) * 512) for number in range(20)]))
+    data[4096 : 4096 + 512 * blocks] = bytes(512 * blocks)
+    seen, error = until_damage(bytes(data))
+
+    assert [m.name for m in seen] == [str(number) for number in range(20) if not 4 <= number < 4 + blocks // 2]
+    assert (error.position, error.lost_bytes) == (4096, 512 * blocks)
+    assert "bytes of zeros in its middle, at byte 4,096" in str(error)
+
+
 @given(contents.filter(bool), st.data())
 def test_an_archive_that_is_cut_anywhere_says_so(files, data):
     whole = archive(files)

@@ -82,7 +82,7 @@ def read_samples(file: InputFile, part: Sequence[int] | None, max_bytes: int) ->
                 sample = []
             sample.append((member, content))
     except DamagedFile as error:
-        if sample and error.is_complete:
+        if sample and (error.is_complete or error.position < sample[0][0].start):  # the damage is elsewhere
             yield sample
         elif sample:
             error.lost_bytes = min(error.lost_bytes + error.position - sample[0][0].start, file.size)
