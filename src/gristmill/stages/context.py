@@ -228,6 +228,9 @@ class StageContext:
                 f"context.drop: expected a Batch, which can be divided; got {type(batch).__name__}. Make it a subclass "
                 "of gristmill.tasks.Batch"
             )
+        given: object = reason  # by a user's code
+        if not isinstance(given, str) or not given:
+            raise StageError(f"context.drop: expected a reason, which is a text; got {given!r:.200}")
         if len(mask) != batch.num_items:
             raise StageError(f"context.drop: expected a mask of {batch.num_items} values; got {len(mask)}")
         if values is not None and len(values) != batch.num_items:

@@ -112,10 +112,12 @@ class Note:
         if told is None or size is None or not told.is_whole or told.size != size:
             return False
         if told.url != self.url:
-            raise DownloadFailed(
+            taken = DownloadFailed(
                 f"{self.url}: expected a file name that no other URL has; {self.path} is what {told.url} gave. "
                 "Give them different names, or remove the file"
             )
+            taken.is_final = True  # trying again gives the same
+            raise taken
         return True
 
     def part_size(self) -> int:

@@ -5,6 +5,8 @@ of a table (columns, types) is not known here; `records_table` makes one once re
 travel between processes beside the pickle (`serialization.py`). No file is read or written here.
 """
 
+import pickle
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
@@ -20,6 +22,7 @@ Record = dict[str, Any]
 _NAMES = ("id", "warc_id", "url", "title")  # what a record may call itself, the surest first
 _MOST_BYTES = 2**31 - 1  # of an Arrow column with offsets of 32 bits
 _OVERHEAD_BYTES = 64  # of a value that is neither text nor bytes: for the bound on memory, not for the books
+_ADDRESS = re.compile(r" at 0x[0-9a-f]{6,}")  # of an object in memory, where its class has no words for it
 _encoder = msgspec.json.Encoder(enc_hook=str, decimal_format="number")
 
 
@@ -84,6 +87,29 @@ def _value_bytes(value: object, deep: int) -> int:
     return size if isinstance(size, int) else _OVERHEAD_BYTES
 
 
+_SENT = {str, bytes, int, float, bool, type(None)}  # nearly all values: nothing else is tried
+
+
+def why_not_sent(record: Record) -> str | None:
+    """Why a record cannot go to another process, in the words of pickle; None if it can.
+
+    What is found out here costs one record. A batch that cannot be packed ends its worker.
+    """
+    if all(type(value) in _SENT or _is_texts(value) for value in record.values()):
+        return None
+    import cloudpickle  # takes 20 ms
+
+    try:
+        cloudpickle.dumps(record)
+    except (TypeError, ValueError, AttributeError, RecursionError, pickle.PicklingError) as error:
+        return str(error)
+    return None
+
+
+def _is_texts(value: object) -> bool:
+    return type(value) is list and all(type(entry) in _SENT for entry in value)
+
+
 def _shown(value: object) -> object:
     return value if isinstance(value, str | bool | int | list | dict) else number_or_text(value)
 
@@ -102,9 +128,13 @@ def records_table(records: Sequence[Mapping[str, object]], columns: Sequence[str
     """Return a table that says what the records say: these `columns` first, then others as they occur.
 
     A column has the Arrow type of its values where there is one that holds them all exactly; else it is a JSON column.
-    One that no record has a value in is text, so that a table with no rows has the types of most others.
+    One that no record has a value in is text, so that a table with no rows has the types of most others. A value that
+    has no words of its own, or others in every run, raises StageError.
     """
-    names = dict.fromkeys([*columns, *(str(name) for record in records for name in record)])
+    names = dict.fromkeys([*columns, *(name for record in records for name in record)])
+    if any(type(name) is not str for name in names):
+        records = [{str(name): value for name, value in record.items()} for record in records]
+        names = dict.fromkeys(str(name) for name in names)
     made = [_column(name, [record.get(name) for record in records]) for name in names]
     return pa.Table.from_arrays([column for _, column in made], schema=pa.schema([field for field, _ in made]))
 
@@ -122,8 +152,33 @@ def _column(name: str, values: list[Any]) -> tuple[pa.Field, pa.Array | pa.Chunk
     array = infer(values)
     if array is not None and (not pa.types.is_nested(array.type) or array.to_pylist() == values):
         return pa.field(name, array.type), array
-    texts = [None if value is None else _encoder.encode(value).decode() for value in values]
+    try:
+        texts = [None if value is None else _exact_encoder.encode(_ordered(value)).decode() for value in values]
+    except (TypeError, ValueError, RecursionError) as error:
+        raise StageError(f"column {name!r}: expected values that JSON can hold; got {error}") from None
     return pa.field(name, pa.string(), metadata=JSON_MARK), pa.array(texts, pa.string())
+
+
+def _ordered(value: Any) -> Any:
+    """The value, with lists in place of sets: those have another order in every process."""
+    if isinstance(value, set | frozenset):
+        return sorted(map(_ordered, value), key=_exact_encoder.encode)
+    if isinstance(value, dict):
+        return {name: _ordered(entry) for name, entry in value.items()}
+    return [_ordered(entry) for entry in value] if isinstance(value, list | tuple) else value
+
+
+def _in_words(value: Any) -> object:
+    """An object as JSON can have it: a number of numpy as a number, others as the text they say they are."""
+    if type(value).__module__ == "numpy":
+        return value.tolist()
+    text = str(value)
+    if _ADDRESS.search(text):
+        raise TypeError(f"{text:.100}, whose text is another one in every run")
+    return text
+
+
+_exact_encoder = msgspec.json.Encoder(enc_hook=_in_words, decimal_format="number")
 
 
 def _sound(text: str) -> str:

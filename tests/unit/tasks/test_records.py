@@ -1,10 +1,13 @@
 """Records keep their values on every way they go, and become columns that say exactly what they said."""
 
 import datetime
+import json
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
+from gristmill.errors import StageError
 from gristmill.tasks import RecordBatch
 from gristmill.tasks.json_lines import is_json
 from gristmill.tasks.records import records_table
@@ -96,3 +99,20 @@ def test_columns_are_those_declared_and_then_as_they_occur_and_half_a_surrogate_
     table = records_table([{"z": 1}, {"text": "a\ud800", "y": 2}], ["text", "never"])
     assert table.column_names == ["text", "never", "z", "y"]
     assert table.column("text").to_pylist() == [None, "a\ufffd"]
+
+
+def test_names_that_are_no_text_become_text_and_keep_their_values():
+    assert records_table([{5: "five"}, {"5": "too"}]).to_pylist() == [{"5": "five"}, {"5": "too"}]
+
+
+def test_numbers_of_numpy_stay_numbers_and_sets_have_one_order():
+    words = {f"word {number}" for number in range(50)}
+    table = records_table([{"n": np.int64(5), "w": words}, {"n": "x", "w": None}])
+    assert table.column("n").to_pylist() == ["5", '"x"']
+    assert table.column("w").to_pylist() == [json.dumps(sorted(words), separators=(",", ":")), None]
+
+
+@pytest.mark.parametrize("value", [object(), lambda: 1, (x for x in "ab"), {"x": [object()]}])
+def test_a_value_that_is_another_text_in_every_run_is_an_error_that_names_its_column(value):
+    with pytest.raises(StageError, match="column 'c': expected values that JSON can hold"):
+        records_table([{"c": value}])

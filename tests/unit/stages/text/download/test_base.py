@@ -7,7 +7,7 @@ import pytest
 from tests.own_source import Copies, FilesOf, LinesOf, Shouts, own_source, write_lines
 
 from gristmill.backends.local import LocalExecutor
-from gristmill.errors import ConfigError, DownloadFailed, NoInputError
+from gristmill.errors import ConfigError, DownloadFailed, NoInputError, StageError
 from gristmill.pipeline import Pipeline
 from gristmill.runs import joined_files
 from gristmill.stages.context import Quarantined
@@ -17,6 +17,7 @@ from gristmill.stages.text.download import DocumentDownloadExtractStage, Documen
 from gristmill.stages.text.download.base import DocumentIterateExtractStage, URLGenerationStage
 from gristmill.stages.text.download.base.iterator import MAX_BATCH_BYTES
 from gristmill.stages.text.io.writer import JsonlWriter
+from gristmill.storage.transfer import RemoteFile
 from gristmill.tasks import EmptyTask, RecordBatch
 
 HERE = LocalExecutor(num_workers=0)
@@ -181,8 +182,9 @@ def test_two_urls_of_one_file_name_are_not_taken_for_each_other(tmp_path):
     downloader = Copies(str(tmp_path / "d"))
     downloader.download(str(tmp_path / "a" / "part-0.txt"))
 
-    with pytest.raises(DownloadFailed, match="expected a file name that no other URL has"):
+    with pytest.raises(DownloadFailed, match="expected a file name that no other URL has") as raised:
         downloader.download(str(tmp_path / "b" / "part-0.txt"))
+    assert raised.value.is_final  # so nobody waits and tries again
 
 
 @pytest.mark.parametrize("name", ["../x", "/etc/x", "", "a/../../x", "a\0b"])
@@ -294,3 +296,96 @@ def test_the_name_given_to_the_composite_is_that_of_the_extracting_stage(tmp_pat
 
     names = Pipeline("own", stages=[named]).plan(HERE).stage_names
     assert names == ("download_copies", "mine_iterate", "mine")
+
+
+class OneDict(LinesOf):
+    """Fills the same dict again for every record."""
+
+    def iterate(self, file_path):
+        record = {}
+        for found in super().iterate(file_path):
+            record.update(found)
+            yield record
+
+
+class Odd(LinesOf):
+    """Gives one record that no other process can have, one that no file can hold, and nothing for the file `part-1`."""
+
+    def iterate(self, file_path):
+        return None if "part-1" in file_path else self._odd(file_path)
+
+    def _odd(self, file_path):
+        for number, record in enumerate(super().iterate(file_path)):
+            odd = {30: (part for part in "ab"), 40: object()}
+            yield record | ({"odd": odd[number]} if number in odd else {"odd": "no"})
+
+
+def test_an_iterator_may_fill_the_same_dict_for_every_record(tmp_path):
+    source = write_lines(tmp_path / "raw", 1, 100)
+    run([DocumentDownloadExtractStage(FilesOf(source), Copies(str(tmp_path / "d")), OneDict(), Shouts())], tmp_path)
+    assert [d["id"] for d in documents(tmp_path)] == [f"0-{n}" for n in range(100)]
+
+
+@pytest.mark.parametrize(("extractor", "kinds"), [(Shouts(), ["not_sendable"]), (None, ["not_json", "not_sendable"])])
+def test_a_record_that_cannot_go_on_costs_itself_and_a_file_that_gives_none_is_a_loss(tmp_path, extractor, kinds):
+    source = write_lines(tmp_path / "raw", 2, 100)
+    stage = DocumentDownloadExtractStage(FilesOf(source), Copies(str(tmp_path / "d")), Odd(), extractor)
+
+    result = run([stage], tmp_path)
+
+    lost = sorted((r["kind"], r["document_id"]) for r in quarantined(tmp_path) if r["num_documents"])
+    names = {"not_sendable": "0-30", "not_json": "0-40"}
+    assert lost == [(kind, names[kind]) for kind in kinds]
+    assert [d["id"] for d in documents(tmp_path)] == [
+        f"0-{n}" for n in range(100) if f"0-{n}" not in {names[kind] for kind in kinds}
+    ]
+    assert (result.read, result.written, result.quarantined) == (100, 100 - len(kinds), len(kinds))
+    [unread] = [r for r in quarantined(tmp_path) if r["kind"] == "not_read"]
+    assert (unread["source"], result.lost_parts) == (str(tmp_path / "d" / "part-1.txt"), 1)
+
+
+class SaysNonsense(Shouts):
+    """Leaves one record out for a reason that is none."""
+
+    def extract(self, record):
+        return Dropped(None) if record["id"] == "0-5" else super().extract(record)
+
+
+def test_a_reason_that_is_no_text_is_the_error_of_its_record(tmp_path):
+    source = write_lines(tmp_path / "raw", 1, 10)
+    result = run([own_source(source, tmp_path, extractor=SaysNonsense())], tmp_path)
+
+    assert (result.written, result.quarantined) == (9, 1)
+    [record] = quarantined(tmp_path)
+    assert record["document_id"] == "0-5"
+    assert "expected a reason" in record["error"]
+
+
+@pytest.mark.parametrize("urls", [None, "server/part-0.txt", 5, [1], ["a", None], ["a", ""]])
+def test_a_list_of_urls_that_is_none_is_said_when_the_pipeline_is_planned(tmp_path, urls):
+    class Wrong(FilesOf):
+        def generate_urls(self):
+            return urls
+
+    stage = DocumentDownloadExtractStage(Wrong(tmp_path), Copies(str(tmp_path / "d")), LinesOf(), Shouts())
+    with pytest.raises(ConfigError, match=r"Wrong.*: expected (a list of )?URLs"):
+        Pipeline("own", stages=[stage]).plan(HERE)
+
+
+@pytest.mark.parametrize("answer", [None, True, "a path", (True,)])
+def test_a_downloader_that_does_not_answer_as_it_should_is_told_how(tmp_path, answer):
+    class Wrong(Copies):
+        def _download_to_path(self, url, path):
+            return answer
+
+    with pytest.raises(StageError, match=r"Wrong\._download_to_path: expected to return \(True, None\)"):
+        Wrong(str(tmp_path / "d")).download("anything")
+
+
+def test_a_downloader_that_returns_no_path_is_told_so(tmp_path):
+    class Wrong(Copies):
+        def download(self, url):
+            return 7
+
+    with pytest.raises(StageError, match=r"Wrong\.download: expected to return a path; got 7"):
+        Wrong(str(tmp_path / "d")).download_file(RemoteFile("anything"))

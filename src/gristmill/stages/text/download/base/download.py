@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
-from gristmill.errors import DownloadFailed
+from gristmill.errors import DownloadFailed, StageError
 from gristmill.secrets import without_url_secrets
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.context import Quarantined
@@ -57,7 +57,7 @@ class DocumentDownloader(ABC):
         with note.held():
             if note.is_complete() or (self.trusts_existing_files and note.has_content()):
                 return note.path
-            success, error = self._download_to_path(url, note.part_path)
+            success, error = self._said(self._download_to_path(url, note.part_path))
             if not success:
                 raise DownloadFailed(f"{url}: expected to be fetched; got {error or 'no reason'}")
             note.finish()
@@ -65,10 +65,19 @@ class DocumentDownloader(ABC):
 
     def download_file(self, file: RemoteFile) -> str:
         """Fetch a file of which more may be known than its URL. The stage calls this one."""
-        path = self.download(file.url)
-        if path is None:
+        path: object = self.download(file.url)
+        if path is None:  # how some say that a download has failed
             raise DownloadFailed(f"{file.url}: expected {type(self).__name__}.download to return a path; got None")
+        if not isinstance(path, str):
+            raise StageError(f"{type(self).__name__}.download: expected to return a path; got {path!r:.200}")
         return path
+
+    def _said(self, answer: object) -> tuple[bool, str | None]:
+        """What `_download_to_path` has returned, if it is what it should be."""
+        if isinstance(answer, tuple) and len(answer) == 2:
+            return answer
+        who = f"{type(self).__name__}._download_to_path"
+        raise StageError(f"{who}: expected to return (True, None) or (False, what went wrong); got {answer!r:.200}")
 
     def num_workers_per_node(self) -> int | None:
         """Return how many downloads may be under way on a machine, or None if their number does not matter."""

@@ -23,7 +23,7 @@ from gristmill.stages.text.download.base.extract import DocumentExtractor, Dropp
 from gristmill.stages.text.download.base.parts import parts_of_files
 from gristmill.storage.open_read import read_start
 from gristmill.tasks import DocumentBatch, FileGroupTask, FileSlice, RecordBatch, Task
-from gristmill.tasks.records import Record, name_of_record, record_bytes, records_table
+from gristmill.tasks.records import Record, name_of_record, record_bytes, records_table, why_not_sent
 
 MAX_BATCH_BYTES = 64 * 1024**2  # of records: more leave as another batch
 MAX_LEFT_OUT_BYTES = 8 * 1024**2  # of records nobody wants, before they are reported
@@ -31,6 +31,14 @@ MAX_DOCUMENT_BYTES = 32 * 1024**2  # the same where records are the documents, a
 _SAMPLE_BYTES = 1 << 12
 NOT_EXTRACTED = "not_extracted"
 REASONS = {NOT_EXTRACTED: "The extractor returned None for the record."}
+NOT_READ = "not_read"
+NOT_SENDABLE = "not_sendable"
+NOT_JSON = "not_json"
+KINDS = {
+    NOT_JSON: "The record, which is the document, holds an object that no file can hold.",
+    NOT_READ: "The iterator returned None for the file.",
+    NOT_SENDABLE: "The record holds an object that cannot be sent to another process, such as a generator or a file.",
+}
 
 
 @dataclass(frozen=True)
@@ -74,7 +82,10 @@ class DocumentIterator(ABC):
         if part.part is not None:
             raise StageError(f"{type(self).__name__}: expected whole files, since it has no iterate_part; got {part}")
         found: Iterator[dict[str, Any]] | None = self.iterate(part.path)
-        return () if found is None else found
+        if found is None:  # how some say that they cannot read a file
+            said = f"{part.path}: expected {type(self).__name__}.iterate to give records; got None"
+            return [Quarantined(said, NOT_READ, source=part.path, num_documents=0, lost_bytes=part.num_bytes)]
+        return found
 
     def wrong_format(self, sample: bytes) -> Wrong:
         """What a file is instead, and what to do about it, if its first bytes (unpacked) say so for certain."""
@@ -267,9 +278,16 @@ class _IterateFiles(ProcessingStage[FileGroupTask, RecordBatch | DocumentBatch])
             if not isinstance(given, dict):
                 who = f"{type(self.iterator).__name__}.iterate"
                 raise StageError(f"{who}: expected to yield dicts; got {given!r:.200}")
+            # A copy: records wait for one another here, and somebody may fill the same dict again for each.
+            record = dict(given)
             if self.filename_col is not None:
-                found[self.filename_col] = name
-            yield found
+                record[self.filename_col] = name
+            if (why := why_not_sent(record)) is None:
+                yield record
+            else:
+                said = f"{type(self.iterator).__name__}.iterate: expected values that can be pickled; got {why}"
+                named = name_of_record(record) or f"{name}#{taken}"
+                self.context.quarantine(Quarantined(said, NOT_SENDABLE, document_id=named, source=part.path))
             taken += 1
             if taken == self.record_limit:
                 return
@@ -277,7 +295,23 @@ class _IterateFiles(ProcessingStage[FileGroupTask, RecordBatch | DocumentBatch])
     def _batch(self, task: FileGroupTask, records: list[Record]) -> RecordBatch | DocumentBatch:
         if self.extracts:
             return RecordBatch(task.dataset_name, records)
-        return DocumentBatch(task.dataset_name, records_table(records, self._columns()))
+        try:
+            table = records_table(records, self._columns())
+        except StageError:  # a file cannot be taken apart by whoever called, so what is wrong is looked for here
+            table = records_table(list(self._tellable(task, records)), self._columns())
+        return DocumentBatch(task.dataset_name, table)
+
+    def _tellable(self, task: FileGroupTask, records: list[Record]) -> Iterator[Record]:
+        """Yield the records a table can hold; the others are put on record."""
+        for record in records:
+            try:
+                records_table([record])
+            except StageError as error:
+                source = ", ".join(task.sources())
+                lost = Quarantined(str(error), NOT_JSON, document_id=name_of_record(record), source=source)
+                self.context.quarantine(lost)
+            else:
+                yield record
 
 
 class _LeftOutRecords:

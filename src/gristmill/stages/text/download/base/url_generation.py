@@ -1,7 +1,7 @@
 """`URLGenerator` says which files there are to fetch; `URLGenerationStage` makes each of them a source partition."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from gristmill.errors import ConfigError, NoInputError
@@ -25,7 +25,11 @@ class URLGenerator(ABC):
 
     def list_files(self) -> list[RemoteFile]:
         """Return the files with what is known of them. Called in the driver, while the plan is made."""
-        return [RemoteFile(url) for url in self.generate_urls()]
+        urls: object = self.generate_urls()  # of a user
+        if isinstance(urls, str) or not isinstance(urls, Iterable):
+            who = f"{type(self).__name__}.generate_urls"
+            raise ConfigError(f"{who}: expected a list of URLs; got {urls!r:.200}")
+        return [RemoteFile(url) for url in urls]
 
     def plan_note(self, files: Sequence[tuple[str, int, str]]) -> str:
         """Return what `gristmill plan` says about the files (URL, size, version) before any of them is fetched."""
@@ -77,6 +81,10 @@ class URLGenerationStage(ProcessingStage[EmptyTask, FileGroupTask]):
     def _list(self) -> list[tuple[str, int, str]]:
         files: dict[str, RemoteFile] = {}
         for file in self.url_generator.list_files():
+            given: object = file.url  # by a user's code
+            if not isinstance(given, str) or not given:
+                who = type(self.url_generator).__name__
+                raise ConfigError(f"{who}: expected URLs, which are texts; got {given!r:.200} among them")
             files.setdefault(file.url, file)
         if not files:
             raise NoInputError(f"{self.name}: expected at least one URL; got none")
