@@ -106,3 +106,63 @@ def test_what_cannot_be_fetched_is_one_line_and_exit_2(tmp_path, arguments, said
     done = gristmill("fetch", *arguments, cwd=tmp_path, expected=2)
     assert said in done.stderr
     assert "Traceback" not in done.stderr
+
+
+OWN = """
+from gristmill.stages.text.download import DocumentDownloader, DocumentIterator, URLGenerator
+
+
+class Three(URLGenerator):
+    def generate_urls(self):
+        return ["a", "b", "c"]
+
+
+class Breaks(DocumentDownloader):
+    def _get_output_filename(self, url):
+        return url
+
+    def _download_to_path(self, url, path):
+        raise RuntimeError(f"cannot fetch {url}")
+
+
+class Nothing(DocumentIterator):
+    def iterate(self, file_path):
+        return iter(())
+
+    def output_columns(self):
+        return []
+"""
+OWN_RECIPE = """
+name: own
+stages:
+  - DocumentDownloadExtractStage:
+      url_generator: {_target_: own.Three}
+      downloader: {_target_: own.Breaks, download_dir: downloads}
+      iterator: {_target_: own.Nothing}
+  - JsonlWriter: {path: out}
+"""
+
+
+def test_a_downloader_of_ones_own_that_raises_ends_the_command_with_its_words(tmp_path):
+    (tmp_path / "own.py").write_text(OWN)
+    (tmp_path / "own.yaml").write_text(OWN_RECIPE)
+    done = gristmill("fetch", "own.yaml", "--allow-module", "own", cwd=tmp_path, expected=1)
+
+    assert "RuntimeError: cannot fetch" in done.stderr
+
+
+def test_a_full_disk_is_named_with_its_path_and_how_to_go_on(server, tmp_path):
+    warc = max((path for path in server.files if "/warc/" in path), key=lambda path: len(server.files[path]))
+    assert len(server.files[warc]) > 1024
+    program = f"ulimit -f 1; exec {GRISTMILL} fetch {server.url}/{warc} --to {tmp_path}"
+    done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, check=False, cwd=tmp_path)
+
+    assert done.returncode == 1
+    assert "OSError" not in done.stderr
+    assert f"{tmp_path}/.{Path(warc).name}.part: File too large" in done.stderr
+    assert "run the same command again" in done.stderr
+
+
+def test_a_file_that_is_not_there_leaves_nothing_behind(server, tmp_path):
+    gristmill("fetch", f"{server.url}/nowhere.bin", "--to", tmp_path / "got", cwd=tmp_path, expected=1)
+    assert list((tmp_path / "got").iterdir()) == []

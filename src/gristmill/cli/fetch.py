@@ -1,8 +1,6 @@
 """`gristmill fetch`: the downloads of a recipe, or of some URLs, and nothing else."""
 
 import copy
-import queue
-import threading
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +8,6 @@ import typer
 
 from gristmill.cli.answer import answer
 from gristmill.cli.options import AllowModules, Debug, Inputs, Output, Settings
-from gristmill.errors import GristmillError
 
 if TYPE_CHECKING:
     from gristmill.engine.plan import Plan
@@ -74,36 +71,23 @@ def _run(
 def _fetched(downloader: "DocumentDownloader", files: Sequence[tuple[str, int, str]]) -> Iterator[tuple[bool, str]]:
     """Fetch all files, some at once; yield whether each is there, and its path or what went wrong.
 
-    The threads are daemons: Ctrl-C ends the program, and what has come of a file is continued the next time.
+    The threads of the pool are daemons: Ctrl-C ends the program, and what has come of a file is continued the next
+    time. Whatever else a downloader raises, somebody's own too, is raised here: no file is to blame for it.
     """
+    from multiprocessing.pool import ThreadPool
+
     from gristmill.errors import DownloadFailed
     from gristmill.storage.transfer import RemoteFile
 
-    waiting = iter(files)
-    turn = threading.Lock()
-    ended: queue.SimpleQueue[tuple[bool, str] | BaseException] = queue.SimpleQueue()
+    def fetched(file: tuple[str, int, str]) -> tuple[bool, str]:
+        url, size, version = file
+        try:
+            return True, downloader.download_file(RemoteFile(url, size or None, version))
+        except DownloadFailed as failed:
+            return False, str(failed)
 
-    def work() -> None:
-        while True:
-            with turn:
-                file = next(waiting, None)
-            if file is None:
-                return
-            url, size, version = file
-            try:
-                ended.put((True, downloader.download_file(RemoteFile(url, size or None, version))))
-            except DownloadFailed as failed:
-                ended.put((False, str(failed)))
-            except (GristmillError, OSError) as error:  # of the machine, or of the downloader: no file is to blame
-                ended.put(error)
-
-    for _ in range(min(len(files), downloader.downloads_at_once)):
-        threading.Thread(target=work, daemon=True).start()
-    for _ in files:
-        found = ended.get()
-        if isinstance(found, BaseException):
-            raise found
-        yield found
+    pool = ThreadPool(min(len(files), downloader.downloads_at_once))
+    yield from pool.imap_unordered(fetched, files)
 
 
 def _plan_of_recipe(

@@ -50,7 +50,7 @@ EXAMPLES = {
     ),
     "fetch": (
         "gristmill fetch https://example.org/a.warc.gz --to raw",
-        "gristmill fetch commoncrawl --output clean --dry-run",
+        "gristmill fetch crawl.yaml --output clean --dry-run",
     ),
     "doctor": ("gristmill doctor",),
     "completion": ('eval "$(gristmill completion bash)"',),

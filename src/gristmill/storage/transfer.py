@@ -18,6 +18,7 @@ from typing import Any
 from gristmill.errors import ConfigError, DownloadFailed, nearest
 from gristmill.secrets import without_url_secrets
 from gristmill.storage import http
+from gristmill.storage.atomic_write import explained
 from gristmill.storage.disk_budget import DiskBudget
 from gristmill.storage.download_notes import Note, Told
 from gristmill.storage.file_system import FileStatus
@@ -212,6 +213,8 @@ class _Transfer:
                 if failed.is_final:
                     places.remove(place)
                 if not places or in_vain > self._options.max_retries:
+                    if not self._note.part_size():
+                        Path(self._note.part_path).unlink(missing_ok=True)  # nothing has come that could be continued
                     shown = without_url_secrets(self._file.url)
                     raise _lost(f"{shown}: expected to be fetched; got {failed} at try {failures}") from None
             time.sleep(_pause_s(in_vain))
@@ -319,7 +322,8 @@ class _Part:
         self._position = 0
 
     def __enter__(self) -> "_Part":
-        self._descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        with explained(self._path):
+            self._descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -332,10 +336,11 @@ class _Part:
 
     def write(self, piece: bytes) -> None:
         view = memoryview(piece)
-        while view:
-            written = os.pwrite(self._descriptor, view, self._position)
-            self._position += written
-            view = view[written:]
+        with explained(self._path):
+            while view:
+                written = os.pwrite(self._descriptor, view, self._position)
+                self._position += written
+                view = view[written:]
 
 
 class _Arriving:

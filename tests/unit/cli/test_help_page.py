@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 from gristmill.cli import help_page
 from gristmill.cli.help_page import EXAMPLES, GROUPS, coloured, listed
 from gristmill.cli.main import app
+from gristmill.config.shipped import shipped_recipes
 
 ROOT = typer.main.get_command(app)
 
@@ -97,3 +98,8 @@ def test_a_list_is_wrapped_on_a_terminal_and_whole_in_a_pipe(monkeypatch):
     wrapped = list(listed(rows))
     assert max(map(len, wrapped)) <= 60
     assert " ".join(" ".join(wrapped).split()).count("word") == 30
+
+
+@pytest.mark.parametrize("line", [line for line in EXAMPLES["fetch"] if "://" not in line])
+def test_no_example_fetches_a_shipped_recipe_for_none_downloads_anything(line):
+    assert shlex.split(line)[2] not in shipped_recipes()
