@@ -41,7 +41,7 @@ class Failed(NamedTuple):
     documents: int
     read: int
     parts: int = 0  # files, or parts of files, that could not be read
-    part_bytes: int = 0
+    part_bytes: int = 0  # of those, and of the input, as the plan counts them
     input_bytes: int = 0
 
     @classmethod
@@ -52,7 +52,7 @@ class Failed(NamedTuple):
             sum(each.quarantined for each in counts),
             sum(each.read for each in counts),
             sum(each.lost_parts for each in counts),
-            sum(each.lost_bytes for each in counts),
+            sum(each.lost_of_plan for each in counts),
             input_bytes,
         )
 

@@ -208,6 +208,7 @@ class StageCounts(msgspec.Struct, array_like=True):
     observed: dict[str, Slots] = msgspec.field(default_factory=dict)  # values the author has the stage note (tally.py)
     bytes_out: int = 0  # of the documents that went on
     dropped_bytes: dict[str, int] = msgspec.field(default_factory=dict)  # reason -> bytes; about, where a row has none
+    lost_of_plan: int = 0  # `lost_bytes` as the plan counts them: a file of unknown size is a usual one there
 
     def add(self, other: "StageCounts") -> None:
         _add(self, other)
@@ -333,7 +334,10 @@ SPILLED_BYTES = "spilled_bytes"  # what a stage that writes files between two ot
 
 # Fields of StageCounts that have a place of their own here. Any other appears among the metrics, if it is not zero.
 SHOWN = frozenset(
-    ("documents_in", "documents_out", "read", "created", "written", "quarantined", "bytes_in", "bytes_out", "process_s")
+    (
+        *("documents_in", "documents_out", "read", "created", "written", "quarantined", "bytes_in", "bytes_out"),
+        *("process_s", "lost_of_plan"),
+    )
 )
 
 SNAPSHOT_S = 0.25  # between two snapshots, for whoever does not say how often it wants them

@@ -139,6 +139,8 @@ class FileSlice:
     file_size: int = 0
     version: str = ""
     num_bytes: int = 0  # expected bytes of this part, for scheduling
+    # How many bytes of the plan a byte of it stands for: of a file whose size nobody told the plan had to assume one.
+    weight: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -183,6 +185,11 @@ class FileGroupTask(Task[list[str]]):
     @property
     def nbytes(self) -> int:
         return sum(s.num_bytes for s in self.slices)
+
+    @property
+    def weight(self) -> float:
+        """How many bytes of the plan a byte of its files stands for."""
+        return self.slices[0].weight if self.slices else 1.0
 
     def sources(self) -> list[str]:
         return list(self.data)

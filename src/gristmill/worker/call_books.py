@@ -184,6 +184,8 @@ class CallBooks:
             counts.quarantined += record.num_documents
             counts.lost_parts += not (record.num_documents or item.task.counts_documents)
             counts.lost_bytes += record.lost_bytes
+            weight = item.task.weight if isinstance(item.task, FileGroupTask) else 1.0
+            counts.lost_of_plan += round(record.lost_bytes * weight)
             counts.note_error(error_kind(record.kind, record.error), record.num_documents or 1)
         stage = self._names[index]
         result.facts += [(stage, said) for said in context.facts]

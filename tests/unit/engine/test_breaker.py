@@ -17,7 +17,7 @@ from gristmill.testing.virtual_run import group
 
 GOOD = StageCounts(documents_in=1, documents_out=1, read=1)
 BAD = StageCounts(documents_in=1, read=1, quarantined=1)
-UNREADABLE = StageCounts(lost_parts=1, lost_bytes=100)
+UNREADABLE = StageCounts(lost_parts=1, lost_bytes=100, lost_of_plan=100)
 
 
 def begun(names="abc", workers=1, **config):

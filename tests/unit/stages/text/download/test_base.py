@@ -7,7 +7,7 @@ import pytest
 from tests.own_source import Copies, FilesOf, LinesOf, Shouts, own_source, write_lines
 
 from gristmill.backends.local import LocalExecutor
-from gristmill.errors import ConfigError, DownloadFailed, NoInputError, StageError
+from gristmill.errors import ConfigError, DownloadFailed, NoInputError, StageError, TooManyQuarantined
 from gristmill.pipeline import Pipeline
 from gristmill.runs import joined_files
 from gristmill.stages.context import Quarantined
@@ -389,3 +389,27 @@ def test_a_downloader_that_returns_no_path_is_told_so(tmp_path):
 
     with pytest.raises(StageError, match=r"Wrong\.download: expected to return a path; got 7"):
         Wrong(str(tmp_path / "d")).download_file(RemoteFile("anything"))
+
+
+class BreaksAtOnce(LinesOf):
+    """Cannot read one of the files."""
+
+    def iterate(self, file_path):
+        if "part-0" in file_path:
+            raise ValueError("cannot be read")
+        return super().iterate(file_path)
+
+
+@pytest.mark.parametrize(("files", "is_too_much"), [(3, True), (12, False)])
+def test_what_share_of_files_cannot_be_read_counts_also_where_nobody_told_how_large_they_are(
+    tmp_path, files, is_too_much
+):
+    source = write_lines(tmp_path / "raw", files, 20)
+    stage = DocumentDownloadExtractStage(FilesOf(source), Copies(str(tmp_path / "d")), BreaksAtOnce(), Shouts())
+    pipeline = Pipeline("own", stages=[stage, JsonlWriter(str(tmp_path / "out"))])
+
+    if is_too_much:
+        with pytest.raises(TooManyQuarantined, match=r"1 part of files \(.* B\) that could not be read"):
+            pipeline.run(HERE, quiet=True)
+    else:
+        assert pipeline.run(HERE, quiet=True).lost_parts == 1

@@ -182,11 +182,13 @@ class DocumentDownloadStage(ProcessingStage[FileGroupTask, FileGroupTask]):
             lost = Quarantined(str(failed), DOWNLOAD_FAILED, source=url, num_documents=0, lost_bytes=part.num_bytes)
             self.context.quarantine(lost)
             return []
+        # Where nobody told its size, what of it cannot be read is judged as a share of what the plan took it for.
+        weight = part.num_bytes / status.size if status.size > 0 and not part.file_size else 1.0
         shown = without_url_secrets(url)
         metadata = {**task._metadata, "source_url": shown, "source_files": [without_url_secrets(status.path)]}
         return [
             FileGroupTask(task.dataset_name, [each.path], _metadata=dict(metadata), slices=(each,))
-            for each in parts_of_file(status, self._split, self._block_bytes)
+            for each in parts_of_file(status, self._split, self._block_bytes, weight)
         ]
 
     def _stored(self, file: RemoteFile) -> FileStatus:

@@ -14,21 +14,18 @@ def parts_of_files(task: FileGroupTask, splitter: Splitter, block_bytes: int) ->
         status = file_system(part.path, options).status(part.path)  # type: ignore[arg-type]  # what its reader gave
         if status is None:
             raise ReadError(f"{part.path}: expected a readable file; got none")
-        parts = parts_of_file(status, splitter, block_bytes) if part.part is None else [part]
+        parts = parts_of_file(status, splitter, block_bytes, part.weight) if part.part is None else [part]
         made += [_task(task, each) for each in parts]
     return made
 
 
-def parts_of_file(file: FileStatus, splitter: Splitter, block_bytes: int) -> list[FileSlice]:
+def parts_of_file(file: FileStatus, splitter: Splitter, block_bytes: int, weight: float = 1.0) -> list[FileSlice]:
     """Return the parts of a file that is where its status says, whole if it is not divided."""
     parts = splitter.parts_of(file, block_bytes, None) if file.size > block_bytes else []
     size = 0 if file.size == UNKNOWN_SIZE else file.size
     if len(parts) < 2:
-        return [FileSlice(file.path, file_size=size, version=file.version, num_bytes=size)]
-    return [
-        FileSlice(file.path, part.numbers, file_size=size, version=file.version, num_bytes=part.num_bytes)
-        for part in parts
-    ]
+        return [FileSlice(file.path, None, size, file.version, size, weight)]
+    return [FileSlice(file.path, part.numbers, size, file.version, part.num_bytes, weight) for part in parts]
 
 
 def _task(task: FileGroupTask, part: FileSlice) -> FileGroupTask:
