@@ -15,9 +15,11 @@ from gristmill.backends.local import LocalExecutor
 from gristmill.errors import ConfigError, StageError
 from gristmill.pipeline import Pipeline
 from gristmill.stages.context import StageContext
+from gristmill.stages.io.tar_members import is_shown
 from gristmill.stages.text.io import JsonlReader, JsonlWriter, WebDatasetReader, WebDatasetWriter
 from gristmill.stages.text.io.reader import WebDatasetReaderStage
 from gristmill.stages.text.io.writer.webdataset import LONGEST_KEY, escaped
+from gristmill.storage.tar import Member
 from gristmill.tasks import DocumentBatch, FileGroupTask
 
 
@@ -65,13 +67,14 @@ def test_hidden_files_and_names_without_a_field_are_passed_over_and_cut_no_sampl
         ([("1.txt", b"a"), ("2.txt", b"b"), ("1.txt", b"c")], ("repeated_key", "1")),
         ([("1.txt", b"\xff")], ("bad_field", "1")),
         ([("1.json", b"{")], ("bad_field", "1")),
+        ([("1.json", b"[" * 9_000)], ("bad_field", "1")),
         ([("1.cls", b"one")], ("bad_field", "1")),
         ([("1.cls", b"9" * 30)], ("bad_field", "1")),
-        ([("1.txt", b"a" * 2000)], ("too_large", "1")),
+        ([("1.txt", b"a" * 20_000)], ("too_large", "1")),
     ],
 )
 def test_a_bad_sample_goes_to_quarantine_and_the_next_is_read(tmp_path, members, expected):
-    rows, bad = read(archive(tmp_path / "x.tar", [*members, ("9.txt", b"good")]), max_document_bytes=1000)
+    rows, bad = read(archive(tmp_path / "x.tar", [*members, ("9.txt", b"good")]), max_document_bytes=10_000)
 
     assert bad == [expected]
     assert rows[-1]["__key__"] == "9"
@@ -187,7 +190,7 @@ def test_two_documents_of_one_key_stay_two_samples(tmp_path):
     assert [json.loads(row["json"])["id"] for row in rows] == ["k", "k", "k\x10"]
 
 
-@given(key=st.text(min_size=1, max_size=200))
+@given(key=st.text(min_size=1, max_size=200) | st.text("_/ab", min_size=1, max_size=9))
 def test_any_key_becomes_a_name_that_is_one_sample_inside_the_archive(key):
     name = escaped(key)
 
@@ -195,6 +198,7 @@ def test_any_key_becomes_a_name_that_is_one_sample_inside_the_archive(key):
     assert len(name.encode("utf-8", "surrogatepass")) <= LONGEST_KEY
     assert not name.startswith("/")
     assert not any(part in ("", "..") for part in name.split("/"))
+    assert is_shown(Member(f"{name}.txt", 0, 512, 0, 1024, is_file=True))
 
 
 @given(keys=st.lists(st.text(max_size=12), min_size=2, max_size=6, unique=True))
@@ -205,6 +209,17 @@ def test_different_keys_have_different_names(keys):
 def test_columns_that_would_be_the_same_file_are_refused(tmp_path):
     with pytest.raises(StageError, match="expected columns that can be files of a sample; got 'txt'; 'text' is one"):
         write(tmp_path, {"text": ["a"], "txt": ["b"]})
+
+
+@pytest.mark.parametrize("key", ["__meta__", "d/__", "half \\ud800", ".hidden"])
+def test_a_sample_of_any_key_is_read_again(tmp_path, key):
+    (tmp_path / "a.jsonl").write_text(f'{{"id": "{key}", "text": "a"}}\n{{"id": "b", "text": "b"}}\n')
+    writer = WebDatasetWriter(str(tmp_path / "tars"), key_field="id")
+    Pipeline("w", stages=[JsonlReader(str(tmp_path / "a.jsonl")), writer]).run(LocalExecutor(num_workers=0), quiet=True)
+    rows, bad = read(next((tmp_path / "tars").glob("*.tar")))
+
+    assert [row["txt"] for row in rows] == ["a", "b"]
+    assert bad == []
 
 
 @pytest.mark.slow

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from typing import ClassVar
 
-import msgspec
 import pyarrow as pa
 
 from gristmill.errors import DamagedFile
@@ -25,6 +24,7 @@ from gristmill.storage.file_system import StorageOptions
 from gristmill.storage.open_read import InputFile
 from gristmill.storage.paths import is_compressed
 from gristmill.tasks import DocumentBatch, FileGroupTask, FileSlice
+from gristmill.tasks.json_lines import loads
 
 KEY = "__key__"
 MAX_BLOCKS = 2  # in one batch
@@ -134,7 +134,7 @@ class WebDatasetReaderStage(ReadingStage[DocumentBatch]):
             if name:
                 try:
                     row[name] = _value(name, content)
-                except ValueError as error:  # what is not UTF-8 and not JSON is of this kind too
+                except (ValueError, RecursionError) as error:  # what is not UTF-8, or not JSON, or too deep
                     raise _BadSampleError(key, "bad_field", f"{member.name}: {error}", content) from None
         return row
 
@@ -167,8 +167,8 @@ def _value(name: str, content: bytes) -> object:
     if kind == "txt":
         return content.decode()
     if kind == "json":
-        msgspec.json.decode(content)  # as it is written, once it is known to be JSON
-        return content.decode()
+        loads(content)
+        return content.decode()  # as it is written, once it is known to be JSON
     return _number(content) if kind == "cls" else content
 
 

@@ -16,7 +16,7 @@ from gristmill.tasks import DocumentBatch, FileGroupTask
 from gristmill.tasks.json_encoding import encode_lines
 
 LONGEST_KEY = 80  # bytes: a header has room for 100 with the field behind it
-_UNSAFE = re.compile(r"[.%\\\x00-\x1f\x7f]|^/+|/{2,}|/$")
+_UNSAFE = re.compile(r"[.%\\\x00-\x1f\x7f]|^/+|/{2,}|/$|(?:^|(?<=/))_(?=(?:_|__|_[^/]*__)$)")
 _FIELD = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")
 _OWN = ("txt", "json", "cls")  # columns that are fields under their own names
 _TEXT, _REST, _MORE = "txt", "json", "columns.json"
@@ -117,8 +117,10 @@ class WebDatasetWriter(FileWriter[DocumentBatch]):
 def escaped(key: str) -> str:
     """A name for a sample that stays inside the archive and has no dot; a long one ends in a hash.
 
-    >>> escaped("../a.b")
-    '%2E%2E/a%2Eb'
+    Of one that begins and ends with two underscores the first is escaped: readers take those for notes, not samples.
+
+    >>> escaped("../a.b"), escaped("a/__b__")
+    ('%2E%2E/a%2Eb', 'a/%5F_b__')
     """
     safe = _UNSAFE.sub(lambda found: "".join(f"%{byte:02X}" for byte in found[0].encode()), key)
     if len(safe.encode()) <= LONGEST_KEY:

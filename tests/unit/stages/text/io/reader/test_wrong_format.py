@@ -77,6 +77,8 @@ def test_it_is_seen_through_compression_and_whatever_fields_are_asked_for(tmp_pa
         "[1, 2]\n" + LINES,
         "{\n" + LINES,
         '{"a":\n' + LINES,
+        '{"a": "half \\ud800"}\n',
+        '{"a": NaN}\n{"a": "\\udfff"}\n',
         "id,text\n" + LINES,
         "nope\n",
         "[1]\n[2]\n",
