@@ -37,6 +37,7 @@ CARD = "README.md"
 CARD_BYTES = 1 << 20
 _SPLITS = ("train", "validation", "valid", "dev", "val", "test", "eval")
 _NOT_DATA = re.compile(r"(^|/)(\.|dataset_infos?\.json$|dataset_dict\.json$|state\.json$)")
+_SHARD = re.compile(r"(?P<before>.*-)(?P<number>\d{3,6})-of-(?P<total>\d{3,6})(?P<behind>[^/\d][^/]*)")
 _FRONT = re.compile(r"\A---\s*\n(.*?)\n---\s*(\n|\Z)", re.DOTALL)
 
 
@@ -147,6 +148,7 @@ def choose(files: Files, subset: str | None, split: str, *, who: str) -> list[st
         found = [name for pattern in by_split[split] for name in _matching(pattern, names)]
         if not found:
             raise NoInputError(f"{who}: expected files as its card names them, {by_split[split]}; found none")
+        _check_shards(found, by_split[split], who)
         return list(dict.fromkeys(found))
     if subset is not None:
         below = [name for name in names if name.startswith(f"{subset}/")]
@@ -154,7 +156,31 @@ def choose(files: Files, subset: str | None, split: str, *, who: str) -> list[st
             folders = {name.partition("/")[0] for name in names if "/" in name}
             raise ConfigError(f"{who}: expected a subset it has; got {subset!r}{nearest(subset, folders)}")
         names = below
-    return _by_names(names, files.names, split, who)
+    found = _by_names(names, files.names, split, who)
+    _check_shards(found, ["**"], who)
+    return found
+
+
+def _check_shards(names: Sequence[str], patterns: Sequence[str], who: str) -> None:
+    """Raise ConfigError where names say how many files there are (`train-00000-of-00003`), and not all of them are.
+
+    A copy that was cut short looks like that. What no pattern asks for may be missing.
+    """
+    series: dict[tuple[str, str], dict[int, str]] = {}
+    for name in names:
+        if (shard := _SHARD.fullmatch(name)) is not None:
+            series.setdefault((shard["before"], shard["total"]), {})[int(shard["number"])] = shard["behind"]
+    for (before, total), there in series.items():
+        width, behind = len(total), next(iter(there.values()))
+        wanted = (
+            f"{before}{number:0{width}d}-of-{total}{behind}" for number in range(int(total)) if number not in there
+        )
+        missing = next((name for name in wanted if any(_matching(pattern, [name]) for pattern in patterns)), None)
+        if missing is not None:
+            raise ConfigError(
+                f"{who}: expected {int(total):,} files {before}*-of-{total}; got {len(there):,}, and {missing} is not "
+                "one of them. The reader of their format, such as ParquetReader, reads those there are"
+            )
 
 
 def _subsets(card: str, who: str) -> dict[str, dict[str, list[str]]]:
@@ -166,8 +192,10 @@ def _subsets(card: str, who: str) -> dict[str, dict[str, list[str]]]:
         document = yaml.safe_load(front[1]) if front else None
     except yaml.YAMLError as error:
         raise ConfigError(f"{who}: expected YAML at the top of its {CARD}; {error}") from None
-    configs = document.get("configs") if isinstance(document, dict) else None
-    usable = [one for one in configs or () if isinstance(one, dict) and one.get("data_files")]
+    configs = (document.get("configs") if isinstance(document, dict) else None) or []
+    if not isinstance(configs, list):
+        raise ConfigError(f"{who}: expected a list of configs in its {CARD}; got {configs!r:.200}")
+    usable = [one for one in configs if isinstance(one, dict) and one.get("data_files")]
     usable.sort(key=lambda one: not (one.get("default") or one.get("config_name") == "default"))
     try:
         return {str(one.get("config_name", "default")): _patterns(one) for one in usable}
@@ -227,7 +255,7 @@ def _saved(directory: Path, split: str, *, who: str) -> tuple[str, list[str]] | 
     """Where `save_to_disk` has put the files of a split, and their names in order; None if it did not make this."""
     splits = directory / "dataset_dict.json"
     if splits.is_file():
-        known = list(json.loads(splits.read_text(encoding="utf-8"))["splits"])
+        known = [str(one) for one in _of_json(splits, "splits", who)]
         if split not in known:
             raise ConfigError(f"{who}: expected a split of {known}; got {split!r}{nearest(split, known)}")
         directory /= split
@@ -235,7 +263,21 @@ def _saved(directory: Path, split: str, *, who: str) -> tuple[str, list[str]] | 
     if not state.is_file():
         return None
     try:
-        names = [str(one["filename"]) for one in json.loads(state.read_text(encoding="utf-8"))["_data_files"]]
-    except (ValueError, KeyError, TypeError) as error:
+        names = [str(one["filename"]) for one in _of_json(state, "_data_files", who)]
+    except (KeyError, TypeError) as error:
         raise ConfigError(f"{who}: expected the names of data files in {state}; got {error!r}") from None
+    for name in names:
+        if Path(name).name != name:  # of a stranger's dataset, perhaps
+            raise ConfigError(f"{who}: expected names of files in {directory}; got {name!r} in {state.name}")
     return str(directory), names
+
+
+def _of_json(path: Path, key: str, who: str) -> list[Any]:
+    """A list in one of the small files beside the data."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))[key]
+    except (ValueError, KeyError, TypeError) as error:
+        raise ConfigError(f"{who}: expected {key!r} in {path}; got {error!r}") from None
+    if not isinstance(found, list):
+        raise ConfigError(f"{who}: expected a list as {key!r} in {path}; got {found!r:.200}")
+    return found

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 TOKENS, INDEX = ".bin", ".idx"
 CALL_CHARS = 1 << 20  # given to the tokenizer at once: it keeps a few hundred bytes for every token until it returns
 COPIED_BYTES = 1 << 24
+CHECKED = 1 << 20  # entries of an index that are compared at once
 
 
 @dataclass(eq=False)
@@ -256,7 +257,26 @@ def _pair(prefix: Path) -> _Pair:
     expected = int(pair.array("lengths").sum(dtype=np.int64)) * header.dtype.itemsize
     if tokens.stat().st_size != expected:
         raise ConfigError(f"merge_file_prefixes: expected {expected} bytes in {tokens}; got {tokens.stat().st_size}")
+    _check_places(pair)
     return pair
+
+
+def _check_places(pair: _Pair) -> None:
+    """Raise ConfigError where the index does not say of every sequence and document what follows from the lengths."""
+    lengths, offsets, bounds = pair.array("lengths"), pair.array("offsets"), pair.array("bounds")
+    at = 0
+    for start in range(0, len(lengths), CHECKED):
+        sizes = lengths[start : start + CHECKED].astype(np.int64) * pair.header.dtype.itemsize
+        ends = at + np.cumsum(sizes)
+        if (sizes < 0).any() or not np.array_equal(offsets[start : start + CHECKED], ends - sizes):
+            raise ConfigError(f"merge_file_prefixes: expected each sequence of {pair.places} behind the one before")
+        at = int(ends[-1])
+    parts = (bounds[start : start + CHECKED + 1] for start in range(0, len(bounds), CHECKED))
+    in_order = all((np.diff(part) >= 0).all() for part in parts)
+    if not in_order or not len(bounds) or bounds[0] != 0 or bounds[-1] != pair.header.num_sequences:
+        raise ConfigError(
+            f"merge_file_prefixes: expected documents of {pair.places} from its first sequence to its last"
+        )
 
 
 def _joined_tokens(pairs: Sequence[_Pair]) -> Iterator[Chunk]:

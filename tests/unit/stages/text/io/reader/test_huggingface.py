@@ -84,12 +84,42 @@ def test_a_card_says_which_files_a_subset_and_a_split_have():
         ({"card": CARD, "subset": "fr"}, r"expected a subset of \['de', 'en'\]; got 'fr'"),
         ({"card": CARD, "subset": "en"}, r"expected files as its card names them, \['en/\*.jsonl.gz'\]; found none"),
         ({"card": "---\nconfigs: [{data_files: [{path: x}]}]\n---\n"}, r"expected data_files by split in its README"),
+        ({"card": "---\nconfigs: 5\n---\n"}, r"expected a list of configs in its README\.md; got 5"),
         ({"card": "---\na: [\n---\n"}, r"expected YAML at the top of its README"),
     ],
 )
 def test_what_is_not_there_is_named_with_what_is(options, message):
     with pytest.raises(ConfigError, match=message):
         chosen(NAMES, **options)
+
+
+SHARDS = [f"data/train-{number:05d}-of-00004-{number}abc.parquet" for number in (0, 1, 3)]
+TRAIN = "---\nconfigs: [{{data_files: [{{split: train, path: {}}}]}}]\n---\n"
+
+
+@pytest.mark.parametrize("card", ["", TRAIN.format("data/train-*")])
+def test_a_copy_that_lacks_one_of_the_files_its_names_count_is_refused(card):
+    with pytest.raises(ConfigError, match=r"expected 4 files data/train-\*-of-00004; got 3, and data/train-00002-of-"):
+        chosen(SHARDS, card=card)
+
+
+def test_a_card_may_ask_for_some_of_the_files():
+    assert chosen(SHARDS, card=TRAIN.format("'data/train-0000[01]-*'")) == SHARDS[:2]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("state.json", '{"_data_files": [{"filename": "../other/data.arrow"}]}', r"expected names of files in"),
+        ("state.json", "[]", r"expected '_data_files' in .*state\.json"),
+        ("state.json", '{"_data_files": 5}', r"expected a list as '_data_files'"),
+        ("dataset_dict.json", "{", r"expected 'splits' in .*dataset_dict\.json"),
+    ],
+)
+def test_what_the_library_could_not_have_saved_is_refused(tmp_path, name, content, message):
+    (tmp_path / name).write_text(content)
+    with pytest.raises(ConfigError, match=message):
+        HuggingFaceReader(str(tmp_path)).decompose()
 
 
 def test_a_script_is_not_run_and_the_way_round_it_is_said():

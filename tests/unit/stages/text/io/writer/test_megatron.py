@@ -197,6 +197,12 @@ def test_joining_into_the_same_directory_twice_gives_the_same(tmp_path):
     assert read_pair(tmp_path / "all")[0] == [[1, 2]]
 
 
+def change(path, at, value):
+    content = bytearray(path.read_bytes())
+    content[at] = value
+    path.write_bytes(content)
+
+
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
@@ -209,6 +215,9 @@ def test_joining_into_the_same_directory_twice_gives_the_same(tmp_path):
             lambda d: (d / "b.idx").write_bytes((d / "b.idx").read_bytes()[:-1]),
             r"expected 62 bytes in .*b\.idx; got 61",
         ),
+        (lambda d: change(d / "b.idx", 38, 1), r"expected each sequence of .*b\.idx behind the one before"),
+        (lambda d: change(d / "b.idx", 46, 1), r"expected documents of .*b\.idx from its first sequence to its last"),
+        (lambda d: change(d / "b.idx", 54, 5), r"expected documents of .*b\.idx from its first sequence to its last"),
         (lambda d: write_pair(d / "b", [[4]], code=4), r"expected tokens of one kind, as uint16 .*; got int32"),
     ],
 )
