@@ -99,8 +99,9 @@ PEER_PIP := bin/python -m pip install --quiet --disable-pip-version-check
 
 $(PEERS)/nemo-curator/.installed:
 	$(PYTHON) -m venv $(@D)
+	$(@D)/$(PEER_PIP) --upgrade pip  # below 23.3 it does not find extras written with another hyphen, as justext's
 	$(@D)/$(PEER_PIP) torch==2.13.0
-	$(@D)/$(PEER_PIP) 'nemo-curator[text_cpu]'
+	$(@D)/$(PEER_PIP) 'nemo-curator[text-cpu]'
 	@touch $@
 
 $(PEERS)/datatrove/.installed:
