@@ -198,11 +198,12 @@ def test_zeros_behind_the_end_are_not_damage():
     assert whole(CRAWL + bytes(3_000_000)) == whole(CRAWL)
 
 
-def test_headers_with_a_name_of_any_length_are_read():
+@pytest.mark.parametrize("length", [0, 400, 2_000, 60_000])
+def test_headers_with_a_name_of_any_length_are_read(length):
     import gzip
     import io
 
     buffer = io.BytesIO()
-    with gzip.GzipFile("x" * 400, "wb", fileobj=buffer, mtime=0) as file:
+    with gzip.GzipFile("x" * length, "wb", fileobj=buffer, mtime=0) as file:
         file.write(record("response", b"hello"))
     assert len(whole(buffer.getvalue() * 2)) == 2

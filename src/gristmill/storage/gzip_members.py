@@ -103,12 +103,31 @@ class Members:
         return 0
 
     def _at(self, position: int) -> Member | Damage:
+        member = self._usual(position)
+        if member is not None:
+            return member
         if not self._looks_right(position):
             return self._damage(position, f"expected a member that begins with {self._begins[0].decode()!r}; got none")
         try:
             return self._unpacked(position, self._most)
         except _Broken as broken:
             return self._damage(position, str(broken))
+
+    def _usual(self, position: int) -> Member | None:
+        """A member that is whole; None where it takes a closer look.
+
+        How it begins is looked at in what it unpacks to: unpacking the beginning for that alone takes as long as the
+        whole of a small member.
+        """
+        if not self._has_magic(bytes(self._window.get(position, position + 4))):
+            return None
+        try:
+            member = self._unpacked(position, self._most)
+        except _Broken:
+            return None
+        if member.content is None:
+            return member if self._looks_right(position) else None
+        return member if member.content.startswith(self._begins) else None
 
     def _damage(self, position: int, why: str) -> Damage:
         following = self._next_trusted(position + 1, self._size)
@@ -126,13 +145,17 @@ class Members:
     def _looks_right(self, position: int) -> bool:
         """Whether a member starts here whose content begins as all do."""
         head = bytes(self._window.get(position, position + _PEEK_BYTES))
-        if not head.startswith(MAGIC) or any(flags & _RESERVED_FLAGS for flags in head[3:4]):
+        if not self._has_magic(head):
             return False
         try:
             longest = max(map(len, self._begins))
             return bool(_inflater().decompress(head, longest).startswith(self._begins))
         except _unpacking_errors():
             return False
+
+    @staticmethod
+    def _has_magic(head: bytes) -> bool:
+        return head.startswith(MAGIC) and not any(flags & _RESERVED_FLAGS for flags in head[3:4])
 
     def _is_trusted(self, position: int) -> bool:
         """Whether whole members follow one another from here, for long enough."""

@@ -30,11 +30,20 @@ class TooLarge(ValueError):
 
 
 class Record(NamedTuple):
-    """Headers and block of a record. `offset` is where it begins, in what it was found in."""
+    """Headers and block of a record. `offset` is where it begins, in what it was found in.
+
+    The block is the bytes `start` to `stop` of `content`: a copy is made only when it is asked for.
+    """
 
     headers: Headers
-    block: bytes
+    content: bytes
+    start: int
+    stop: int
     offset: int
+
+    @property
+    def block(self) -> bytes:
+        return self.content[self.start : self.stop]
 
     @property
     def kind(self) -> str:
@@ -106,17 +115,17 @@ def records_of_stream(pieces: Iterable[bytes], most_bytes: int) -> Iterator[Reco
             why = f"expected a block of {length:,} bytes; the file ends after {len(block):,}"
             yield Problem(offset, len(block), why)
             return
-        yield Record(headers, block, offset)
+        yield Record(headers, block, 0, length, offset)
 
 
 def payload_of(record: Record, most_bytes: int) -> Payload:
     """Return what a record carries: of an HTTP answer its body, as a browser would get it."""
-    block = record.block
+    content, start, stop = record.content, record.start, record.stop
     is_http = record.headers.get("content-type", "").startswith("application/http")
-    if not is_http and not block.startswith(b"HTTP/"):
-        return Payload(block, None, {})
-    end, behind = _end_of_head(block, 0)
-    lines, body = (block, b"") if end < 0 else (block[:end], block[behind:])
+    if not is_http and not content.startswith(b"HTTP/", start, stop):
+        return Payload(record.block, None, {})
+    end, behind = _end_of_head(content, start, stop)
+    lines, body = (record.block, b"") if end < 0 else (content[start:end], content[behind:stop])
     first, _, rest = lines.partition(b"\n")
     status = _STATUS.match(first)
     headers = _headers(rest)
@@ -131,13 +140,13 @@ def payload_of(record: Record, most_bytes: int) -> Payload:
 
 
 def _record_at(content: bytes, position: int, offset: int) -> tuple[Record, int]:
-    end, behind = _end_of_head(content, position)
+    end, behind = _end_of_head(content, position, len(content))
     if end < 0:
         raise BadRecord("expected headers and an empty line; got no end of them")
     headers, length = _parsed_head(content[position:end])
     if behind + length > len(content):
         raise BadRecord(f"expected a block of {length:,} bytes; got {len(content) - behind:,}")
-    return Record(headers, content[behind : behind + length], offset), behind + length
+    return Record(headers, content, behind, behind + length, offset), behind + length
 
 
 def _parsed_head(head: bytes) -> tuple[Headers, int]:
@@ -161,10 +170,10 @@ def _headers(lines: bytes) -> Headers:
     return headers
 
 
-def _end_of_head(content: bytes, position: int) -> tuple[int, int]:
+def _end_of_head(content: bytes, start: int, stop: int) -> tuple[int, int]:
     """Where the headers end, and where what follows them begins; -1 if they do not end."""
-    usual = content.find(b"\r\n\r\n", position)
-    odd = content.find(b"\n\n", position, usual if usual >= 0 else len(content))
+    usual = content.find(b"\r\n\r\n", start, stop)
+    odd = content.find(b"\n\n", start, usual if usual >= 0 else stop)
     if odd >= 0:
         return odd, odd + 2
     return usual, usual + 4
@@ -271,7 +280,7 @@ class _Stream:
     def head(self) -> bytes:
         """Take the headers, up to what follows them."""
         while True:
-            end, behind = _end_of_head(self._held, 0)
+            end, behind = _end_of_head(self._held, 0, len(self._held))
             if end >= 0:
                 head = self._held[:end]
                 if not head.startswith(WARC_BEGINS):
