@@ -50,7 +50,7 @@ from gristmill.kernels.text.words_of_bytes import Bytes, find_byte
 
 Longs = NDArray[np.int64]
 _FACTOR = np.uint64(FACTOR)
-MATH, CHART, TEX = 0x6D617468, 0x743D7478, 0x746578  # "math", "t=tx", "tex"
+H_OR_X, H_OR_X_IS = 0xCF, 0x48  # a mask, and what it makes of "h", "H", "x" and "X" alone
 
 
 @inline
@@ -87,29 +87,39 @@ def slot_of(key: np.uint64) -> int:
     return np.int64((key * _FACTOR) >> np.uint64(52))
 
 
+@inline
+def _names_formula(data: Bytes, start: int, position: int, stop: int) -> bool:
+    """Whether "math", "t=tx" or the "tex" of anything but "text" ends here, in a tag whose name begins at `start`."""
+    before = _lower(data[position - 1]) if position > start else 0
+    two_before = _lower(data[position - 2]) if position - 1 > start else 0
+    three_before = _lower(data[position - 3]) if position - 2 > start else 0
+    if _lower(data[position]) == 0x68:
+        return before == 0x74 and two_before == 0x61 and three_before == 0x6D
+    if before == 0x65 and two_before == 0x74:
+        return position + 1 < stop and _lower(data[position + 1]) != 0x74
+    return before == 0x74 and two_before == 0x3D and three_before == 0x74
+
+
 @part
 def _tag_stop(data: Bytes, start: int, stop: int, found: Longs) -> int:
     """Return where a tag ends whose name begins here: at its ">", outside of values in quotes."""
     position = start
-    quote = 0
     after_equals = False
     after_space = False
     attributes = 0
-    last = 0  # four bytes in lower case
     while position < stop:
         byte = data[position]
-        last = (last << 8 | _lower(byte)) & 0xFFFFFFFF
-        if last in (MATH, CHART) or (last >> 8 == TEX and last & 0xFF != 0x74):
+        if byte & H_OR_X == H_OR_X_IS and _names_formula(data, start, position, stop):
             found[HINTS] |= MAY_HAVE_MATH
-        if quote:
-            if byte == quote:
-                quote = 0
-                after_space = True
-        elif byte == 0x3E:
+        if byte == 0x3E:
             break
-        elif after_equals and (byte == 0x22 or byte == 0x27):
-            quote = byte
-            after_equals = False
+        if after_equals and (byte == 0x22 or byte == 0x27):
+            position += 1
+            while position < stop and data[position] != byte:  # most bytes of a tag are in here
+                if data[position] & H_OR_X == H_OR_X_IS and _names_formula(data, start, position, stop):
+                    found[HINTS] |= MAY_HAVE_MATH
+                position += 1
+            after_equals, after_space = False, True
         elif byte <= 0x20 or byte == 0x2F:
             after_space = True
         else:
@@ -117,7 +127,7 @@ def _tag_stop(data: Bytes, start: int, stop: int, found: Longs) -> int:
             after_equals, after_space = byte == 0x3D, False
         position += 1
     found[FOUND_ATTRIBUTES] = max(found[FOUND_ATTRIBUTES], attributes)
-    return position
+    return min(position, stop)
 
 
 @part
