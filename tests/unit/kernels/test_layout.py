@@ -31,10 +31,12 @@ from gristmill.kernels.targets import host_targets
 from gristmill.kernels.text import layout
 from gristmill.kernels.text.layout import WORD_COLUMNS
 from gristmill.models.fasttext_file import FastTextSettings
+from gristmill.models.fasttext_model import bundled_model
 from gristmill.stages.compiled_kernel import KERNELS_VARIABLE, CompiledKernel
 from gristmill.stages.context import StageContext
 from gristmill.stages.text.decontamination.ngrams import find_ngrams, hash_ngrams
 from gristmill.stages.text.filters import Score
+from gristmill.stages.text.html.language_model import LanguageModel
 from gristmill.stages.text.io.reader.jsonl import scan_lines
 from gristmill.stages.text.judging.document_filter import has_column_form
 from gristmill.stages.text.judging.judge import Judge
@@ -227,6 +229,15 @@ def test_classifiers_write_only_where_they_may(guards):
     train_fasttext(words, counts, rows, positive, np.arange(len(texts)), settings, seed=1).margins(texts)
 
     assert guards.called == {"find_words", "fill_table", "find_rows", "train", "score_texts"}
+
+
+@pytest.mark.slow
+def test_a_model_of_languages_writes_only_where_it_may(guards):
+    model = LanguageModel(Path(bundled_model()))
+    for text in full_texts():
+        model.predict(text)
+
+    assert guards.called == {"score_text"}
 
 
 @pytest.mark.slow

@@ -6,9 +6,11 @@ finds them says "en" and "ht". Either may be the key of a list.
 
 from collections.abc import Mapping, Sequence
 from functools import cache
+from pathlib import Path
 
 from gristmill.errors import require
-from gristmill.models.fasttext_model import Model, bundled_model, load, predict
+from gristmill.models.fasttext_model import bundled_model
+from gristmill.stages.text.html.language_model import LanguageModel
 
 UNKNOWN = "UNKNOWN"
 # Of a page's longest paragraphs. Most languages are plain from the first line; where they are not, more is looked at.
@@ -66,9 +68,9 @@ def language_of(paragraphs: Sequence[str]) -> str:
         if room <= 0:
             break
     line = " ".join(" ".join(sample).split())
-    found = predict(language_model(), line[:FIRST_CHARS]) if line else None
+    found = language_model().predict(line[:FIRST_CHARS]) if line else None
     if found is not None and found[1] < SURE and len(line) > FIRST_CHARS:
-        found = predict(language_model(), line)
+        found = language_model().predict(line)
     if found is None:
         return UNKNOWN
     code = found[0].removeprefix(_LABEL)
@@ -76,9 +78,9 @@ def language_of(paragraphs: Sequence[str]) -> str:
 
 
 @cache
-def language_model() -> Model:
+def language_model() -> LanguageModel:
     """Return lid.176, loaded once in every process."""
-    return load(bundled_model())
+    return LanguageModel(Path(bundled_model()))
 
 
 def key_of(language: str, stop_lists: Mapping[str, frozenset[str]]) -> str | None:
