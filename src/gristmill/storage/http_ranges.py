@@ -1,8 +1,10 @@
 """Many small pieces of large files, by range requests: neighbours together, some in flight at once, answers in order.
 
 Pieces of one file that lie near each other are asked for together, because a request costs as much time as megabytes
-do. A server that sends a whole file where a range was asked for is not listened to: it may be of a gigabyte. Nobody is
-asked more often than its rate allows (`rate.py`).
+do. Where there are more ranges than requests may be under way, a request asks for a few of a file, however far apart
+they are: as long as the server understands that, which one request finds out. A server that sends a whole file where a
+range was asked for is not listened to: it may be of a gigabyte. Nobody is asked more often than its rate allows
+(`rate.py`).
 """
 
 import heapq
@@ -15,12 +17,14 @@ from typing import NamedTuple
 from gristmill.errors import DownloadFailed
 from gristmill.secrets import without_url_secrets
 from gristmill.storage import http
+from gristmill.storage.multipart_ranges import MAX_HEAD_BYTES, Part, boundary_of, parts_of
 from gristmill.storage.rate import REFUSED, HostRate, Place, seconds_asked
-from gristmill.storage.s3_requests import signed
+from gristmill.storage.s3_requests import is_signed, signed
 from gristmill.storage.transfer import FINAL, TransferOptions, client_of, remote_size
 
 MAX_GAP_BYTES = 1 << 16  # that are fetched for nothing rather than asking twice
 MAX_SPAN_BYTES = 8 << 20  # of one request, unless one piece is larger
+MAX_RANGES = 5  # of one request: more are taken for an attack by some servers (rule 920200 of OWASP's rule set)
 READ_AHEAD_BYTES = 8 << 20
 FIRST_PAUSE_S = 1.0
 MAX_PAUSE_S = 60.0
@@ -28,6 +32,10 @@ _RANGE = re.compile(r"bytes (\d+)-(\d+)/")
 _IDLE_S = 1.0
 _AT_ONCE_S = 0.001
 _CLAIMED = 8  # places at a time
+# Whether servers answer a request for several ranges with all of them, as far as this process knows. S3 does not, and
+# CloudFront, behind which Common Crawl is, does.
+_ANSWERS_SEVERAL: dict[str, bool] = {}
+_NOT_SEVERAL = (200, 206, 400, 416, 501)  # answers of those that do not
 
 
 class Piece(NamedTuple):
@@ -66,6 +74,24 @@ def spans_of(pieces: Sequence[Piece], max_gap: int = MAX_GAP_BYTES, max_span: in
                 continue
         spans.append(Span(url, start, end, (number,)))
     return spans
+
+
+def requests_of(spans: Sequence[Span], at_once: int) -> list[tuple[Span, ...]]:
+    """Put spans that follow each other in a file into one request, where there are more than can be asked for at once.
+
+    Servers want ranges in order and without overlap (CloudFront sends the whole file otherwise). S3 answers one range.
+    """
+    most = min(MAX_RANGES, -(-len(spans) // at_once))
+    requests: list[list[Span]] = []
+    for span in spans:
+        last = requests[-1] if requests else []
+        fits = 0 < len(last) < most and last[-1].url == span.url and last[-1].end < span.start
+        size = span.end - span.start + sum(each.end - each.start for each in last)
+        if fits and size <= MAX_SPAN_BYTES and not is_signed(span.url):
+            last.append(span)
+        else:
+            requests.append([span])
+    return [tuple(each) for each in requests]
 
 
 def fetch_pieces(
@@ -140,15 +166,32 @@ def _cut_out(piece: Piece, span: Span, answer: bytes | NotFetched) -> bytes | No
     return content
 
 
+class _Ask(NamedTuple):
+    """What one request asks for. One for several spans is made once; what it does not give is asked for singly."""
+
+    spans: tuple[Span, ...]
+    attempt: int
+
+    @property
+    def url(self) -> str:
+        return self.spans[0].url
+
+    @property
+    def is_for_several(self) -> bool:
+        return len(self.spans) > 1
+
+
 class _Waiting(NamedTuple):
     """A request that may not start yet."""
 
     start: float
     number: int  # of the request: so that no two are alike
-    span: Span
-    attempt: int
+    ask: _Ask
     place: Place | None  # None: it has to claim one first
     has_waited: bool  # since it claimed its place
+
+
+Ended = list[tuple[Span, "bytes | NotFetched"]]
 
 
 class _Fetching:
@@ -156,30 +199,29 @@ class _Fetching:
 
     def __init__(self, spans: Sequence[Span], options: TransferOptions, client: http.Client, if_match: str) -> None:
         self._conditions = (f"If-Match: {if_match}",) if if_match else ()
-        self._todo = deque((span, 0) for span in spans)
+        self._todo = deque(_Ask(each, 0) for each in requests_of(spans, options.max_connections))
         self._options = options
-        self._many: http.Many[tuple[Span, int]] = http.Many(client, options.max_connections)
+        self._many: http.Many[_Ask] = http.Many(client, options.max_connections)
         self._waiting: list[_Waiting] = []
         self._number = 0
         self._rates: dict[str, HostRate] = {}
         self._good: dict[HostRate, int] = {}  # answers that are not noted yet
         self._places: dict[HostRate, list[Place]] = {}  # claimed and not used yet, the next one last
+        self._trying: set[str] = set()  # hosts that are asked for several ranges for the first time
 
     def close(self) -> None:
         """Give up what is under way."""
         self._many.close()
 
-    def run(self) -> "list[tuple[Span, bytes | NotFetched]]":
+    def run(self) -> Ended:
         """Return what came of each span, as they end."""
-        ended: list[tuple[Span, bytes | NotFetched]] = []
+        ended: Ended = []
         while self._todo or self._waiting or len(self._many):
             self._claim_places()
             self._start_those_whose_time_has_come()
             if len(self._many):
-                for (span, attempt), answer in self._many.wait(self._until_next()):
-                    result = self._result(span, answer, attempt)
-                    if result is not None:
-                        ended.append((span, result))
+                for ask, answer in self._many.wait(self._until_next()):
+                    ended += self._of_several(ask, answer) if ask.is_for_several else self._of_one(ask, answer)
             elif self._waiting:
                 time.sleep(self._until_next())
         for rate, number in self._good.items():
@@ -189,9 +231,9 @@ class _Fetching:
     def _claim_places(self) -> None:
         room = self._options.max_connections - len(self._many) - len(self._waiting)
         while self._todo and room > 0:
-            span, attempt = self._todo.popleft()
-            place = self._place(self._rate(span.url))
-            self._push(place.start, span, attempt, place)
+            ask = self._todo.popleft()
+            place = self._place(self._rate(ask.url))
+            self._push(place.start, ask, place)
             room -= 1
 
     def _place(self, rate: HostRate) -> Place:
@@ -207,19 +249,38 @@ class _Fetching:
         now = time.monotonic()
         while self._waiting and self._waiting[0].start <= now and len(self._many) < self._options.max_connections:
             waiting = heapq.heappop(self._waiting)
-            span, place = waiting.span, waiting.place
-            if place is None or (waiting.has_waited and self._rate(span.url).is_void(place)):
-                self._todo.appendleft((span, waiting.attempt))
+            ask, place = waiting.ask, waiting.place
+            if place is None or (waiting.has_waited and self._rate(ask.url).is_void(place)):
+                self._todo.appendleft(ask)
                 self._claim_places()
                 continue
-            headers = (f"Range: bytes={span.start}-{span.end - 1}", *self._conditions)
-            request = http.Request(span.url, headers, most_bytes=span.end - span.start)
-            self._many.start((span, waiting.attempt), request, lambda head: head.status == 206)
+            self._start(self._understood(ask))
 
-    def _push(self, start: float, span: Span, attempt: int, place: Place | None) -> None:
+    def _start(self, ask: _Ask) -> None:
+        ranges = ",".join(f"{span.start}-{span.end - 1}" for span in ask.spans)
+        most_bytes = sum(span.end - span.start for span in ask.spans)
+        goes_on = _is_partial
+        if ask.is_for_several:
+            most_bytes += MAX_HEAD_BYTES * (len(ask.spans) + 1)
+            goes_on = _has_parts
+        headers = (f"Range: bytes={ranges}", *self._conditions)
+        self._many.start(ask, http.Request(ask.url, headers, most_bytes=most_bytes), goes_on)
+
+    def _understood(self, ask: _Ask) -> _Ask:
+        """As much of a request as its server understands: several ranges only if it does, or nobody knows yet."""
+        host = _host(ask.url)
+        if not ask.is_for_several or _ANSWERS_SEVERAL.get(host):
+            return ask
+        if host in _ANSWERS_SEVERAL or host in self._trying:
+            self._todo.appendleft(_Ask(ask.spans[1:], ask.attempt))
+            return _Ask(ask.spans[:1], ask.attempt)
+        self._trying.add(host)
+        return ask
+
+    def _push(self, start: float, ask: _Ask, place: Place | None) -> None:
         self._number += 1
         has_waited = start > time.monotonic() + _AT_ONCE_S
-        heapq.heappush(self._waiting, _Waiting(start, self._number, span, attempt, place, has_waited))
+        heapq.heappush(self._waiting, _Waiting(start, self._number, ask, place, has_waited))
 
     def _until_next(self) -> float:
         if not self._waiting:
@@ -227,26 +288,71 @@ class _Fetching:
         return min(_IDLE_S, max(0.0, self._waiting[0].start - time.monotonic()))
 
     def _rate(self, url: str) -> HostRate:
-        host = url.partition("://")[2].partition("/")[0]
+        host = _host(url)
         if host not in self._rates:
             self._rates[host] = HostRate(signed(url).url, max_rate=self._options.max_rate)
         return self._rates[host]
 
-    def _result(self, span: Span, answer: http.Answer, attempt: int) -> bytes | NotFetched | None:
-        """What came of a request; None if it is tried again."""
-        rate = self._rate(span.url)
+    def _of_one(self, ask: _Ask, answer: http.Answer) -> Ended:
+        """What came of a request; nothing if it is tried again."""
+        [span], attempt = ask
         reason = _wrong(span, answer)
         if reason is None:
-            self._good[rate] = self._good.get(rate, 0) + 1
-            return answer.body
-        if answer.status in REFUSED or answer.timed_out or not answer.status:
-            rate.take_refusal(seconds_asked(answer.headers))
+            self._note_good(span.url)
+            return [(span, answer.body)]
+        self._note_refusal(span.url, answer)
         if answer.status in FINAL or answer.status in (200, 416) or attempt >= self._options.max_retries:
             shown = without_url_secrets(span.url)
-            return NotFetched(f"{shown}, bytes {span.start} to {span.end}: {reason} at try {attempt + 1}")
+            return [(span, NotFetched(f"{shown}, bytes {span.start} to {span.end}: {reason} at try {attempt + 1}"))]
         pause = min(MAX_PAUSE_S, FIRST_PAUSE_S * 2.0 ** min(attempt, 10))
-        self._push(time.monotonic() + pause, span, attempt + 1, None)
-        return None
+        self._push(time.monotonic() + pause, _Ask(ask.spans, attempt + 1), None)
+        return []
+
+    def _of_several(self, ask: _Ask, answer: http.Answer) -> Ended:
+        """What came of a request for several spans. Those that did not come are asked for one by one."""
+        host = _host(ask.url)
+        self._trying.discard(host)
+        boundary = boundary_of(answer.headers) if answer.status == 206 else None
+        if boundary is not None:
+            _ANSWERS_SEVERAL[host] = True
+        elif answer.status in _NOT_SEVERAL or (answer.status == 403 and host not in _ANSWERS_SEVERAL):
+            _ANSWERS_SEVERAL[host] = False
+        parts = [] if boundary is None else parts_of(answer.body, boundary)
+        found = [(span, _cut_from(parts, span)) for span in ask.spans]
+        self._todo.extendleft(_Ask((span,), 0) for span, content in reversed(found) if content is None)
+        if parts and not answer.error:
+            self._note_good(ask.url)
+        else:
+            self._note_refusal(ask.url, answer)
+        return [(span, content) for span, content in found if content is not None]
+
+    def _note_good(self, url: str) -> None:
+        rate = self._rate(url)
+        self._good[rate] = self._good.get(rate, 0) + 1
+
+    def _note_refusal(self, url: str, answer: http.Answer) -> None:
+        if answer.status in REFUSED or answer.timed_out or not answer.status:
+            self._rate(url).take_refusal(seconds_asked(answer.headers))
+
+
+def _host(url: str) -> str:
+    return url.partition("://")[2].partition("/")[0]
+
+
+def _is_partial(head: http.Head) -> bool:
+    return head.status == 206
+
+
+def _has_parts(head: http.Head) -> bool:
+    return head.status == 206 and boundary_of(head.headers) is not None
+
+
+def _cut_from(parts: Sequence[Part], span: Span) -> bytes | None:
+    """A span out of the parts of an answer; None if it is not in one. Servers may join ranges, and order them anew."""
+    for part in parts:
+        if part.start <= span.start and (span.end <= part.end or (part.is_last and span.start < part.end)):
+            return bytes(part.content[span.start - part.start : span.end - part.start])
+    return None
 
 
 def _wrong(span: Span, answer: http.Answer) -> str | None:

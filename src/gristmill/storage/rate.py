@@ -48,7 +48,7 @@ _REFUSALS, _REFUSALS_AT = struct.Struct("=q"), struct.calcsize("=10d")
 class State(msgspec.Struct):
     """What is known of a server. Times are in seconds, and given: nothing here looks at a clock."""
 
-    rising: float = FIRST  # the rate until the first refusal
+    rising: float = msgspec.field(default_factory=lambda: FIRST)  # the rate until the first refusal
     allowed: float = 0.0  # what the server is thought to allow, after it
     cut_at: float = 0.0
     resumed_at: float = 0.0  # when the pause after the last refusal was over

@@ -32,6 +32,8 @@ Kind = Literal["status", "cut", "stall", "short", "long", "unmeasured", "whole",
 _PIECE_BYTES = 1 << 16
 _STATISTICS = "/.statistics"
 _RANGE = re.compile(r"bytes=(\d*)-(\d*)$")
+_RANGES = re.compile(r"bytes=((?:\d+-\d+,)+\d+-\d+)$")
+_BOUNDARY = "3d6b6a416f9b5"
 _BOMB_BYTES = 1 << 26
 
 
@@ -82,7 +84,8 @@ class MisbehavingFileServer(LoopbackServer):
     """Serves `files` (bytes, or paths of files) by name, or the files of the directory `root`.
 
     `latency_s` passes before each answer, and `bytes_per_s` bounds each connection. Above `max_rate` requests a second
-    everything is refused with `refusal` for `refuse_s` seconds.
+    everything is refused with `refusal` for `refuse_s` seconds. A request for several ranges is answered with them, or,
+    without `several_ranges`, with the whole file, as S3 does.
     """
 
     files: dict[str, bytes | Path] = field(default_factory=dict)
@@ -95,6 +98,7 @@ class MisbehavingFileServer(LoopbackServer):
     has_tags: bool = True
     port: int = 0
     faults: dict[str, list[Fault]] = field(default_factory=dict)
+    several_ranges: bool = True
     log: list[Seen] = field(default_factory=list, init=False)
     max_connections_seen: int = field(default=0, init=False)
     _recent: deque[float] = field(default_factory=deque, init=False)
@@ -205,14 +209,21 @@ class MisbehavingFileServer(LoopbackServer):
         size = _size(content) - (at if kind == "short" else 0)
         tag = _tag(content)
         start, end, status = _wanted(asked.headers, size, tag)
+        headers = {"Accept-Ranges": "bytes", **({"ETag": tag} if self.has_tags else {})}
+        several = (
+            _RANGES.match(asked.range) if self.several_ranges and asked.headers.get("if-range", tag) == tag else None
+        )
         if kind == "whole":
             start, end, status = 0, size, 200
-        headers = {"Accept-Ranges": "bytes", **({"ETag": tag} if self.has_tags else {})}
+        elif several is not None:
+            content = _several(content, several[1], size)
+            start, end, status = 0, len(content), 206 if content else 416
+            headers["Content-Type"] = f"multipart/byteranges; boundary={_BOUNDARY}"
         if asked.headers.get("if-match", tag) != tag:
             return await self._send_head(writer, asked, 412, {}, b"")
         if status == 416:
             return await self._send_head(writer, asked, 416, {"Content-Range": f"bytes */{size}"}, b"")
-        if status == 206:
+        if status == 206 and several is None:
             headers["Content-Range"] = f"bytes {start}-{end - 1}/{size}"
         length = end - start + (at if kind == "long" else 0)
         if kind == "unmeasured":
@@ -297,6 +308,17 @@ def _wanted(headers: dict[str, str], size: int, tag: str) -> tuple[int, int, int
     return (start, end, 206) if start < end else (0, 0, 416)
 
 
+def _several(content: bytes | Path, ranges: str, size: int) -> bytes:
+    """Several ranges as one body, without those that begin behind the end; nothing if all do."""
+    made = []
+    for first, last in (each.split("-") for each in ranges.split(",")):
+        start, end = int(first), min(int(last) + 1, size)
+        if start < end:
+            head = f"--{_BOUNDARY}\r\nContent-Type: text/plain\r\nContent-Range: bytes {start}-{end - 1}/{size}\r\n\r\n"
+            made.append(head.encode() + _read(content, start, end) + b"\r\n")
+    return b"".join([*made, f"--{_BOUNDARY}--\r\n".encode()]) if made else b""
+
+
 @cache
 def _bomb() -> bytes:
     made = zlib.compressobj(9, zlib.DEFLATED, zlib.MAX_WBITS | 16)
@@ -310,9 +332,14 @@ def _main() -> None:
     parser.add_argument("--latency-s", type=float, default=0.0)
     parser.add_argument("--max-rate", type=float, default=None)
     parser.add_argument("--bytes-per-s", type=float, default=None)
+    parser.add_argument("--one-range", action="store_true", help="answer several ranges with the whole file")
     given = parser.parse_args()
     server = MisbehavingFileServer(
-        root=given.root, latency_s=given.latency_s, max_rate=given.max_rate, bytes_per_s=given.bytes_per_s
+        root=given.root,
+        latency_s=given.latency_s,
+        max_rate=given.max_rate,
+        bytes_per_s=given.bytes_per_s,
+        several_ranges=not given.one_range,
     )
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(server.serve(lambda: print(server.url, flush=True)))

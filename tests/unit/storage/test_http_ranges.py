@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gristmill.storage import http_ranges, rate
-from gristmill.storage.http_ranges import NotFetched, Piece, fetch_pieces, spans_of
+from gristmill.storage.http_ranges import MAX_RANGES, NotFetched, Piece, Span, fetch_pieces, requests_of, spans_of
+from gristmill.storage.multipart_ranges import Part
 from gristmill.storage.transfer import TransferOptions
 from gristmill.testing.file_server import Fault, MisbehavingFileServer
 
@@ -22,6 +23,7 @@ def _quick(monkeypatch, tmp_path):
     monkeypatch.setattr(rate, "FIRST", 1e6)
     (tmp_path / "rates").mkdir()
     monkeypatch.setattr(rate, "_directory", lambda: tmp_path / "rates")
+    monkeypatch.setattr(http_ranges, "_ANSWERS_SEVERAL", {})
 
 
 @pytest.fixture(scope="module")
@@ -33,6 +35,7 @@ def serving():
 @pytest.fixture
 def server(serving):
     serving.files = {"a": CONTENT, "b": CONTENT[::-1]}
+    serving.several_ranges = True
     serving.faults.clear()
     serving.forget()
     return serving
@@ -133,13 +136,157 @@ def test_a_whole_file_sent_for_a_range_is_not_received(server):
 
 
 def test_no_more_requests_are_under_way_than_allowed():
-    with MisbehavingFileServer({"a": CONTENT}, latency_s=0.02) as server:
-        asked = [Piece(f"{server.url}/a", start, start + 5) for start in range(0, 390_000, 70_000)]
-        found = fetch_pieces(asked, TransferOptions(max_connections=2))
+    files = {str(number): CONTENT[number:] for number in range(6)}
+    with MisbehavingFileServer(files, latency_s=0.02) as server:
+        found = fetch_pieces(
+            [Piece(f"{server.url}/{name}", 7, 12) for name in files], TransferOptions(max_connections=2)
+        )
 
-        assert found == [CONTENT[piece.start : piece.end] for piece in asked]
+        assert found == [content[7:12] for content in files.values()]
         assert len(server.requests()) == 6
         assert server.max_connections_seen == 2
+
+
+# Several ranges in one request
+
+FAR = 70_000  # from one to the next: more than is fetched for nothing
+TWO = TransferOptions(max_retries=2, timeout=1, max_connections=2)
+
+
+def far_pieces(server, number=5, name="a"):
+    return [Piece(f"{server.url}/{name}", at * FAR, at * FAR + 50 + at) for at in range(number)]
+
+
+def of_several(server):
+    return [seen.range for seen in server.requests() if "," in seen.range]
+
+
+far_spans = st.lists(
+    st.builds(
+        lambda url, start, length: Piece(url, start, start + length),
+        st.sampled_from(["https://h/a", "https://h/b", "s3://bucket/a"]),
+        st.integers(0, 100_000_000),
+        st.integers(1, 5_000_000),
+    ),
+    max_size=30,
+).map(spans_of)
+
+
+@given(far_spans, st.integers(1, 16))
+def test_requests_ask_for_a_few_ranges_of_one_file_in_order(spans, at_once):
+    requests = requests_of(spans, at_once)
+
+    assert [span for request in requests for span in request] == spans
+    assert len(spans) > at_once or len(requests) == len(spans)
+    for request in requests:
+        ends = [(span.url, span.end) for span in request]
+        assert len(request) <= MAX_RANGES
+        assert all(before < (span.url, span.start) for before, span in zip(ends, request[1:], strict=False))
+        assert len({url for url, _ in ends}) == 1
+        assert len(request) == 1 or not request[0].url.startswith("s3:")
+        assert len(request) == 1 or sum(span.end - span.start for span in request) <= http_ranges.MAX_SPAN_BYTES
+
+
+def test_ranges_far_apart_share_requests_once_the_server_is_known_to_understand(server):
+    server.files["large"] = bytes(range(256)) * 20_000
+    asked = far_pieces(server, 70, "large")
+
+    assert fetch_pieces(asked, TWO) == [server.files["large"][piece.start : piece.end] for piece in asked]
+    assert server.requests()[0].range == "bytes=0-49,70000-70050,140000-140051,210000-210052,280000-280053"
+    assert len(of_several(server)) >= 13
+    assert len(server.requests()) <= 17  # 14, and a few ranges alone before the first answer
+
+
+def test_few_ranges_are_asked_for_at_the_same_time_and_not_together(server):
+    asked = far_pieces(server)
+
+    assert fetch_pieces(asked, OPTIONS) == [CONTENT[piece.start : piece.end] for piece in asked]
+    assert of_several(server) == []
+
+
+def test_a_server_that_answers_one_range_only_is_asked_for_several_once(server):
+    server.several_ranges = False
+    asked = far_pieces(server)
+    expected = [CONTENT[piece.start : piece.end] for piece in asked]
+
+    assert fetch_pieces(asked, TWO) == expected
+    assert fetch_pieces(asked, TWO) == expected
+    assert len(of_several(server)) == 1
+    assert len(server.requests()) == 1 + 2 * len(asked)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault("status", 503),
+        Fault("status", 403),
+        Fault("status", 429, retry_after="0"),
+        Fault("status", 500),
+        Fault("status", 400),
+        Fault("status", 416),
+        Fault("status", 404),
+        Fault("cut", at=3),
+        Fault("cut", at=200),
+        Fault("long", at=9),
+        Fault("whole"),
+        Fault("bomb"),
+        pytest.param(Fault("stall", at=200), marks=pytest.mark.slow),
+    ],
+    ids=str,
+)
+def test_what_a_request_for_several_does_not_give_is_asked_for_singly(server, fault):
+    server.faults["a"] = [fault]
+    asked = far_pieces(server)
+
+    assert fetch_pieces(asked, TWO) == [CONTENT[piece.start : piece.end] for piece in asked]
+
+
+def test_the_parts_that_came_before_a_cut_are_not_asked_for_again(server):
+    server.faults["a"] = [Fault("cut", at=300)]  # in the third of three
+    asked = far_pieces(server)
+
+    assert fetch_pieces(asked, TWO) == [CONTENT[piece.start : piece.end] for piece in asked]
+    first, *later = [seen.range for seen in server.requests()]
+    assert first == "bytes=0-49,70000-70050,140000-140051"
+    assert "bytes=0-49" not in later
+    assert "bytes=140000-140051" in later
+
+
+@pytest.mark.parametrize("several_ranges", [True, False])
+def test_a_range_behind_the_end_is_a_reason_and_its_neighbours_are_there(server, several_ranges):
+    server.several_ranges = several_ranges
+    asked = [
+        *far_pieces(server),
+        Piece(f"{server.url}/a", 399_990, 400_010),
+        Piece(f"{server.url}/a", 500_000, 500_010),
+    ]
+
+    *good, short, behind = fetch_pieces(asked, TWO)
+
+    assert good == [CONTENT[piece.start : piece.end] for piece in asked[:5]]
+    assert "the file ends at byte 400,000" in short.reason
+    assert "status 416" in behind.reason
+
+
+def test_another_file_under_the_same_name_gives_nothing(server):
+    found = fetch_pieces(far_pieces(server), TWO, if_match='"other"')
+
+    assert all("status 412" in lost.reason for lost in found)
+
+
+def test_ranges_that_a_server_has_joined_are_cut_out_of_what_it_sent():
+    parts = [
+        Part(500, memoryview(CONTENT)[500:900], is_last=True),
+        Part(100, memoryview(CONTENT)[100:300], is_last=False),
+    ]
+
+    def cut(start, end):
+        return http_ranges._cut_from(parts, Span("", start, end, ()))
+
+    assert cut(100, 300) == CONTENT[100:300]
+    assert cut(120, 130) == CONTENT[120:130]
+    assert cut(800, 1000) == CONTENT[800:900]  # the file ends there
+    assert cut(250, 350) is cut(300, 400) is cut(900, 910) is cut(50, 150) is None
 
 
 def test_nobody_there_is_a_reason_too():
