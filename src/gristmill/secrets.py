@@ -21,15 +21,16 @@ _SECRET_NAME = re.compile(
     r"(?:hf|api|auth|access|bearer|refresh|sas|security|session)_token)(?:$|_(?:id|value)$)|^token$",
     re.IGNORECASE,
 )
+# The others are compiled when first wanted: every process loads this module, and few have anything to hide.
 # Inside `storage_options` and in the query of a URL fewer names are innocent.
-_SECRET_OPTION = re.compile(r"key|secret|token|passw|pwd|credential|auth|signature|cookie|connection|^sas|^sig$", re.I)
-_SIGNED = re.compile(r"[?&](?:x-amz-|x-goog-)?(?:sig|signature)=", re.IGNORECASE)
+_NOT_INNOCENT = r"(?i)key|secret|token|passw|pwd|credential|auth|signature|cookie|connection|^sas|^sig$"
+_SIGNED = r"(?i)[?&](?:x-amz-|x-goog-)?(?:sig|signature)="
 # Schemes are short. Without a limit each letter of a long word is looked at as the first of one: 100 KB took a minute.
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{1,40}://[^\s'\"<>]+")
+_URL = r"[A-Za-z][A-Za-z0-9+.-]{1,40}://[^\s'\"<>]+"
 # Up to the last @ of the host; or, as keys of S3 may contain a slash, up to the first behind "name:", if no port is.
-_USER = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]+://)([^/?#]*|[^/?#:@]+:(?!\d{1,5}/)[^?#]*?)@")
-_QUERY_VALUE = re.compile(r"([?&;])([^=&;#]+)=([^&;#]*)")
-_BEARER = re.compile(r"\b(Bearer|Basic)\s+[A-Za-z0-9._~+/=-]{8,}")
+_USER = r"^([A-Za-z][A-Za-z0-9+.-]+://)([^/?#]*|[^/?#:@]+:(?!\d{1,5}/)[^?#]*?)@"
+_QUERY_VALUE = r"([?&;])([^=&;#]+)=([^&;#]*)"
+_BEARER = r"\b(Bearer|Basic)\s+[A-Za-z0-9._~+/=-]{8,}"
 
 # Values that were given as secrets to this process. A message of somebody's library may repeat one, and what cannot be
 # recognised by its form is recognised by having been seen.
@@ -49,8 +50,8 @@ def remember(options: Mapping[str, object]) -> None:
     """Note the secrets among the options of a store, so that no text repeats them."""
     for name, value in options.items():
         if isinstance(value, Mapping):
-            remember({f"{name}.{key}" if _SECRET_OPTION.search(name) else str(key): v for key, v in value.items()})
-        elif _SECRET_OPTION.search(name):
+            remember({f"{name}.{key}" if re.search(_NOT_INNOCENT, name) else str(key): v for key, v in value.items()})
+        elif re.search(_NOT_INNOCENT, name):
             _note(value)
 
 
@@ -94,7 +95,7 @@ def redacted(value: object) -> object:
     """Return a value as it may be shown: of mappings, what has the name of a secret is hidden."""
     if isinstance(value, Mapping):
         return {
-            key: HIDDEN if _SECRET_OPTION.search(str(key)) and not isinstance(inner, Mapping) else redacted(inner)
+            key: HIDDEN if re.search(_NOT_INNOCENT, str(key)) and not isinstance(inner, Mapping) else redacted(inner)
             for key, inner in value.items()
         }
     return [redacted(inner) for inner in value] if isinstance(value, list) else value
@@ -108,7 +109,7 @@ def without_secrets(text: str) -> str:
     """
     text = without_url_secrets(text)
     if "Bearer " in text or "Basic " in text:
-        text = _BEARER.sub(rf"\1 {HIDDEN}", text)
+        text = re.sub(_BEARER, rf"\1 {HIDDEN}", text)
     for secret in _seen:
         text = text.replace(secret, HIDDEN)
     return text
@@ -120,7 +121,7 @@ def without_url_secrets(text: str) -> str:
     For names, digests and sources: they must not depend on which keys this process happens to have seen. A key such as
     "testing" may well be part of a path.
     """
-    return _URL.sub(lambda match: _url_without_secrets(match[0]), text) if "://" in text else text
+    return re.sub(_URL, lambda match: _url_without_secrets(match[0]), text) if "://" in text else text
 
 
 def has_secrets(url: str) -> bool:
@@ -129,15 +130,15 @@ def has_secrets(url: str) -> bool:
 
 
 def _url_without_secrets(url: str) -> str:
-    user = _USER.match(url)
+    user = re.match(_USER, url)
     # The name alone is part of the address for some (abfs://container@account), and a token for others.
     if user is not None and (":" in user[2] or user[1].lower() in ("http://", "https://")):
         url = f"{user[1]}{HIDDEN}@{url[user.end() :]}"
-    if _SIGNED.search(url):  # what is signed is signed as a whole, and all of it is new tomorrow
+    if re.search(_SIGNED, url):  # what is signed is signed as a whole, and all of it is new tomorrow
         return f"{url.partition('?')[0]}?{HIDDEN}"
-    return _QUERY_VALUE.sub(_hide_value, url) if "?" in url else url
+    return re.sub(_QUERY_VALUE, _hide_value, url) if "?" in url else url
 
 
 def _hide_value(match: "re.Match[str]") -> str:
     separator, name, value = match.groups()
-    return f"{separator}{name}={HIDDEN if value and _SECRET_OPTION.search(name) else value}"
+    return f"{separator}{name}={HIDDEN if value and re.search(_NOT_INNOCENT, name) else value}"

@@ -6,7 +6,6 @@ least loaded worker. Downstream goes first, so that memory is freed before more 
 
 import heapq
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -120,21 +119,16 @@ class Reservation(msgspec.Struct, frozen=True, gc=False):
     num_bytes: int
 
 
-@dataclass
 class MemoryBook:
     """The bytes of all machines. Inputs of the first group are names: nothing is held for them anywhere."""
 
-    num_groups: int
-    nodes: dict[int, NodeBytes] = field(default_factory=dict)
-    lane: list[int] = field(init=False)  # per group: the largest input so far
-    expansion: list[float | None] = field(init=False)  # of inputs with a size
-    made: list[float | None] = field(init=False)  # bytes, from inputs without
-    reserved: dict[int, Reservation] = field(default_factory=dict)  # by task
-
-    def __post_init__(self) -> None:
-        self.lane = [0] * self.num_groups
-        self.expansion = [None] * self.num_groups
-        self.made = [None] * self.num_groups
+    def __init__(self, num_groups: int) -> None:
+        self.num_groups = num_groups
+        self.nodes: dict[int, NodeBytes] = {}
+        self.lane = [0] * num_groups  # per group: the largest input so far
+        self.expansion: list[float | None] = [None] * num_groups  # of inputs with a size
+        self.made: list[float | None] = [None] * num_groups  # bytes, from inputs without
+        self.reserved: dict[int, Reservation] = {}  # by task
 
     # Machines
 

@@ -1,8 +1,10 @@
 """`Plan`: what a pipeline compiles to. Frozen; made by `gristmill.pipeline`, read by engine and executors."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
+
+import msgspec
+from msgspec.structs import replace
 
 from gristmill.stages.base import AnyStage, AnyTask, JoinedStages
 from gristmill.stages.resources import Resources
@@ -35,8 +37,7 @@ def _joined(stages: Sequence[AnyStage]) -> JoinedStages | None:
 __all__ = ["AnyStage", "AnyTask", "Group", "Plan"]
 
 
-@dataclass(frozen=True)
-class Group:
+class Group(msgspec.Struct, frozen=True, dict=True):
     """Neighbouring stages that run fused: one process, one call, no data moved between them."""
 
     index: int
@@ -69,8 +70,7 @@ class Group:
         return self.names.index(stage) if stage in self.names else 0
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(msgspec.Struct, frozen=True, dict=True):
     """Everything about a run that is known before it starts."""
 
     name: str

@@ -1,6 +1,6 @@
 """What a run may do: the settings of its scheduler."""
 
-from dataclasses import dataclass
+import msgspec
 
 from gristmill.engine.breaker import NO_LIMIT, NOTHING_FAILED, Failed, QuarantineLimit
 from gristmill.engine.policies.rates import Prior
@@ -8,8 +8,7 @@ from gristmill.engine.policies.rates import Prior
 WATCHDOG_S = 40.0
 
 
-@dataclass(frozen=True)
-class SchedulerConfig:
+class SchedulerConfig(msgspec.Struct, frozen=True):
     """What a run may do."""
 
     num_sources: int

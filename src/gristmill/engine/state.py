@@ -7,7 +7,6 @@ process and under every hash seed.
 import itertools
 from collections import OrderedDict, deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 
 import msgspec
@@ -383,16 +382,15 @@ class Crew:
         return granted
 
 
-@dataclass(slots=True, eq=False)
-class GroupRecord:
+class GroupRecord(msgspec.Struct, eq=False):
     """One group: its queue, its workers and its measured rate."""
 
     plan: Group
-    queue: deque[TaskRecord] = field(default_factory=deque)
-    delayed: list[tuple[float, int, TaskRecord]] = field(default_factory=list)  # heap by the time they may go on
-    crew: Crew = field(init=False)
+    queue: deque[TaskRecord] = msgspec.field(default_factory=deque)
+    delayed: list[tuple[float, int, TaskRecord]] = []  # heap by the time they may go on
+    crew: Crew = msgspec.field(default_factory=Crew)  # of this plan, once it is known
     live: int = 0  # tasks here that are not done
-    rate: Rate = field(default_factory=Rate)
+    rate: Rate = msgspec.field(default_factory=Rate)
     mean_service_s: float | None = None  # of a worker for a task: of a call that shares it with others, its share
     setup_failures: int = 0
     deaths: int = 0  # of workers at work since a task was last done without a failure
@@ -400,8 +398,8 @@ class GroupRecord:
     most_workers: int = 0  # at any death
     has_finished_some: bool = False  # tasks without a failure
     setup_s: float = 0.0
-    learnt: dict[str, float] = field(default_factory=dict)  # what workers have told those that start later
-    book: GroupBook = field(default_factory=GroupBook)
+    learnt: dict[str, float] = {}  # what workers have told those that start later
+    book: GroupBook = msgspec.field(default_factory=GroupBook)
     progress_at: float | None = None  # when a task last came further here, or the first came after there was none
 
     @classmethod
@@ -468,15 +466,14 @@ class RootRecord(msgspec.Struct, eq=False):
         self.first_attempt = first_attempt
 
 
-@dataclass(slots=True, eq=False)
-class NodeRecord:
+class NodeRecord(msgspec.Struct, eq=False):
     """One machine."""
 
     id: int
     cpus: float
     gpu_memory_gb: tuple[float, ...]
     memory_bytes: int
-    gpu_free: list[int] = field(default_factory=list)  # units
+    gpu_free: list[int] = []  # units
     cpus_used: float = 0.0
 
     def __post_init__(self) -> None:

@@ -275,7 +275,7 @@ def _grown(now: list[int], before: list[int]) -> list[int]:
 
 _DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"  # the second half: more digits follow
 _VALUES = {digit: value for value, digit in enumerate(_DIGITS)}
-_NUMBER = re.compile(r"[g-z0-9+/]*[A-Za-f]")
+_NUMBER = r"[g-z0-9+/]*[A-Za-f]"
 _KNOWN = 1 << 15  # numbers that are remembered: nearly all are small
 
 
@@ -305,7 +305,7 @@ def _digits(number: int) -> str:
 
 def numbers_of(text: str) -> list[int]:
     """The inverse of `text_of`; ValueError for what that does not return."""
-    found = _NUMBER.findall(text)
+    found = re.findall(_NUMBER, text)
     if sum(map(len, found)) != len(text):
         raise ValueError(f"expected numbers in digits of base 64; got {text[:40]!r}")
     return [_value(digits) for digits in found]

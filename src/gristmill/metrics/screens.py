@@ -10,8 +10,9 @@ import io
 import re
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Protocol, TextIO
+
+import msgspec
 
 from gristmill.metrics.log_lines import is_json, log_line
 from gristmill.metrics.snapshot import SNAPSHOT_S, Rates, RunSnapshot
@@ -27,8 +28,7 @@ NOTEBOOK_COLUMNS = 100
 NOTEBOOK_S = 1.0  # between two drawings: each is a message to a browser
 
 
-@dataclass(frozen=True)
-class Pace:
+class Pace(msgspec.Struct, frozen=True):
     """When something is shown for the first time, and how often lines follow."""
 
     table_s: float
@@ -166,14 +166,14 @@ def choose_screen(pace: Pace) -> Screen:
     return Terminal(pace) if _is_terminal(sys.stderr) and not is_json() else Lines(pace)
 
 
-_WORKER = re.compile(r"\bworker (\d+)\b(?: \([^)]*\))? of (\S+)")
+_WORKER = r"\bworker (\d+)\b(?: \([^)]*\))? of (\S+)"
 
 
 def _as_json(text: str) -> str:
     """Every line as an object; a message about a worker says which, and of which stage."""
     made = []
     for line in filter(str.strip, text.splitlines()):
-        found = _WORKER.search(line)
+        found = re.search(_WORKER, line)
         worker, stage = (found[1], found[2]) if found else ("", "")
         made.append(log_line(line, level="warning" if found else "info", stage=stage, worker=worker))
     return "\n".join(made)

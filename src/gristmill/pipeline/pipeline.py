@@ -7,6 +7,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from gristmill.backends.base import BaseExecutor
 from gristmill.backends.default_executor import default_executor
 from gristmill.engine.breaker import DEFAULT_LIMIT, QuarantineLimit
@@ -84,7 +86,7 @@ class Watching:
             from gristmill.metrics.screens import IN_A_PROGRAM
 
             every = self._executor.progress_interval
-            pace = replace(IN_A_PROGRAM, line_s=every, first_line_s=min(every, IN_A_PROGRAM.first_line_s))
+            pace = structs.replace(IN_A_PROGRAM, line_s=every, first_line_s=min(every, IN_A_PROGRAM.first_line_s))
             self._progress = Progress(pace=pace, shows=self._executor.show_progress, instead=self._instead)
         return self._progress
 
@@ -156,7 +158,7 @@ class Pipeline:
                     lister.use_listing(found)
                     stages = [lister, *stages[1:]]
             plan = compile_chain(self.name, stages, initial_tasks)
-            plan = replace(plan, listing=listing) if listing else plan
+            plan = structs.replace(plan, listing=listing) if listing else plan
             for segment in plan.segments:
                 executor.check(segment)
         return plan

@@ -5,9 +5,10 @@ engine knows nothing of it: a segment is a plan like any other, with a ledger of
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING, cast
+
+from msgspec.structs import replace
 
 from gristmill.engine.plan import AnyStage, Plan
 from gristmill.pipeline.compile import Sources, compile_plan, unique_names

@@ -22,7 +22,6 @@ after a restart looks at every committed file and does again what is not as it w
 """
 
 import contextlib
-import dataclasses
 import json
 import os
 import shutil
@@ -434,7 +433,7 @@ class RunDirectory:
         self._write("report.json", with_long_list(books, "output_files", map(json.dumps, result.output_files)))
 
     def write_measured(self, measured: "MeasuredRun") -> None:
-        self._write("measured.json", [json.dumps(dataclasses.asdict(measured), indent=1)])
+        self._write("measured.json", [json.dumps(msgspec.to_builtins(measured), indent=1)])
 
     def has_report(self) -> bool:
         """Whether the run in this directory has come to its end, its books closed."""

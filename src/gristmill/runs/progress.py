@@ -7,7 +7,6 @@ Snapshots come from the books everywhere, and from the scheduler's state where t
 import copy
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 import msgspec
 
@@ -356,8 +355,7 @@ class Telling:
         return self._every_s
 
 
-@dataclass(frozen=True)
-class MeasuredGroup:
+class MeasuredGroup(msgspec.Struct, frozen=True):
     """One group of stages: what a worker of it occupies, and what a task of it was like on average."""
 
     name: str
@@ -376,8 +374,7 @@ class MeasuredGroup:
     lanes: int = 1  # tasks a worker had under way at once, each for `service_s`
 
 
-@dataclass(frozen=True)
-class MeasuredRun:
+class MeasuredRun(msgspec.Struct, frozen=True):
     """A whole run."""
 
     name: str

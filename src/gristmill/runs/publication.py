@@ -15,6 +15,8 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from msgspec import structs
+
 from gristmill.engine.plan import AnyStage, Plan
 from gristmill.errors import ConfigError, MachineError, RunFailed
 from gristmill.runs.ledger import CommitRecord, read_ledger
@@ -344,14 +346,14 @@ def in_directory(segments: Sequence[Plan], run_dir: Path) -> tuple[Plan, ...]:
         outputs = tuple(_put_into(path, run_dir) for path in segment.output_directories)
         check_outputs(outputs, segments[0].inputs, segments[0].input_directories)
         groups = tuple(
-            replace(group, stages=tuple(_placed(stage, run_dir, number + 1) for stage in group.stages))
+            structs.replace(group, stages=tuple(_placed(stage, run_dir, number + 1) for stage in group.stages))
             for group in segment.groups
         )
         sources = segment.sources
         if number and not isinstance(sources, Partitions):
             data = [exchange_directory(run_dir, number)]
             sources = tuple(replace(task, data=data) for task in sources)
-        plans.append(replace(segment, groups=groups, sources=sources, output_directories=outputs, then=None))
+        plans.append(structs.replace(segment, groups=groups, sources=sources, output_directories=outputs, then=None))
     return tuple(plans)
 
 
@@ -371,9 +373,9 @@ def behind_barrier(plan: Plan, records: Mapping[int, CommitRecord], directory: s
     def informed(stage: AnyStage) -> AnyStage:
         return stage.look_back(rows, findings) if isinstance(stage, LooksBack) else stage
 
-    groups = tuple(replace(group, stages=tuple(map(informed, group.stages))) for group in plan.groups)
+    groups = tuple(structs.replace(group, stages=tuple(map(informed, group.stages))) for group in plan.groups)
     sources = plan.sources
-    return replace(
+    return structs.replace(
         plan, groups=groups, sources=sources.with_files(files_of) if isinstance(sources, SamePartitions) else sources
     )
 

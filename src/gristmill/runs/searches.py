@@ -18,11 +18,12 @@ import json
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, cast
 
 import msgspec
+from msgspec.structs import replace
 
 from gristmill.engine.plan import AnyStage, AnyTask, Plan
 from gristmill.errors import ConfigError, ResumeRefused

@@ -10,8 +10,9 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
+
+import msgspec
 
 from gristmill.engine.account import Efficiency
 from gristmill.engine.breaker import Failed, QuarantineLimit
@@ -126,12 +127,11 @@ def _nobody_listens(state: str) -> None:
     del state
 
 
-@dataclass
-class Ending:
+class Ending(msgspec.Struct):
     """How a drive ended. `tell` gives whoever watches the run its last state."""
 
     finish: Finish
-    messages: list[str] = field(default_factory=list)
+    messages: list[str] = []
     efficiency: Efficiency | None = None
     measured: MeasuredRun | None = None
     tell: Callable[[str], None] = _nobody_listens
@@ -168,8 +168,7 @@ def clear_segments(directory: RunDirectory) -> list[str]:
     return removed
 
 
-@dataclass(frozen=True)
-class Whole:
+class Whole(msgspec.Struct, frozen=True):
     """The run a segment is one of several of, as far as its words and file names depend on it."""
 
     limit: QuarantineLimit  # as the user gave it: the segment has what earlier ones have left of it

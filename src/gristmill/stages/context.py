@@ -40,8 +40,7 @@ MAX_NAME_CHARS = 80  # of a metric
 STAGING_DIR = ".gristmill/tmp"  # below the directory a sink writes to, so that publishing is a rename
 
 
-@dataclass(frozen=True)
-class Rejected:
+class Rejected(msgspec.Struct, frozen=True):
     """Items a filter dropped: `values[i]` was measured for item i and did not satisfy `threshold`."""
 
     items: "Batch[Any]"

@@ -159,13 +159,13 @@ class _Line(msgspec.Struct):
 
 
 _lines = msgspec.json.Decoder(_Line)
-_LEADING_ID = re.compile(rb'\{"id": ?("[^"\\\x00-\x1f]{0,400}"|-?[0-9]{1,18})[,}]')
+_LEADING_ID = rb'\{"id": ?("[^"\\\x00-\x1f]{0,400}"|-?[0-9]{1,18})[,}]'
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)  # what a reader has taken, and msgspec refuses
 
 
 def id_in_line(line: bytes | memoryview) -> bytes:
     """The id that a JSON line has, in JSON; empty if it has none. Where it comes first, the rest is not looked at."""
-    found = _LEADING_ID.match(line)
+    found = re.match(_LEADING_ID, line)
     if found is not None:
         return found.group(1)
     name, _ = of_line(line)

@@ -8,7 +8,6 @@ may copy live fields byte for byte. Every line here is one valid JSON object in 
 import json
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from json.decoder import scanstring  # type: ignore[attr-defined]  # documented nowhere, in every Python since 2.6
 from typing import TypeAlias
@@ -16,6 +15,7 @@ from typing import TypeAlias
 import msgspec
 import numpy as np
 import pyarrow as pa
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from gristmill.tasks.text_columns import find_byte, from_texts, to_bitmap, unpack_bits
@@ -236,16 +236,14 @@ _FEW_LINES = 32  # taken apart at once where there are many fields
 _REFUSED = (msgspec.DecodeError, RecursionError)
 
 
-@dataclass(frozen=True, slots=True)
-class FieldTexts:
+class FieldTexts(msgspec.Struct, frozen=True, eq=False):
     """The JSON text of one field in every line; None where it is missing."""
 
     name: str
     texts: list[msgspec.Raw | None]
 
 
-@dataclass(frozen=True, slots=True)
-class FieldPlaces:
+class FieldPlaces(msgspec.Struct, frozen=True, eq=False):
     """Where the JSON text of one field is in the lines' data buffer; from 0 to 0 where it is missing."""
 
     name: str
@@ -253,15 +251,14 @@ class FieldPlaces:
     stops: NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
-class JsonLines:
+class JsonLines(msgspec.Struct, frozen=True, eq=False):
     """Lines (each with its newline) aligned with the rows of a batch."""
 
     values: pa.Array  # large_binary, no nulls
     gone: frozenset[str] = frozenset()  # fields whose columns were replaced or dropped
     kept: frozenset[str] | None = None  # if not None, only these fields are meant at all
-    ahead: FieldTexts | None = field(default=None, repr=False, compare=False)  # one field that was found on the way
-    places: tuple[FieldPlaces, ...] = field(default=(), repr=False, compare=False)  # fields a kernel has found
+    ahead: FieldTexts | None = None  # one field that was found on the way
+    places: tuple[FieldPlaces, ...] = ()  # fields a kernel has found
 
     def __len__(self) -> int:
         return len(self.values)

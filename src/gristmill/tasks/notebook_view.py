@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 MOST_ROWS, MOST_COLUMNS, MOST_CHARS = 10, 20, 120
 # Controls, halves of characters, and everything that turns the direction of writing round.
-_UNSHOWABLE = re.compile(
+_UNSHOWABLE = (  # not compiled before something is shown: every run loads this module
     r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2028\u2029\u2066-\u2069\ufeff\ud800-\udfff\ufff9-\uffff]"
 )
 
@@ -20,7 +20,11 @@ def escaped(content: object, most: int = MOST_CHARS) -> str:
 
     said = content if isinstance(content, str) else repr(content)
     cut = said if len(said) <= most else f"{said[:most]}…"
-    return html.escape(_UNSHOWABLE.sub(lambda found: " " if found[0] in "\n\r\t" else "\N{REPLACEMENT CHARACTER}", cut))
+    return html.escape(re.sub(_UNSHOWABLE, _mark, cut))
+
+
+def _mark(found: re.Match[str]) -> str:
+    return " " if found[0] in "\n\r\t" else "\N{REPLACEMENT CHARACTER}"
 
 
 def table_html(heading: str, columns: Sequence[str], rows: Iterable[Sequence[object]], below: str = "") -> str:

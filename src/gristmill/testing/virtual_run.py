@@ -7,8 +7,10 @@ step as well. One thing happens at a time. A test may let things happen out of t
 
 import math
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
+
+from msgspec.structs import replace
 
 from gristmill.backends.simulated.parts import Call, Happening, Worker, pretended_group
 from gristmill.backends.simulated.world import KILLED, LEDGER, SOURCE, World, parcel_of

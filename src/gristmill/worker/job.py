@@ -1,7 +1,6 @@
 """What a worker is given to do, and what became of it."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -22,8 +21,7 @@ if TYPE_CHECKING:  # loads numpy
 Result = AnyTask | list[AnyTask] | Iterator[AnyTask] | None  # of one call of a stage with one task
 
 
-@dataclass(frozen=True)
-class RunSettings:
+class RunSettings(msgspec.Struct, frozen=True):
     """What every worker of a run knows."""
 
     session: str = ""
@@ -33,11 +31,14 @@ class RunSettings:
     memory_limit: int = 0  # bytes for all processes together; 0 where nobody said
     most_bad: int | None = None  # documents that may fail in the whole run, if that is a number
     # How to reach rejects and quarantine, where they are on a store.
-    side_options: tuple[StorageOptions | None, StorageOptions | None] = field(default=(None, None), repr=False)
+    side_options: tuple[StorageOptions | None, StorageOptions | None] = (None, None)
     stages_before: int = 0  # in earlier segments of the run: rejects of all of them lie in one directory
     observation: Observation = NOTHING
     measures_path: str | None = None  # where what was measured is kept; reached as the quarantine is
     log_format: str = ""  # of the driver; "" where a worker has it from its environment
+
+    def __repr__(self) -> str:
+        return f"RunSettings(session={self.session!r})"  # options may hold passwords
 
 
 class Job(NamedTuple):

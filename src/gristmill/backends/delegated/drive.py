@@ -6,10 +6,11 @@ outputs are not looked at: everything about the run comes through the registrar,
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from multiprocessing.pool import AsyncResult, ThreadPool
 from pathlib import Path
 from typing import Protocol
+
+from msgspec.structs import replace
 
 from gristmill.backends.delegated.envelope import Envelope, pack
 from gristmill.backends.delegated.registrar_actor import RegistrarOffice, RemoteRegistrar

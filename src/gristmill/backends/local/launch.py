@@ -7,8 +7,9 @@ import socket
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from gristmill.backends.local.standard_descriptors import hold_standard_descriptors
 from gristmill.errors import MachineFailed
@@ -27,8 +28,7 @@ def signal_name(number: int) -> str:
     return next((known.name for known in signal.Signals if known == number), f"signal {number}")
 
 
-@dataclass
-class Server:
+class Server(msgspec.Struct, eq=False):
     """The process that forks workers, and the driver's end of the socket to it."""
 
     process: subprocess.Popen[bytes]

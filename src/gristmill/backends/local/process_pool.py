@@ -12,8 +12,9 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
+
+import msgspec
 
 from gristmill.backends.local.launch import Server, signal_name
 from gristmill.backends.local.server_line import ServerLine, standstill
@@ -34,8 +35,7 @@ from gristmill.worker.wire import pack
 AWAIT_S = 10.0  # for workers that were killed to be gone, before the server is too
 
 
-@dataclass
-class _Worker:
+class _Worker(msgspec.Struct, eq=False):
     group: Group
     channel: BufferedChannel
     crumbs: memoryview
@@ -44,30 +44,35 @@ class _Worker:
     kill_reason: str | None = None
     closed: bool = False
     status: int | None = None
-    posted: list[tuple[str, object]] = field(default_factory=list)  # goes out as one message
-    posted_fds: list[int] = field(default_factory=list)
+    posted: list[tuple[str, object]] = []  # goes out as one message
+    posted_fds: list[int] = []
     watched: bool = False  # whether the selector looks out for room in the socket
 
 
-@dataclass
 class ProcessPool(Posting):
     """Worker processes forked by a fork server."""
 
-    groups: tuple[Group, ...]
-    settings: RunSettings
-    server: Server
-    gpu_names: Sequence[str] = ()
-    scratch: str | None = None  # a directory to remove if the driver is killed
-    _selector: selectors.BaseSelector = field(default_factory=selectors.DefaultSelector)
-    _workers: dict[int, _Worker] = field(default_factory=dict)
-    _dirty: dict[int, None] = field(default_factory=dict)
-    _shelf: ParcelShelf = field(default_factory=ParcelShelf)
-    _messages: list[str] = field(default_factory=list)
-    _oom_kills: int = 0
-    _sampler: NodeSampler = field(default_factory=NodeSampler)
-
-    def __post_init__(self) -> None:
-        self._line = ServerLine(self.server, self._selector)
+    def __init__(
+        self,
+        groups: tuple[Group, ...],
+        settings: RunSettings,
+        server: Server,
+        gpu_names: Sequence[str] = (),
+        scratch: str | None = None,
+    ) -> None:
+        self.groups = groups
+        self.settings = settings
+        self.server = server
+        self.gpu_names = gpu_names
+        self.scratch = scratch  # a directory to remove if the driver is killed
+        self._selector = selectors.DefaultSelector()
+        self._workers: dict[int, _Worker] = {}
+        self._dirty: dict[int, None] = {}
+        self._shelf = ParcelShelf()
+        self._messages: list[str] = []
+        self._oom_kills = 0
+        self._sampler = NodeSampler()
+        self._line = ServerLine(server, self._selector)
 
     def pack(self, task: AnyTask) -> int:
         return self._shelf.put(pack(task))

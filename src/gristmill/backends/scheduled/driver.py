@@ -14,10 +14,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 
 import cloudpickle
 import msgspec
+from msgspec.structs import replace
 
 from gristmill.backends.local.launch import where_prints_go
 from gristmill.backends.scheduled.kept_records import (

@@ -7,7 +7,6 @@ only if the rest does not fit around those is everything placed anew.
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 
 import msgspec
 
@@ -263,12 +262,11 @@ def _place_shares(group: int, count: int, resources: Resources, rooms: list[Room
 SMALL_WORKERS, SMALL_ROOMS, MAX_STATES = 32, 4, 4_000  # what is searched through: a few milliseconds
 
 
-@dataclass
-class Packing:
+class Packing(msgspec.Struct):
     """Where the workers go. `kept` were there before."""
 
-    kept: list[Placed] = field(default_factory=list)
-    new: list[Placed] = field(default_factory=list)
+    kept: list[Placed] = []
+    new: list[Placed] = []
 
 
 def pack(

@@ -20,7 +20,8 @@ each time after a longer pause, and is blamed only if it has never survived. A d
 which lived is not tried alone again, so what is killed at random is hit at another place every time.
 """
 
-from dataclasses import dataclass, field, replace
+import msgspec
+from msgspec.structs import replace
 
 from gristmill.engine.commands import Care
 from gristmill.engine.events import Condemned, Crumb
@@ -43,8 +44,7 @@ KILL_PAUSE_S = 0.05  # after the first kill; twice as long after each further: 3
 _FAULTS = ("SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE", "SIGABRT", "SIGTRAP", "SIGSYS", "SIGXCPU")  # nobody sends these
 
 
-@dataclass(frozen=True)
-class Trial:
+class Trial(msgspec.Struct, frozen=True):
     """What a task has been through."""
 
     care: Care = Care.NORMAL
@@ -56,7 +56,7 @@ class Trial:
     condemned: tuple[Condemned, ...] = ()
     step_from: Crumb | None = None  # the documents before this one have been alone in a worker that lived
     cause: str = ""
-    pause_s: float = field(default=0.0, compare=False)
+    pause_s: float = 0.0
 
     @property
     def is_out_of_patience(self) -> bool:

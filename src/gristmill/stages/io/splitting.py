@@ -6,9 +6,10 @@ on the file and the block size only, never on the machine. Archives split by tar
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple, Protocol, runtime_checkable
+
+import msgspec
 
 from gristmill.storage.file_system import FileStatus, StorageOptions
 from gristmill.storage.open_read import open_stream
@@ -37,16 +38,14 @@ class Splitter(Protocol):
         """
 
 
-@dataclass(frozen=True)
-class WholeFiles:
+class WholeFiles(msgspec.Struct, frozen=True):
     """Files are never cut."""
 
     def parts_of(self, file: FileStatus, block_bytes: int, options: StorageOptions | None) -> Sequence[Part]:
         return []
 
 
-@dataclass(frozen=True)
-class Lines:
+class Lines(msgspec.Struct, frozen=True):
     """Files of lines are cut anywhere: a part is (first byte, byte behind it), and owns the lines that begin there."""
 
     def parts_of(self, file: FileStatus, block_bytes: int, options: StorageOptions | None) -> Sequence[Part]:
@@ -56,8 +55,7 @@ class Lines:
         return [Part((start, end), end - start) for start, end in pairwise(bounds)]
 
 
-@dataclass(frozen=True)
-class Bz2Streams:
+class Bz2Streams(msgspec.Struct, frozen=True):
     """Files of bzip2 streams are cut anywhere: a part is as with `Lines`, and owns the streams that begin there.
 
     Of a file that is one stream all parts but the first are empty. A file that is not compressed is cut too: whoever
@@ -72,8 +70,7 @@ class Bz2Streams:
         return [Part((start, end), (end - start) * ratio) for start, end in pairwise(bounds)]
 
 
-@dataclass(frozen=True)
-class RowGroups:
+class RowGroups(msgspec.Struct, frozen=True):
     """Parquet files are cut between row groups: a part is the numbers of some that follow one another."""
 
     def parts_of(self, file: FileStatus, block_bytes: int, options: StorageOptions | None) -> Sequence[Part]:
@@ -98,8 +95,7 @@ class RowGroups:
         return [Part(tuple(run), sum(sizes[i] for i in run)) for run in runs]
 
 
-@dataclass(frozen=True)
-class GzipMembers:
+class GzipMembers(msgspec.Struct, frozen=True):
     """Archives of many gzip members are cut anywhere: a part is (first byte, byte behind it), and owns those that start
     there (`storage/gzip_members.py`). Files that are compressed otherwise, or not at all, stay whole.
     """

@@ -1,8 +1,7 @@
 """The keeper of a machine sets it up for a driver of its own versions, and leaves it as it was for any other."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from gristmill.backends.ray_actor_pool.keeper import NodeKeeper, versions
 from gristmill.backends.scheduled.driver import node_work

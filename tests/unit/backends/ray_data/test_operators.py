@@ -46,7 +46,7 @@ def test_a_fixed_number_of_workers_is_kept():
 
 def test_gpus_are_asked_for_and_bound_the_number_of_actors(monkeypatch):
     groups = Pipeline("p", stages=[_Plain()]).plan(initial_tasks=[EmptyTask()])
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     group = replace(groups.groups[0], resources=Resources(cpus=1, gpus=0.5))
     shape = shapes(replace(groups, groups=(group,)), cpus=8, gpus=1)[0]

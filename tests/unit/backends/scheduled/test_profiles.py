@@ -1,7 +1,6 @@
 """What was measured comes back as a prior; a file that is no good is as good as none."""
 
-import dataclasses
-
+import msgspec
 import pyarrow as pa
 import pytest
 
@@ -140,7 +139,7 @@ def test_one_group_has_nothing_to_share_out():
 def test_the_figures_are_those_of_the_measured_run(store):
     plan = plan_of(Slow(1), Slow(2))
     run = measured(100, 100)
-    quick = dataclasses.replace(run.groups[1], service_s=0.1)
-    remember(plan, dataclasses.replace(run, groups=(run.groups[0], quick)), store)
+    quick = msgspec.structs.replace(run.groups[1], service_s=0.1)
+    remember(plan, msgspec.structs.replace(run, groups=(run.groups[0], quick)), store)
 
     assert [prior.rate for prior in priors(plan, (), store)] == pytest.approx([2.0, 10.0])
