@@ -101,8 +101,7 @@ class HearsOfCommits(Protocol):
         """
 
 
-@dataclass
-class StageContext:
+class StageContext(msgspec.Struct, eq=False):
     """Side outputs of one stage during one call."""
 
     session: str = ""  # names the temporary directory of this execution; "" outside a run
@@ -110,16 +109,16 @@ class StageContext:
     keep_rejects: bool = False
     durable: bool = False  # files to disk before they are handed over
     memory_limit: int = 0  # bytes that somebody has allowed all processes of the run together; 0 where nobody has
-    dropped: dict[str, int] = field(default_factory=dict)  # reason -> documents
-    dropped_of: dict[str, dict[str, int]] = field(default_factory=dict)  # task id -> the same, where a call has several
-    rejects: list[Rejected] = field(default_factory=list)
-    quarantined: list[Quarantined] = field(default_factory=list)
-    facts: list[bytes] = field(default_factory=list)  # see note_fact
-    learnt: dict[str, float] = field(default_factory=dict)  # what workers that start later should know
+    dropped: dict[str, int] = {}  # reason -> documents
+    dropped_of: dict[str, dict[str, int]] = {}  # task id -> the same, where a call has several
+    rejects: list[Rejected] = []
+    quarantined: list[Quarantined] = []
+    facts: list[bytes] = []  # see note_fact
+    learnt: dict[str, float] = {}  # what workers that start later should know
     # What the stage's author counts, by the task it is counted for; "" if none was named. Most calls have nothing.
     metrics: dict[str, StageCounts] | None = None
     observes: bool = False  # whether anybody wants to know what was measured, and which documents were dropped
-    dropped_bytes: dict[str, int] = field(default_factory=dict)  # reason -> about how many bytes of documents
+    dropped_bytes: dict[str, int] = {}  # reason -> about how many bytes of documents
     measured: list[Measured] | None = None
     gone: list[Gone] | None = None
 
@@ -430,8 +429,7 @@ Level = Literal["full", "counts", "off"]
 LEVELS: tuple[Level, ...] = ("full", "counts", "off")
 
 
-@dataclass(frozen=True)
-class Observation:
+class Observation(msgspec.Struct, frozen=True):
     """What a run records about its documents, beside the books.
 
     `level`   "full": how every measure is distributed, and examples of documents with the beginning of their texts;
@@ -451,7 +449,7 @@ class Observation:
         if given is not None:
             if not isinstance(given, list | tuple) or not all(isinstance(name, str) and name for name in given):
                 raise ConfigError(f"slices: expected a list of names of columns; got {given!r}")
-            object.__setattr__(self, "slices", tuple(given))
+            msgspec.structs.force_setattr(self, "slices", tuple(given))
 
     @classmethod
     def of(cls, given: "Level | Observation") -> "Observation":

@@ -1,11 +1,11 @@
 """What a stage is told about where it runs, in `setup_on_node` and `setup`."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 
-@dataclass(frozen=True)
-class NodeInfo:
+class NodeInfo(msgspec.Struct, frozen=True):
     """The machine a worker runs on."""
 
     node_id: str = "local"
@@ -14,8 +14,7 @@ class NodeInfo:
 KILLED_FOR_MEMORY = "killed_for_memory"
 
 
-@dataclass(frozen=True)
-class WorkerMetadata:
+class WorkerMetadata(msgspec.Struct, frozen=True):
     """The worker itself. `gpu_ids` are what `CUDA_VISIBLE_DEVICES` holds in it.
 
     `learnt` is what calls of the same stage have told `context.learn` in workers before it. Its `killed_for_memory`
@@ -26,5 +25,5 @@ class WorkerMetadata:
     worker_id: str = ""
     allocation: object | None = None
     gpu_ids: tuple[str, ...] = ()
-    learnt: Mapping[str, float] = field(default_factory=dict)
+    learnt: Mapping[str, float] = {}
     run: str = ""

@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
+import msgspec
+
 T = TypeVar("T")
 _PERF_NUMBERS = ("process_time", "actor_idle_time", "input_data_size_mb", "num_items_processed")
 
 
-@dataclass
-class StagePerfStats:
+class StagePerfStats(msgspec.Struct):
     """What one stage did to one task."""
 
     stage_name: str
@@ -22,7 +23,7 @@ class StagePerfStats:
     actor_idle_time: float = 0.0
     input_data_size_mb: float = 0.0
     num_items_processed: int = 0
-    custom_metrics: dict[str, float] = field(default_factory=dict)
+    custom_metrics: dict[str, float] = {}
 
     def items(self) -> list[tuple[str, float]]:
         """Return the numbers by name; the stage's own as `custom.<name>`."""
@@ -32,10 +33,6 @@ class StagePerfStats:
     def to_dict(self) -> dict[str, object]:
         """Return the name of the stage and the numbers."""
         return {"stage_name": self.stage_name, **dict(self.items())}
-
-    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
-        # As a call instead of a dict: it travels with every task, once for every stage behind it.
-        return StagePerfStats, tuple(vars(self).values())
 
 
 @cache
@@ -126,8 +123,7 @@ class Task(Generic[T]):
 # made the part (`stages/io/splitting.py`) and to the reader of that format; here it is numbers.
 
 
-@dataclass(frozen=True)
-class FileSlice:
+class FileSlice(msgspec.Struct, frozen=True):
     """One file, or a part of it: `part` is what the file's splitter said, such as (first byte, byte behind it).
 
     `file_size` and `version` (modification time, or an object store's etag) identify the file's content, so that a
@@ -143,8 +139,7 @@ class FileSlice:
     weight: float = 1.0
 
 
-@dataclass(frozen=True)
-class StagedFile:
+class StagedFile(msgspec.Struct, frozen=True):
     """A file written under a temporary name. It appears as `final` once the ledger has committed it."""
 
     temporary: str

@@ -117,7 +117,8 @@ class GroupRunner:
                 compile_missing(lambda _: self.enter_method(COMPILING, 0))  # later a document would be blamed for it
             for index, name in enumerate(self.group.names):
                 mine = {k.removeprefix(f"{name}/"): v for k, v in metadata.learnt.items() if k.startswith(f"{name}/")}
-                self._call_method(index, "setup", replace(metadata, learnt=mine, run=run))
+                given = WorkerMetadata(metadata.worker_id, metadata.allocation, metadata.gpu_ids, mine, run)
+                self._call_method(index, "setup", given)
         except Exception:
             return without_secrets(traceback.format_exc())
         return ""
@@ -402,11 +403,10 @@ class GroupRunner:
 
     def _context(self, job: Job) -> StageContext:
         """A context for one call; the last one again if nobody has written in it."""
-        attempt = str(job.attempt)
-        spare = self._spare
+        spare, attempt = self._spare, str(job.attempt)
         used = not spare.is_clean or spare.metrics is not None or spare.has_observed
         if used or spare.attempt != attempt:
-            self._spare = self._spare.another(attempt)
+            self._spare = spare.another(attempt)
         return self._spare
 
     def _enter(self, stage: AnyStage, context: StageContext) -> Token[StageContext | None]:

@@ -42,7 +42,7 @@ def work(
     crumb_fd: int,
 ) -> None:
     """Run one worker until it is told to drain or the driver is gone."""
-    from gristmill.worker.worker_log import take_over  # after the fork: the server needs no logging, and starts sooner
+    from gristmill.worker.worker_log import take_over  # loaded in the server, when the driver has its answer
 
     gc.enable()  # the server had no use for it
     worker, group_index, gpus, learnt = which

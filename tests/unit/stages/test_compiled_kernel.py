@@ -80,6 +80,14 @@ def test_every_kernel_that_is_imported_came_with_the_package():
     assert missing_kernels() == {}, "`make setup` compiles them"
 
 
+def test_every_kernel_that_is_named_is_looked_for(monkeypatch, tmp_path):
+    CompiledKernel("dedup.union_find", "flatten")
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
+    monkeypatch.setenv(KERNELS_VARIABLE, "compile")
+
+    assert "dedup.union_find.flatten" in missing_kernels()
+
+
 def test_a_name_that_is_not_a_target_is_refused(monkeypatch):
     monkeypatch.setenv(KERNELS_VARIABLE, "linux-x86")
 

@@ -10,7 +10,6 @@ import re
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields
 from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import Protocol, overload, runtime_checkable
@@ -32,7 +31,7 @@ COMPRESSION_RATIO = 4  # what gzip and zstd typically make of text; for scheduli
 
 # What a slice knows of the file it is a part of; the rest says which part that is.
 _OF_THE_FILE = ("path", "file_size", "version")
-_OF_THE_PART = tuple(field.name for field in fields(FileSlice) if field.name not in _OF_THE_FILE)
+_OF_THE_PART = tuple(name for name in FileSlice.__struct_fields__ if name not in _OF_THE_FILE)
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder().decode

@@ -1,9 +1,8 @@
 """Partitions that are made when asked for are those that were put in."""
 
-from dataclasses import replace
-
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from gristmill.stages.file_partitioning import FilePartitioningStage
 from gristmill.stages.io.partitions import FilePartitions, whole
