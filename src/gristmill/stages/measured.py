@@ -117,19 +117,16 @@ def text_keys(
     """Return a number for every text, of its first and last bytes and its length, as compiled code makes it."""
     import numpy as np
 
-    lengths, padded = stops - starts, np.concatenate([data, np.zeros(8, np.uint8)])
-    first, last = (_words(padded, places) for places in (starts, np.maximum(stops - 8, 0)))
-    short = lengths < 8
-    for row in np.flatnonzero(short).tolist():
-        first[row], last[row] = int.from_bytes(data[starts[row] : stops[row]].tobytes(), "big"), 0
+    lengths = stops - starts
+    first, last = (np.zeros(len(starts), np.uint64) for _ in range(2))
+    rows = np.flatnonzero(lengths >= 8)
+    if len(rows):
+        # Eight bytes from every place on, as a number: a view, since texts take as much memory as all of a batch.
+        words = np.ndarray((len(data) - 7,), "<u8", data, strides=(1,))
+        first[rows], last[rows] = words[starts[rows]], words[stops[rows] - 8]
+    for row in np.flatnonzero(lengths < 8).tolist():
+        first[row] = int.from_bytes(data[starts[row] : stops[row]].tobytes(), "big")
     return _mixed(_mixed(first + lengths.astype(np.uint64) * np.uint64(_KEY_FACTORS[2])) + last)
-
-
-def _words(data: "NDArray[np.uint8]", places: "NDArray[np.int64]") -> "NDArray[np.uint64]":
-    """Eight bytes from each of these places on, as numbers."""
-    import numpy as np
-
-    return np.ascontiguousarray(data[places[:, None] + np.arange(8)]).view("<u8").ravel().astype(np.uint64)
 
 
 def _mixed(value: "NDArray[np.uint64]") -> "NDArray[np.uint64]":
