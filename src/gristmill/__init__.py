@@ -9,6 +9,8 @@ when it is first used. Every name has a home where there is more of its kind: fi
 
 from typing import TYPE_CHECKING
 
+from gristmill.lazy_names import fetched_from
+
 if TYPE_CHECKING:
     from gristmill.backends.local import LocalExecutor
     from gristmill.backends.ray_actor_pool import RayActorPoolExecutor
@@ -112,24 +114,9 @@ _HOMES = {
     "stages.text.rules": ("ApplyRules",),
     "tasks": ("DocumentBatch", "EmptyTask", "FileGroupTask", "Task"),
 }
-_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
-
-if not TYPE_CHECKING:  # a checker that saw this function would believe every misspelt name
-
-    def __getattr__(name: str) -> object:
-        import importlib
-
-        if name in _HOME_OF:
-            found = getattr(importlib.import_module(f"{__name__}.{_HOME_OF[name]}"), name)
-            globals()[name] = found  # so that this function is not asked again
-            return found
-        hint = ""
-        if not name.startswith("_"):
-            from gristmill.errors import nearest
-
-            hint = nearest(name, __all__)
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")
+if not TYPE_CHECKING:
+    __getattr__ = fetched_from(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

@@ -30,6 +30,7 @@ ROWS = (
     {"stages"},
     {"models"},
     {"kernels", "tasks", "storage", "metrics"},
+    {"lazy_names"},
     {"errors"},
     {"secrets"},
 )

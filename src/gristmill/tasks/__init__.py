@@ -4,9 +4,9 @@ What needs Arrow (`DocumentBatch`, `RecordBatch`, `TableBatch`, `find_rows`) is 
 takes longer to import than all of the rest, and a pipeline of other tasks starts without it.
 """
 
-import importlib
 from typing import TYPE_CHECKING
 
+from gristmill.lazy_names import fetched_from
 from gristmill.tasks.batch import Batch, ItemRecord
 from gristmill.tasks.task import (
     EmptyTask,
@@ -46,17 +46,12 @@ __all__ = [
     "find_rows",
 ]
 
-_LAZY = {
-    "DocumentBatch": "gristmill.tasks.document",
-    "RecordBatch": "gristmill.tasks.records",
-    "TableBatch": "gristmill.tasks.table",
-    "find_rows": "gristmill.tasks.text_columns",
+_HOMES = {
+    "document": ("DocumentBatch",),
+    "records": ("RecordBatch",),
+    "table": ("TableBatch",),
+    "text_columns": ("find_rows",),
 }
 
-
-def __getattr__(name: str) -> object:
-    if name not in _LAZY:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found: object = getattr(importlib.import_module(_LAZY[name]), name)
-    globals()[name] = found  # so that this function is not asked again
-    return found
+if not TYPE_CHECKING:
+    __getattr__ = fetched_from(__name__, _HOMES)

@@ -1,7 +1,8 @@
 """Writers of documents."""
 
-import importlib
 from typing import TYPE_CHECKING
+
+from gristmill.lazy_names import fetched_from
 
 if TYPE_CHECKING:
     from gristmill.stages.text.io.writer.arrow import ArrowWriter
@@ -25,7 +26,7 @@ __all__ = [
     "commit_lance_checkpoint",
 ]
 
-# A program that reads one format is not to load the others: each costs it, and every worker, a millisecond or two.
+# A program that reads one format does not load the others.
 _HOMES = {
     "arrow": ("ArrowWriter",),
     "csv": ("CsvWriter",),
@@ -39,16 +40,9 @@ _HOMES = {
     "text": ("TextWriter",),
     "webdataset": ("WebDatasetWriter",),
 }
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
-if not TYPE_CHECKING:  # a checker that saw this function would believe every misspelt name
-
-    def __getattr__(name: str) -> object:
-        if name not in _HOME_OF:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        found = getattr(importlib.import_module(f"{__name__}.{_HOME_OF[name]}"), name)
-        globals()[name] = found  # so that this function is not asked again
-        return found
+if not TYPE_CHECKING:
+    __getattr__ = fetched_from(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:
