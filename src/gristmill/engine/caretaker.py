@@ -86,10 +86,11 @@ class Caretaker:
         for worker in group.workers.values():
             if worker.assigned or worker.may_linger:
                 quiet_since, due = self._quiet_since(worker), max(patience, AGAIN * worker.warned_at)
-                if now - quiet_since > min(deadline, due):
-                    self._watch(worker, deadline, patience)
+                own = math.inf if _is_unhurried(worker) else deadline
+                if now - quiet_since > min(own, due):
+                    self._watch(worker, own, patience)
                     quiet_since, due = self._quiet_since(worker), max(patience, AGAIN * worker.warned_at)
-                next_s = min(next_s, quiet_since + min(deadline, due))
+                next_s = min(next_s, quiet_since + min(own, due))
         for state, doing in ((WorkerState.STARTING, "set-up"), (WorkerState.DRAINING, "end")):
             concerned = [w for w in group.workers.values() if w.state is state and not w.assigned]
             next_s = min(next_s, self._watch_idle(concerned, doing))
@@ -204,6 +205,11 @@ class Caretaker:
             if not under_way and not s.group_finished(index):
                 found += [worker for worker in workers if worker.state is WorkerState.READY]
         return sorted(found, key=lambda worker: worker.id)
+
+
+def _is_unhurried(worker: WorkerRecord) -> bool:
+    """Whether all it runs has come to stages without a deadline."""
+    return bool(worker.running) and all(call.unhurried for call in worker.running.values())
 
 
 # Whether to take tasks back that wait behind another, when others could have them.

@@ -126,10 +126,14 @@ class TaskEmitted(msgspec.Struct, frozen=True, array_like=True, tag=True):
 
 
 class TaskStepped(msgspec.Struct, frozen=True, array_like=True, tag=True):
-    """A task that is being taken apart has come a step further: its deadline counts anew."""
+    """A call has come a step further, to another stage or another document: its deadline counts anew.
+
+    `unhurried`: the stage it has come to has no deadline, though others of its group have one.
+    """
 
     worker: int
     task: int
+    unhurried: bool = False
 
 
 class TaskFinished(msgspec.Struct, frozen=True, array_like=True, tag=True):

@@ -324,6 +324,7 @@ class Scheduler:
         call = None if worker is None else worker.running.get(event.task)  # a call is known by its first task
         if worker is not None and call is not None:
             worker.running_since = self.groups[worker.group].progress_at = self.now
+            call.unhurried = event.unhurried
             worker.begin_anew(call, self.now)
 
     def _take_over(self, worker: WorkerRecord, task: TaskRecord, root: RootRecord, output: e.Output) -> bool:

@@ -98,6 +98,7 @@ class Call(msgspec.Struct, eq=False):
     tasks: list[TaskRecord]
     since: float = 0.0
     heard_at: float = 0.0  # when it last gave an output ahead of its end, or was allowed to give another
+    unhurried: bool = False  # it has come to a stage without a deadline
 
 
 class WorkerRecord(msgspec.Struct, eq=False):

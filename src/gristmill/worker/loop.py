@@ -136,6 +136,8 @@ class WorkerLoop:
         self.running = -1
         self._taking_apart = False
         self._has_deadline = group.deadline_s is not None
+        self._no_deadline = [self._has_deadline and stage.deadline_s is None for stage in group.stages]
+        self._unhurried = False  # as the driver knows it
         self._says_steps = False
         self._stepped_at = 0.0
         self._results: list[tuple[object, ...]] = []
@@ -214,10 +216,14 @@ class WorkerLoop:
             os.fstat(self.own_fd)  # a stage that closed it ends the worker here, while the crumb still names that stage
         CRUMB.pack_into(self.crumbs, 0, 0, stage, first_row, end_row, turn)
         # A deadline is for one call of a stage. What is done for one message may be many: of several stages, of several
-        # tasks, of each alone after they have failed together, of a task that is taken apart. So the worker says so.
-        if self._says_steps and time.perf_counter() - self._stepped_at > STEP_S:
-            self._stepped_at = time.perf_counter()
-            self.channel.send([("stepped", self.running)])
+        # tasks, of each alone after they have failed together, of a task that is taken apart. So the worker says so;
+        # at once where it comes from a stage with a deadline to one without, or back: 30 µs, two for each task.
+        if self._says_steps:
+            unhurried = self._no_deadline[stage]
+            if unhurried is not self._unhurried or time.perf_counter() - self._stepped_at > STEP_S:
+                self._stepped_at = time.perf_counter()
+                self._unhurried = unhurried
+                self.channel.send([("stepped", self.running, unhurried)])
 
     # One call
 
@@ -231,6 +237,7 @@ class WorkerLoop:
         self._says_steps = self._taking_apart or self._has_deadline
         if self._has_deadline:
             self._stepped_at = time.perf_counter()  # the driver knows when it began
+            self._unhurried = False
         emitted = [0] * len(jobs)
 
         def emit(number: int, item_id: str, task: AnyTask) -> None:

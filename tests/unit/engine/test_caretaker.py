@@ -145,3 +145,24 @@ def test_an_output_that_is_repeated_does_not_put_a_deadline_off():
     assert kind(s.handle(e.Ticked(6.0), emitted), c.KillWorker) == []
 
     assert [kill.worker for kill in kind(s.handle(e.Ticked(8.5)), c.KillWorker)] == [0]
+
+
+def test_a_stage_without_a_deadline_may_take_its_time_behind_one_that_has_a_deadline():
+    s = at_work(group(0, num_workers=1, deadline_s=2.0), num_workers=1)
+    task = running(s, 0)
+    s.handle(e.Ticked(1.0), e.TaskStepped(0, task, unhurried=True))
+    assert kind(s.handle(e.Ticked(50.0)), c.KillWorker) == []
+
+    s.handle(e.Ticked(51.0), e.TaskStepped(0, task))
+    assert kind(s.handle(e.Ticked(52.9)), c.KillWorker) == []
+    assert [kill.worker for kill in kind(s.handle(e.Ticked(53.1)), c.KillWorker)] == [0]
+
+
+def test_the_next_task_of_a_worker_has_a_deadline_though_the_last_one_ended_in_a_stage_without():
+    s = at_work(group(0, num_workers=1, deadline_s=2.0), num_workers=1)
+    task = running(s, 0)
+    s.handle(e.Ticked(1.0), e.TaskStepped(0, task, unhurried=True))
+    s.handle(e.Ticked(9.0), e.TaskFinished(0, task, (), 9.0, ()))
+
+    assert running(s, 0) != task
+    assert [kill.worker for kill in kind(s.handle(e.Ticked(11.1)), c.KillWorker)] == [0]

@@ -55,11 +55,18 @@ def results(*messages, stage=None):
 
 def said(*messages, stage=None, deadline_s=None, lanes=1):
     """Run a worker through messages that are all there when it starts; return what it said of which task."""
+    heard = heard_of((stage or Pass(),), *messages, deadline_s=deadline_s, lanes=lanes)
+    return [message[:2] for message in heard if len(message) > 1]
+
+
+def heard_of(stages, *messages, deadline_s=None, lanes=1):
+    """Run a worker with these stages through messages; return all it said."""
     ours, theirs = socket.socketpair()
     driver = BufferedChannel(ours)
-    stage = stage or Pass()
-    stage.driver = driver
-    group = Group(0, (stage,), ("pass",), 0, Resources(), 3, None, deadline_s, lanes=lanes)
+    for stage in stages:
+        stage.driver = driver
+    names = tuple(f"pass{number}" for number in range(len(stages)))
+    group = Group(0, stages, names, 0, Resources(), 3, None, deadline_s, lanes=lanes)
     crumbs = mmap.mmap(-1, CRUMB.size * lanes)
     process = make_loop(Channel(theirs), group, RunSettings("", None, ""), crumbs, last=True)
     driver.send([*messages, ("drain", None)])
@@ -68,7 +75,7 @@ def said(*messages, stage=None, deadline_s=None, lanes=1):
         process.run()
     received, _ = driver.receive()
     driver.close()
-    return [message[:2] for batch, _ in received for message in batch if len(message) > 1]
+    return [message for batch, _ in received for message in batch]
 
 
 def test_calls_are_done_in_order():
@@ -117,6 +124,17 @@ def test_a_worker_whose_stages_have_no_deadline_keeps_its_steps_to_itself(monkey
     words = said(call(1, 2, 3), stage=OneAtATime(), lanes=lanes)
 
     assert [kind for kind, _ in words] == ["done"] * 3
+
+
+class _InTime(Pass):
+    deadline_s = 60.0
+
+
+def test_a_worker_says_at_once_when_it_comes_to_a_stage_without_a_deadline_or_leaves_it():
+    heard = heard_of((Pass(), _InTime(), Pass()), call(1), deadline_s=60.0)
+
+    steps = [message for message in heard if message[0] == "stepped"]
+    assert steps == [("stepped", 1, True), ("stepped", 1, False), ("stepped", 1, True)]
 
 
 class Mute(Task[bytes]):
