@@ -72,6 +72,12 @@ class Shouts(DocumentExtractor):
         return ["id", "text"]
 
 
+class ShoutsQuickly(Shouts):
+    """The same in the process that reads."""
+
+    is_quick = True
+
+
 def write_lines(directory, files, lines, said=None):
     """Write files of lines; `said` is (file, line) -> text."""
     directory.mkdir(parents=True)

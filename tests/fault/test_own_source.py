@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.own_source import own_source, write_lines
+from tests.own_source import Shouts, ShoutsQuickly, own_source, write_lines
 
 from gristmill.backends.local import LocalExecutor
 from gristmill.pipeline import Pipeline
@@ -19,14 +19,32 @@ def ids(work):
     return [json.loads(line)["id"] for file in files for line in file.read_text().splitlines()]
 
 
+@pytest.mark.parametrize("extractor", [Shouts, ShoutsQuickly])
 @pytest.mark.parametrize("way", ["raise", "exit", "segfault", "hang"])
-def test_a_record_that_breaks_the_extractor_costs_itself_and_nothing_else(tmp_path, way):
+def test_a_record_that_breaks_the_extractor_costs_itself_and_nothing_else(tmp_path, way, extractor):
     source = write_lines(tmp_path / "raw", FILES, LINES, {(1, 77): way})
-    stages = [own_source(source, tmp_path), JsonlWriter(str(tmp_path / "out"))]
+    stages = [own_source(source, tmp_path, extractor=extractor()), JsonlWriter(str(tmp_path / "out"))]
     result = Pipeline("own", stages=stages).run(LocalExecutor(num_workers=2), quiet=True)
 
     assert ids(tmp_path) == [f"{f}-{n}" for f in range(FILES) for n in range(LINES) if (f, n) != (1, 77)]
     assert (result.read, result.quarantined, result.lost_parts) == (FILES * LINES, 1, 0)
     [entry] = [json.loads(line) for file in result.quarantine_files for line in Path(file).read_text().splitlines()]
-    assert (entry["document_id"], entry["stage"]) == ("1-77", "extract_shouts")
+    assert (entry["document_id"], entry["stage"]) == ("1-77", f"extract_{extractor.__name__.lower()}")
     assert entry["source"].endswith("downloads/part-1.txt")
+
+
+def test_records_that_break_a_quick_extractor_in_every_way_cost_themselves_and_change_no_byte(tmp_path):
+    """Each ends the worker that reads as well; what was made of the part before that is made again, and counts once."""
+    bad = {(0, 0): "exit", (0, 70): "raise", (0, 71): "segfault", (0, 130): "hang", (1, 64): "raise", (1, 199): "exit"}
+    source = write_lines(tmp_path / "raw", FILES, LINES, bad)
+    found = {}
+    for extractor, workers in ((Shouts, 2), (ShoutsQuickly, 1), (ShoutsQuickly, 2)):
+        work = tmp_path / f"{extractor.__name__}-{workers}"
+        stages = [own_source(source, work, extractor=extractor()), JsonlWriter(str(work / "out"))]
+        result = Pipeline("own", stages=stages).run(LocalExecutor(num_workers=workers), quiet=True)
+        assert (result.read, result.written, result.quarantined) == (FILES * LINES, FILES * LINES - len(bad), len(bad))
+        found[extractor, workers] = {path.name: path.read_bytes() for path in (work / "out").glob("*.jsonl")}
+
+    assert list(found.values())[1:] == [found[Shouts, 2]] * 2
+    expected = [f"{f}-{n}" for f in range(FILES) for n in range(LINES) if (f, n) not in bad]
+    assert ids(work) == expected

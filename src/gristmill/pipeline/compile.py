@@ -93,8 +93,19 @@ def fuse(stages: Sequence[AnyStage], names: Sequence[str], sources: Sequence[Any
         streaming = index == 1 and any(stages[0].streams(task) for task in sources)
         if streaming or not belong_together(stages[index - 1], stages[index], stages[cuts[-1]]):
             cuts.append(index)
+    cuts = _apart_unless_written(stages, cuts)
     ends = [*cuts[1:], len(stages)]
     return tuple(_group(n, stages, names, first, end) for n, (first, end) in enumerate(zip(cuts, ends, strict=True)))
+
+
+def _apart_unless_written(stages: Sequence[AnyStage], cuts: Sequence[int]) -> list[int]:
+    """Keep a stage that streams from those behind it, if it wants that unless they are all in its group."""
+    is_written = stages[-1].output_directory() is not None
+    apart = [
+        index for index, stage in enumerate(stages) if stage.fuses_to_the_end and not (is_written and index >= cuts[-1])
+    ]
+    more = [cut for index in apart for cut in (index, index + 1) if cut < len(stages)]
+    return sorted({*cuts, *more})
 
 
 def _group(number: int, stages: Sequence[AnyStage], names: Sequence[str], first: int, end: int) -> Group:

@@ -122,6 +122,9 @@ class ProcessingStage(Generic[X, Y]):
                      instance), so that nobody looks for what they have in common
     `makes_small_tasks`      True if one task becomes many small ones: files written of them are joined, where they can
     `fusible`        False to keep the stage in worker processes of its own
+    `fuses_to_the_end`   True if it shares a process with the stages behind it only where all of them up to a writer do.
+                     For a stage that streams: what becomes of its tasks counts when the last of them is written, so it
+                     need not become the same again should the worker die half-way
     `deadline_s`     a call that takes longer is ended, and the document that caused it is quarantined. An `async`
                      call is cancelled; any other is ended with its process. Where a stage streams it is for one output,
                      and waiting until that is taken does not count
@@ -144,6 +147,7 @@ class ProcessingStage(Generic[X, Y]):
     makes_new_documents: ClassVar[bool] = False
     makes_small_tasks: ClassVar[bool] = False
     fusible: ClassVar[bool] = True
+    fuses_to_the_end: ClassVar[bool] = False
     is_exchange: ClassVar[bool] = False  # what stands behind starts when all before is done: see stages/exchange
     searches: ClassVar[bool] = (
         False  # before its first task it looks at all documents ahead of it: see runs/searches.py

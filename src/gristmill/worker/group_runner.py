@@ -208,12 +208,11 @@ class GroupRunner:
     def _run_together(self, jobs: Sequence[Job], emit: Callable[[int, str, AnyTask], None]) -> list[JobResult]:
         started = time.perf_counter()
         results = [JobResult(tuple([StageCounts() for _ in self.stages]), attempt=str(job.attempt)) for job in jobs]
-        items = []
-        for number, job in enumerate(jobs):
-            items.append(self._first_item(number, job, results[number], shared=len(jobs) > 1))
+        items = [self._first_item(n, job, results[n], shared=len(jobs) > 1) for n, job in enumerate(jobs)]
         for item, streamed in self._wave(0, items, jobs, results):
             self._count_written(item, results[item.job])
-            if streamed:
+            # Names of files that are written are few bytes, and count when the job is done: with all others, or never.
+            if streamed and (item.task.counts_documents or not self.last):
                 emit(item.job, item.item_id, item.task)
             else:
                 results[item.job].outputs.append((item.item_id, item.task))

@@ -5,11 +5,14 @@ import gzip
 import pyarrow as pa
 import pytest
 from tests.jsonl_files import write_documents
+from tests.warc_files import crawl
 
 from gristmill.errors import ConfigError
 from gristmill.pipeline.compile import compile_chain
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.resources import Resources
+from gristmill.stages.text.download import DocumentExtractor, WarcReader
+from gristmill.stages.text.download.common_crawl.warc_iterator import CommonCrawlWarcIterator
 from gristmill.stages.text.filters import ScoreFilter
 from gristmill.stages.text.filters.heuristic import WordCountFilter
 from gristmill.stages.text.io.reader import JsonlReader
@@ -75,6 +78,64 @@ def test_a_large_file_that_cannot_be_split_is_read_apart_from_the_stages_behind_
     lines = "".join(f'{{"text": "{n * n}"}}\n' for n in range(2_000))
     (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(lines.encode()))
     stages = [JsonlReader(str(tmp_path / "a.jsonl.gz"), blocksize="4KB"), _Step(), _Step()]
+
+    assert [len(group.stages) for group in compile_chain("p", stages, None).groups] == [1, 2]
+
+
+class _ToTheEnd(_Step):
+    fuses_to_the_end = True
+
+
+def test_what_fuses_to_the_end_is_apart_unless_all_behind_it_up_to_a_writer_is_in_its_process(tmp_path):
+    writer = JsonlWriter(str(tmp_path))
+
+    assert shape(_ToTheEnd(), _Step(), writer) == [3]
+    assert shape(_ToTheEnd(), _Step(), _Step()) == [1, 2]
+    assert shape(_ToTheEnd(), _Step(), _Apart(), writer) == [1, 1, 1, 1]
+    assert shape(_Apart(), _ToTheEnd(), writer) == [1, 2]
+    assert shape(_ToTheEnd()) == [1]
+
+
+class Plain(DocumentExtractor):
+    def extract(self, record):
+        return {"text": record["content"].decode()}
+
+    def input_columns(self):
+        return ["content"]
+
+    def output_columns(self):
+        return ["text"]
+
+
+class Quick(Plain):
+    is_quick = True
+
+
+def archive(path, pages=40):
+    path.write_bytes(b"".join(crawl(pages)))
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("options", "groups"),
+    [
+        ({"extractor": Quick(), "blocksize": 2000}, [3]),
+        ({"extractor": Plain(), "blocksize": 2000}, [1, 1, 1]),
+        ({"blocksize": 2000}, [2]),
+        ({"extractor": Quick()}, [3]),
+    ],
+    ids=["quick", "slow", "no extractor", "one part"],
+)
+def test_parts_of_archives_are_read_by_who_extracts_from_them_if_that_is_quick(tmp_path, options, groups):
+    stages = [WarcReader(archive(tmp_path / "a.warc.gz"), **options), JsonlWriter(str(tmp_path / "out"))]
+
+    assert [len(group.stages) for group in compile_chain("p", stages, None).groups] == groups
+
+
+def test_an_archive_that_cannot_be_divided_is_read_apart(tmp_path, monkeypatch):
+    monkeypatch.setattr(CommonCrawlWarcIterator, "block_bytes", 1000)
+    path = archive(tmp_path / "a.warc.gz")
+    stages = [WarcReader(path, extractor=Quick(), record_limit=5), JsonlWriter(str(tmp_path / "out"))]
 
     assert [len(group.stages) for group in compile_chain("p", stages, None).groups] == [1, 2]
 

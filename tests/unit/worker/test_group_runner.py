@@ -13,8 +13,9 @@ from gristmill.engine.faults import Fault
 from gristmill.metrics.snapshot import balance
 from gristmill.pipeline.compile import compile_chain
 from gristmill.stages.base import ProcessingStage
-from gristmill.stages.context import Quarantined
+from gristmill.stages.context import STAGING_DIR, Quarantined
 from gristmill.stages.text.filters import Filter
+from gristmill.stages.text.io.writer import JsonlWriter
 from gristmill.tasks import DocumentBatch
 from gristmill.worker.group_runner import GroupRunner
 from gristmill.worker.job import Job, JobFailure, RunSettings
@@ -132,6 +133,18 @@ def test_a_stage_that_streams_documents_is_given_them_once():
     assert emitted == [(0, "t0.0000", [1]), (0, "t0.0001", [2]), (0, "t0.0002", [3])]
     assert books(result) == {"in": 3, "out": 3, "created": 0, "dropped": {}, "quarantined": 0}
     assert balance(list(result.counts)) == 0
+
+
+def test_files_that_are_written_of_a_stream_count_with_the_end_of_the_job(tmp_path):
+    """All of them or none: a worker that dies half-way may write others the next time."""
+    (tmp_path / STAGING_DIR / "session").mkdir(parents=True)
+    emitted = []
+    writing = runner(_Call(each_row), JsonlWriter(str(tmp_path)), settings=RunSettings("session"))
+    (result,) = writing.run([Job("t0", batch(1, 2, 3))], lambda *given: emitted.append(given))
+
+    assert emitted == []
+    assert [item_id for item_id, _ in result.outputs] == ["t0.0000", "t0.0001", "t0.0002"]
+    assert len(result.files) == 3
 
 
 def test_what_a_streaming_stage_leaves_out_is_dropped_once():

@@ -23,12 +23,22 @@ class DocumentExtractor(ABC):
     """Subclass it and write `extract`.
 
     A record that makes `extract` raise, end its process or hang is quarantined alone. `batch_records` records go to a
-    worker together, and a call for them that takes longer than `batch_deadline_s` is taken for one that hangs.
+    worker together, and a call for them that takes longer than `batch_deadline_s` is taken for one that hangs. With
+    `is_quick` that worker is the one which reads the file.
     """
 
     batch_records: ClassVar[int] = 64
     batch_deadline_s: ClassVar[float | None] = 1800.0
     declares_all_columns: ClassVar[bool] = False  # True: a document never has a column beside `output_columns`
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether a part of a file, some 30 MB, is extracted in seconds: then whoever reads it extracts as well.
+
+        That saves handing every record to another process. A record that ends the process has its part read again
+        from the beginning, and extracted again, some four times: too much for an extractor that takes minutes.
+        """
+        return False
 
     @abstractmethod
     def extract(self, record: dict[str, Any]) -> Extracted:

@@ -2,8 +2,13 @@
 
 To the planner that is three stages. The first divides files where the iterator knows how, so that one file keeps all
 cores busy. The second streams records, in batches of 64 or of 64 MiB: memory does not grow with a file. The third
-extracts, and a batch is a task of its own: whatever a record does to `extract`, it can be taken out of its batch, which
-a record in a file cannot. So nothing that depends on time or chance may happen while iterating.
+extracts, and a batch is a task of its own: whatever a record does to `extract`, it can be taken out of its batch, and
+what was made of others is not made again. So nothing that depends on time or chance may happen while iterating.
+
+An extractor that is quick is not worth that: handing records from process to process costs as much as making documents
+of some of them, and of two cores one would only read or only extract. There the same process reads a part of a file,
+extracts and goes on to the writer (`fuses_to_the_end`). If it dies, the part is begun again, batch by batch and in the
+end record by record, as any task is that kills its workers (`engine/policies/retry.py`).
 """
 
 from abc import ABC, abstractmethod
@@ -131,8 +136,11 @@ class DocumentIterateExtractStage(CompositeStage[FileGroupTask, DocumentBatch]):
     def decompose(self) -> AnyStages:
         columns = [*self.keep_columns, *([] if self.filename_col is None else [self.filename_col])]
         reading = _IterateFiles(self.iterator, self.filename_col, self.record_limit, extracts=bool(self.extractor))
+        # Without an extractor it is a reader like any other, if it reads parts.
+        reading._is_apart = isinstance(self.iterator.split, WholeFiles)
         if self.extractor is not None:
             reading.batch_records = self.extractor.batch_records
+            reading._is_apart = not self.extractor.is_quick
         stages: list[ProcessingStage[Any, Any]] = [_SplitFiles(self.iterator, self.record_limit), reading]
         if self.extractor is not None:
             stages.append(_ExtractRecords(self.extractor, columns))
@@ -155,6 +163,8 @@ def filename_column(wanted: bool | str, *, who: str) -> str | None:  # noqa: FBT
 @dataclass(eq=False)
 class _SplitFiles(ProcessingStage[FileGroupTask, FileGroupTask]):
     """Divide files into parts. The stage before does that, where it knows the files already."""
+
+    fusible: ClassVar[bool] = False  # whoever divides a file would read all of its parts
 
     iterator: DocumentIterator
     record_limit: int | None = None
@@ -189,8 +199,7 @@ class _SplitFiles(ProcessingStage[FileGroupTask, FileGroupTask]):
 class _IterateFiles(ProcessingStage[FileGroupTask, RecordBatch | DocumentBatch]):
     """Stream the records of files, or of parts of files."""
 
-    # A record that ends the process of a stage behind it would take its whole file along, if that process were this.
-    fusible: ClassVar[bool] = False
+    fuses_to_the_end: ClassVar[bool] = True
     makes_small_tasks: ClassVar[bool] = True
     transient_errors: ClassVar[tuple[type[BaseException], ...]] = (DownloadFailed,)  # of a file that is not stored
 
@@ -199,6 +208,11 @@ class _IterateFiles(ProcessingStage[FileGroupTask, RecordBatch | DocumentBatch])
     record_limit: int | None = None
     extracts: bool = field(default=True, kw_only=True)  # somebody behind makes documents of the records
     batch_records: int = field(default=64, kw_only=True)
+    _is_apart: bool = field(default=False, init=False, repr=False)
+
+    @property
+    def fusible(self) -> bool:  # type: ignore[override]  # it depends on what is behind it
+        return not self._is_apart
 
     def __post_init__(self) -> None:
         self.name = f"iterate_{type(self.iterator).__name__.lower()}"
@@ -239,7 +253,9 @@ class _IterateFiles(ProcessingStage[FileGroupTask, RecordBatch | DocumentBatch])
         self.iterator.setup()
 
     def streams(self, task: FileGroupTask) -> bool:
-        return True
+        """Whether one of the files is more than a part, and could not be divided: others may help, but not read."""
+        most = self.iterator.block_bytes
+        return any(part.part is None and not 0 < part.file_size <= most for part in task.parts())
 
     def process(self, task: FileGroupTask) -> Iterator[RecordBatch | DocumentBatch]:
         most_records = self.batch_records if self.extracts else None
@@ -342,9 +358,6 @@ class _LeftOutRecords:
 class _ExtractRecords(ProcessingStage[RecordBatch, DocumentBatch]):
     """Make a document of each record."""
 
-    # Its deadline is for extracting: stages behind it may take their time.
-    fusible: ClassVar[bool] = False
-
     extractor: DocumentExtractor
     kept_columns: list[str] = field(default_factory=list)  # of the record, beside what the extractor makes
 
@@ -352,7 +365,11 @@ class _ExtractRecords(ProcessingStage[RecordBatch, DocumentBatch]):
         self.name = f"extract_{type(self.extractor).__name__.lower()}"
 
     @property
-    def deadline_s(self) -> float | None:  # type: ignore[override]  # it is the extractor that knows
+    def fusible(self) -> bool:  # type: ignore[override]  # it is the extractor that knows
+        return self.extractor.is_quick
+
+    @property
+    def deadline_s(self) -> float | None:  # type: ignore[override]
         return self.extractor.batch_deadline_s
 
     def outputs(self) -> tuple[list[str], list[str]]:

@@ -77,6 +77,10 @@ class CommonCrawlHTMLExtractor(DocumentExtractor):
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_reader": None}  # it holds libraries, which stay in their process
 
+    @property
+    def is_quick(self) -> bool:
+        return self._chosen.is_quick
+
     def input_columns(self) -> list[str]:
         return ["url", "warc_id", "source_id", "content", *self.extra]
 

@@ -35,11 +35,13 @@ class HTMLExtractorAlgorithm(ABC):
 
     `needs`         packages of the extra `html` that it imports; a missing one is named before a run starts
     `deepest_page`  nested elements it can take: a deeper page becomes plain text without it
+    `is_quick`      True: it takes a few times as long as unpacking the page does (`DocumentExtractor.is_quick`)
     """
 
     NON_SPACED_LANGUAGES: ClassVar[frozenset[str]] = frozenset({"THAI", "CHINESE", "JAPANESE", "KOREAN"})
     needs: ClassVar[tuple[str, ...]] = ()
     deepest_page: ClassVar[int] = 1_000
+    is_quick: ClassVar[bool] = False
 
     @abstractmethod
     def extract_text(self, html: str, stop_words: frozenset[str], language: str) -> list[str] | None:

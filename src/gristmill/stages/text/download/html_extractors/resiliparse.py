@@ -30,6 +30,7 @@ class ResiliparseExtractor(HTMLExtractorAlgorithm):
     """
 
     needs: ClassVar[tuple[str, ...]] = ("resiliparse",)
+    is_quick: ClassVar[bool] = True
 
     required_stopword_density: float = 0.32
     main_content: bool = True

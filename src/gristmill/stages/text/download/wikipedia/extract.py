@@ -63,6 +63,10 @@ class WikipediaExtractor(DocumentExtractor):
         self._extra = tuple(extra)
         self._limits = limits or IngestLimits()
 
+    @property
+    def is_quick(self) -> bool:
+        return self._parser == "scanner"
+
     def input_columns(self) -> list[str]:
         return [*_COPIED, "raw_content", *self._extra]
 
