@@ -12,7 +12,9 @@ from gristmill.pipeline.compile import compile_chain
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.resources import Resources
 from gristmill.stages.text.download import DocumentExtractor, WarcReader
+from gristmill.stages.text.download.common_crawl import CommonCrawlHTMLExtractor
 from gristmill.stages.text.download.common_crawl.warc_iterator import CommonCrawlWarcIterator
+from gristmill.stages.text.download.wikipedia.extract import WikipediaExtractor
 from gristmill.stages.text.filters import ScoreFilter
 from gristmill.stages.text.filters.heuristic import WordCountFilter
 from gristmill.stages.text.io.reader import JsonlReader
@@ -130,6 +132,22 @@ def test_parts_of_archives_are_read_by_who_extracts_from_them_if_that_is_quick(t
     stages = [WarcReader(archive(tmp_path / "a.warc.gz"), **options), JsonlWriter(str(tmp_path / "out"))]
 
     assert [len(group.stages) for group in compile_chain("p", stages, None).groups] == groups
+
+
+@pytest.mark.parametrize(
+    ("extractor", "is_quick"),
+    [
+        (CommonCrawlHTMLExtractor("resiliparse"), True),
+        (CommonCrawlHTMLExtractor("justext"), False),
+        (CommonCrawlHTMLExtractor("trafilatura"), False),
+        (CommonCrawlHTMLExtractor("cascade"), False),
+        (WikipediaExtractor(), True),
+        (WikipediaExtractor(parser="mwparserfromhell"), False),
+        (Plain(), False),
+    ],
+)
+def test_extractors_that_take_minutes_for_a_part_are_not_quick(extractor, is_quick):
+    assert extractor.is_quick is is_quick
 
 
 def test_an_archive_that_cannot_be_divided_is_read_apart(tmp_path, monkeypatch):
