@@ -1,4 +1,6 @@
-"""The program that is killed while it takes a crawl to documents: `python -m tests.fault.crawl URL WORK [--workers N]`.
+"""The program that is killed while it takes a crawl to documents.
+
+    python -m tests.fault.crawl [--quick] URL WORK [--workers N]
 
 It stops where a file WORK/hold-extract or WORK/hold-write says so, and leaves its process id in WORK/at-extract or
 WORK/at-write: then a test may kill it, or the worker that waits.
@@ -37,16 +39,23 @@ class Paragraphs(HTMLExtractorAlgorithm):
         return [piece.partition("</p>")[0] for piece in html.split("<p>")[1:]]
 
 
+class QuickParagraphs(Paragraphs):
+    """The same in the process that reads and writes."""
+
+    is_quick = True
+
+
 class Writer(JsonlWriter):
     def encode(self, batch):
         wait_here("write")
         return super().encode(batch)
 
 
-def build(url, work):
+def build(url, work, *, quick=False):
     CommonCrawlWarcIterator.block_bytes = 30_000  # so that a small file has several parts
+    extraction = QuickParagraphs() if quick else Paragraphs()
     crawl = CommonCrawlDownloadExtractStage(
-        "2025-18", "2025-21", f"{work}/downloads", html_extraction=Paragraphs(), data_prefix=url, index_prefix=url,
+        "2025-18", "2025-21", f"{work}/downloads", html_extraction=extraction, data_prefix=url, index_prefix=url,
         transfer=TransferOptions(timeout=60),
     )  # fmt: skip
     return Pipeline("crawl", stages=[crawl, Writer(f"{work}/out")])
@@ -57,9 +66,10 @@ def main():
     parser.add_argument("url")
     parser.add_argument("work")
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--quick", action="store_true")
     given = parser.parse_args()
     os.environ[PLACE] = given.work
-    result = build(given.url, given.work).run(LocalExecutor(num_workers=given.workers), quiet=True)
+    result = build(given.url, given.work, quick=given.quick).run(LocalExecutor(num_workers=given.workers), quiet=True)
     print(json.dumps(result.to_json()))
 
 

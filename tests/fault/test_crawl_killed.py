@@ -32,10 +32,11 @@ def outputs(work):
     return {path.name: path.read_bytes() for path in sorted((work / "out").glob("*.jsonl"))}
 
 
-def test_kills_in_every_phase_change_no_byte_and_fetch_nothing_twice(scene, server, tmp_path):
+@pytest.mark.parametrize("options", [(), ("--quick",)], ids=["three processes", "one process"])
+def test_kills_in_every_phase_change_no_byte_and_fetch_nothing_twice(scene, server, tmp_path, options):
     files = sorted(path for path in server.files if "/warc/" in path and "MAIN" in path)
     sizes = {path: len(server.files[path]) for path in files}
-    story = Story(scene, tmp_path / "killed", "tests.fault.crawl", server.url)
+    story = Story(scene, tmp_path / "killed", "tests.fault.crawl", *options, server.url)
     parts = story.work / "downloads"
 
     server.faults["collinfo.json"] = [Fault("stall")]
