@@ -159,6 +159,7 @@ class StageContext(msgspec.Struct, eq=False):
             shares[place.get(gone.task_id, 0)]._note_gone(gone)
         shares[0].facts, shares[0].learnt = self.facts, self.learnt
         self._divide_items(shares, place, [missing for _, _, missing in tasks])
+        self.measured = self.gone = None  # which is theirs now
         return shares
 
     def _divide_items(self, shares: "list[StageContext]", place: dict[str, int], lacking: list[int]) -> None:

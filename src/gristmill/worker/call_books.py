@@ -58,6 +58,10 @@ class Recording:
         from gristmill.worker.observer import fewer
 
         observed = self.observer.observe(list(zip(self._places[first : first + len(contexts)], contexts, strict=True)))
+        # A stage has its context until it is called again. Until then the batch would stay in memory, and the next one
+        # be read into fresh pages beside it, which took a tenth of the time that recording takes.
+        for context in contexts:
+            context.measured = context.gone = None
         if observed is not None:
             result.observed = fewer([*result.observed, observed])
 

@@ -1,6 +1,8 @@
 """A group of stages in a worker accounts for every document, whatever its stages return."""
 
+import gc
 import json
+import weakref
 from collections import Counter
 from pathlib import Path
 
@@ -13,7 +15,7 @@ from gristmill.engine.faults import Fault
 from gristmill.metrics.snapshot import balance
 from gristmill.pipeline.compile import compile_chain
 from gristmill.stages.base import ProcessingStage
-from gristmill.stages.context import STAGING_DIR, Quarantined
+from gristmill.stages.context import STAGING_DIR, Observation, Quarantined
 from gristmill.stages.text.filters import Filter
 from gristmill.stages.text.io.writer import JsonlWriter
 from gristmill.tasks import DocumentBatch
@@ -463,3 +465,30 @@ def test_a_transient_error_is_reported_as_one():
     (result,) = run([_Asks(time_out, name="asks")], batch(1))
 
     assert (result.fault, result.error) == (Fault.TRANSIENT, "TimeoutError: the server is away")
+
+
+@pytest.mark.parametrize("at_once", [False, True])
+def test_what_was_measured_keeps_no_batch_in_memory_until_the_next_is_there(tmp_path, at_once):
+    """Else each is read into fresh memory beside the one before."""
+    alive = []
+
+    def measure(task):
+        alive.append(weakref.ref(task))
+        stage.context.measure("n", task.column("n"), of=task)
+        stage.context.drop(task, [True, True, False], reason="two")
+        return batch(3)
+
+    def measure_all(tasks):
+        return [measure(task) for task in tasks]
+
+    stage = _CallBatch(measure_all) if at_once else _Call(measure)
+    (tmp_path / ".gristmill/tmp/s").mkdir(parents=True)
+    settings = RunSettings("s", observation=Observation("full"), measures_path=str(tmp_path))
+    group = runner(stage, settings=settings)
+    group.keeps_inputs = False
+    number = 2 if at_once else 1
+    results = group.run([Job(f"t{n}", batch(1, 2, 3)) for n in range(number)], lambda *_: None)
+    gc.collect()
+
+    assert [len(result.side_files) for result in results] == [1] * number  # something was recorded
+    assert [ref() for ref in alive] == [None] * number
