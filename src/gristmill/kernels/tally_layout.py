@@ -12,3 +12,5 @@ NEAREST = 8  # documents in a window
 SAMPLED = 16  # documents of a reason
 NOBODY, ELSEWHERE = -1, -2  # in place of a value: there is room here, or a document that is recorded already
 ALL, KEPT = -1, -2  # in place of rows: all in their order, or those that the rule before has kept
+BEGINNING = 400  # characters of a text that an example shows
+LONGEST_CHARACTER = 4  # bytes

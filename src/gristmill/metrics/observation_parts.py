@@ -70,13 +70,6 @@ class PartDocuments(msgspec.Struct, array_like=True):
     text_ends: Raw
     json_ids: bool = False
 
-    @classmethod
-    def of(
-        cls, source: str, place: str, keys: Raw, ids: Sequence[bytes], texts: Sequence[bytes], *, json_ids: bool
-    ) -> "PartDocuments":
-        """Put documents together."""
-        return cls(source, place, keys, b"".join(ids), _ends(ids), b"".join(texts), _ends(texts), json_ids)
-
     def unpacked(self) -> list[tuple[int, str, str, str, str]]:
         """Return what `Example` has behind the value."""
         ids, texts = _cut(self.ids, self.id_ends), _cut(self.texts, self.text_ends)
@@ -224,7 +217,7 @@ def _is_long(side: Side) -> bool:
 def _packed_documents(source: str, place: str, some: list[tuple[int, str, str]]) -> PartDocuments:
     ids, texts = [_bytes(name) for _, name, _ in some], [_bytes(text) for _, _, text in some]
     keys = array("Q", [key for key, _, _ in some]).tobytes()
-    return PartDocuments.of(source, place, keys, ids, texts, json_ids=False)
+    return PartDocuments(source, place, keys, *joined(ids), *joined(texts))
 
 
 def _rule(tally: MeasureTally) -> PartRule:
@@ -239,8 +232,9 @@ def _numbers(raw: Raw, kind: str) -> list[int]:
     return numbers
 
 
-def _ends(pieces: Sequence[bytes]) -> bytes:
-    return array("I", accumulate(map(len, pieces))).tobytes()
+def joined(pieces: Sequence[bytes]) -> tuple[Raw, Raw]:
+    """Return pieces end to end, and where each ends."""
+    return b"".join(pieces), array("I", accumulate(map(len, pieces))).tobytes()
 
 
 def _cut(pieces: Raw, ends: Raw) -> list[bytes]:

@@ -7,12 +7,12 @@ nothing is read from a batch before somebody asks for it.
 
 import contextlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 import msgspec
 
-from gristmill.metrics.observation_parts import PartDocuments, shown_text
+from gristmill.metrics.observation_parts import PartDocuments, joined, shown_text
 from gristmill.metrics.observations import EXCERPT_CHARS
 from gristmill.secrets import without_url_secrets
 from gristmill.tasks.batch import Batch
@@ -44,10 +44,13 @@ class Excerpts(NamedTuple):
     texts: Sequence[bytes]
     json_ids: bool = False  # whether ids are as JSON has them
 
-    def packed(self, batch: "Batch[Any]", keys: bytes) -> PartDocuments:
-        """The same as a file has it."""
-        source = shown_source(batch)
-        return PartDocuments.of(source, batch.task_id, keys, self.ids, self.texts, json_ids=self.json_ids)
+    def packed(
+        self, batch: "Batch[Any]", keys: "NDArray[np.uint64]", texts: tuple[bytes, bytes] | None = None
+    ) -> PartDocuments:
+        """The same as a file has it; `texts` are those of somebody who has them end to end, and where each ends."""
+        source, names = shown_source(batch), joined(self.ids)
+        shown = joined(self.texts) if texts is None else texts
+        return PartDocuments(source, batch.task_id, keys.tobytes(), *names, *shown, self.json_ids)
 
 
 class Shown(Protocol):
@@ -66,8 +69,8 @@ class Shown(Protocol):
         """Return a number for each that decides which of them are examples; the same wherever it is processed."""
         ...
 
-    def excerpts(self, rows: Sequence[int]) -> Excerpts:
-        """Return some of them as examples."""
+    def excerpts(self, rows: "NDArray[np.int64]", *, with_texts: bool = True) -> Excerpts:
+        """Return some of them as examples; without texts where compiled code has them from `texts`."""
         ...
 
 
@@ -142,12 +145,17 @@ def shown_source(batch: "Batch[Any]") -> str:
     return shown_text(without_url_secrets(", ".join(batch.sources())))
 
 
+# So many characters, of which each is a byte and those that continue it: 10xxxxxx.
+_BEGINNING = rb"[\x80-\xbf]*+(?:[^\x80-\xbf][\x80-\xbf]*+){0,%d}+" % EXCERPT_CHARS
+
+
 def excerpt(text: bytes | memoryview) -> bytes:
-    """How a text begins: the first `EXCERPT_CHARS` characters."""
-    start = bytes(text[:EXCERPT_CHARS])
-    if len(text) <= EXCERPT_CHARS or start.isascii():
-        return start
-    return bytes(text[: 4 * EXCERPT_CHARS]).decode("utf-8", "ignore")[:EXCERPT_CHARS].encode()
+    """How a text begins, as compiled code copies it: the first `EXCERPT_CHARS` characters."""
+    start = bytes(text[: 4 * EXCERPT_CHARS])
+    if start.isascii():
+        return start[:EXCERPT_CHARS]
+    found = re.match(_BEGINNING, start)
+    return start if found is None else found.group()
 
 
 class _Line(msgspec.Struct):
@@ -160,11 +168,19 @@ _LEADING_ID = rb'\{"id": ?("[^"\\\x00-\x1f]{0,400}"|-?[0-9]{1,18})[,}]'
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)  # what a reader has taken, and msgspec refuses
 
 
-def id_in_line(line: bytes | memoryview) -> bytes:
-    """The id that a JSON line has, in JSON; empty if it has none. Where it comes first, the rest is not looked at."""
-    found = re.match(_LEADING_ID, line)
-    if found is not None:
-        return found.group(1)
+def ids_in_lines(data: bytes | memoryview, places: Iterable[tuple[int, int]]) -> list[bytes]:
+    """The ids that JSON lines have, each data[start:stop], in JSON; empty where there is none.
+
+    Where an id comes first, the rest of the line is not looked at.
+    """
+    match = re.compile(_LEADING_ID).match  # when wanted: few processes do
+    return [
+        found[1] if (found := match(data, start, stop)) is not None else _id_in_line(data[start:stop])
+        for start, stop in places
+    ]
+
+
+def _id_in_line(line: bytes | memoryview) -> bytes:
     name, _ = of_line(line)
     return msgspec.json.encode(name) if name else b""
 

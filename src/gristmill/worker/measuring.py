@@ -8,6 +8,7 @@ Letters: R rules, V values of all rules, D documents, G reasons documents were d
 
 from collections.abc import Sequence
 from itertools import pairwise
+from operator import ge
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -72,13 +73,12 @@ class Texts(NamedTuple):
 class Windows(NamedTuple):
     """The examples of every rule and reason so far, each in a place of its own, in order.
 
-    `nearest` and `sampled` say which value and which dropped document it is, or ELSEWHERE, or NOBODY.
+    `nearest` and `sampled` say whether there is one: ELSEWHERE or NOBODY.
     """
 
     distances: Doubles  # [rules, 4, 8], flat
     found: Keys
     nearest: Longs
-    rows: Longs  # which document, where `nearest` says which value
     least: Keys  # [reasons, 16], flat
     sampled: Longs
 
@@ -87,7 +87,7 @@ class Windows(NamedTuple):
         """Return windows without a document."""
         near, some = rules * _WINDOW, reasons * layout.SAMPLED
         return cls(
-            *(np.full(near, np.inf), np.zeros(near, np.uint64), np.full(near, layout.NOBODY), np.zeros(near, np.int64)),
+            *(np.full(near, np.inf), np.zeros(near, np.uint64), np.full(near, layout.NOBODY)),
             *(np.zeros(some, np.uint64), np.full(some, layout.NOBODY)),
         )
 
@@ -109,14 +109,18 @@ class Counted(NamedTuple):
 
     sums: Longs  # [R, 2, 2], flat
     extremes: Doubles  # [R, 2, 2]
-    ends: Longs  # [R, 2]
+    ends: NDArray[np.uint32]  # [R, 2]
     slots: NDArray[np.int16]
     counts: NDArray[np.int32]
-    windows: Longs  # of examples next to a bound: which window, four of each rule (low refused, low kept, high ...)
-    nearest: Longs  # and which value
-    rows: Longs  # and which document
-    reasons: Longs  # of examples in samples: of which reason
-    sampled: Longs  # and which of the dropped documents
+    windows: NDArray[np.uint16]  # of examples next to a bound: which window, four of each rule (low refused, low kept)
+    values: Doubles  # and what was measured
+    near: NDArray[np.uint32]  # and which of `documents`
+    reasons: NDArray[np.uint16]  # of examples in samples: of which reason
+    gone: Longs  # and which of the dropped documents
+    sampled: NDArray[np.uint32]  # and which of `documents`
+    documents: Longs  # all that are examples, in order, each once
+    # How their texts begin, end to end, and where each ends; None if somebody else has to see to it.
+    beginnings: tuple[NDArray[np.uint8], NDArray[np.uint32]] | None = None
 
 
 def numbers_in(values: Any) -> Doubles | Longs | None:
@@ -211,13 +215,34 @@ class Laid:
 _NO_TEXTS = Texts(np.zeros(1, np.uint8), np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
+class _Room:
+    """Memory for what compiled code gives back, which is used again."""
+
+    def __init__(self, rules: int, reasons: int, near: int, samples: int, documents: int) -> None:
+        self.fits = rules, reasons, near, samples, documents
+        chosen = min(documents, near + samples)
+        self.sums, self.extremes = np.empty(4 * rules, np.int64), np.empty(4 * rules)
+        self.ends = np.empty(2 * rules, np.uint32)
+        self.near_rows, self.marks = np.empty(near, np.int64), np.zeros(documents, np.int32)
+        self.owners, self.examples = np.empty(near + samples, np.uint16), np.empty(near + samples, np.uint32)
+        self.values, self.gone, self.documents = np.empty(near), np.empty(samples, np.int64), np.empty(chosen, np.int64)
+        # Few of its pages are ever used.
+        self.beginnings = np.empty(chosen * layout.BEGINNING * layout.LONGEST_CHARACTER + 8, np.uint8)
+        self.beginning_ends, self.made = np.empty(chosen, np.uint32), np.empty(3, np.int64)
+
+    def has(self, *wanted: int) -> bool:
+        """Whether there is as much as that."""
+        return all(map(ge, self.fits, wanted))
+
+
 class Counter:
-    """Counts with compiled code, in memory that is used again."""
+    """Counts with compiled code, in memory that is used again: what it returns holds until it is asked again."""
 
     def __init__(self) -> None:
-        self._counts = np.zeros(layout.SLOTS, np.int32)
+        self._counts = np.zeros(2 * layout.SLOTS, np.int32)
         self._slots, self._taken = np.empty(0, np.int16), np.empty(0, np.int32)
         self._current = np.empty(0, np.int64)
+        self._room = _Room(0, 0, 0, 0, 0)
 
     def count(
         self,
@@ -231,28 +256,43 @@ class Counter:
         """Count the values of all rules and choose examples in one call, which are entered into `windows` too.
 
         `places` say where the windows of each rule and the sample of each reason are; without it, in order. Keys are
-        made if there are `texts`.
+        made if there are `texts`, and beginnings.
         """
-        rules, reasons, room = len(values.firsts) - 1, len(gone.firsts) - 1, len(values.numbers)
+        rules, reasons, number = len(values.firsts) - 1, len(gone.firsts) - 1, len(values.numbers)
         own, whose = (np.arange(rules), np.arange(reasons)) if places is None else places
-        if len(self._slots) < room:
-            self._slots, self._taken = np.empty(room * 5 // 4, np.int16), np.empty(room * 5 // 4, np.int32)
-            self._current = np.empty(room * 5 // 4, np.int64)
-        sums, extremes, ends = np.empty(4 * rules, np.int64), np.empty(4 * rules), np.empty(2 * rules, np.int64)
+        if len(self._slots) < number:
+            self._slots, self._taken = np.empty(number * 5 // 4, np.int16), np.empty(number * 5 // 4, np.int32)
+            self._current = np.empty(number * 5 // 4, np.int64)
+        wanted = rules, reasons, len(windows.found), len(windows.least), len(keys)
+        if not self._room.has(*wanted):
+            self._room = _Room(*map(max, self._room.fits, wanted))
+        room = self._room
         data, starts, stops = texts or _NO_TEXTS
-        number = _count_measures(
+        taken = _count_measures(
             *(data, starts, stops, len(starts), keys, rules, values.firsts, values.numbers),
             *(values.kept.view(np.uint8), values.sources, values.offsets, values.rows, self._current, values.bounds),
-            *(own, reasons, gone.firsts, gone.rows, whose, self._counts, sums, extremes, ends),
-            *(room, self._slots, self._taken, *windows),
+            *(own, reasons, gone.firsts, gone.rows, whose, self._counts, room.sums, room.extremes, room.ends),
+            *(number, self._slots, self._taken, windows.distances, windows.found, windows.nearest, room.near_rows),
+            *(windows.least, windows.sampled, *wanted[2:], room.marks, room.owners, room.examples, room.values),
+            *(room.gone, room.documents, room.beginnings, room.beginning_ends, room.made),
         )
-        new = np.flatnonzero(windows.nearest >= 0)
-        nearest, sampled = windows.nearest[new], windows.sampled[windows.sampled >= 0]
-        rule = values.firsts.searchsorted(nearest, side="right") - 1
+        near, samples, chosen = room.made.tolist()
+        first = len(windows.found)
+        end = first + samples
         return Counted(
-            *(sums, extremes, ends, self._slots[:number], self._taken[:number]),
-            *(layout.WINDOWS * rule + new // layout.NEAREST % layout.WINDOWS, nearest, windows.rows[new]),
-            *(gone.firsts.searchsorted(sampled, side="right") - 1, sampled),
+            sums=room.sums[: 4 * rules],
+            extremes=room.extremes[: 4 * rules],
+            ends=room.ends[: 2 * rules],
+            slots=self._slots[:taken],
+            counts=self._taken[:taken],
+            windows=room.owners[:near],
+            values=room.values[:near],
+            near=room.examples[:near],
+            reasons=room.owners[first:end],
+            gone=room.gone[:samples],
+            sampled=room.examples[first:end],
+            documents=room.documents[:chosen],
+            beginnings=None if texts is None else (room.beginnings, room.beginning_ends[:chosen]),
         )
 
 
@@ -260,18 +300,18 @@ def count_plainly(values: Values, gone: Gone, keys: Keys) -> Counted:
     """Count without compiled code."""
     sides: list[tuple[dict[int, int], int, float, float]] = []
     windows: list[tuple[int, int, int]] = []
-    for rule, ((first, end), documents) in enumerate(
+    for rule, ((first, end), rows_of_rule) in enumerate(
         zip(pairwise(values.firsts.tolist()), values.documents(), strict=True)
     ):
         low, high = values.bounds[2 * rule : 2 * rule + 2]
         for wanted in (False, True):
             places = np.flatnonzero(values.kept[first:end] == wanted)
-            numbers, own = values.numbers[first:end][places] + 0.0, keys[documents[places]]
+            numbers, own = values.numbers[first:end][places] + 0.0, keys[rows_of_rule[places]]
             sides.append(_side(numbers))
             for place, (bound, other) in enumerate(((low, high), (high, low))):
                 near = _nearest(places, numbers, own, bound, other, is_high=place == 1)
-                window = layout.WINDOWS * rule + 2 * place + wanted
-                windows += [(window, first + at, int(documents[at])) for at in near]
+                number = layout.WINDOWS * rule + 2 * place + wanted
+                windows += [(number, first + at, int(rows_of_rule[at])) for at in near]
     windows.sort(key=lambda found: found[0])  # and within a window as they are
     samples = [
         (reason, first + at)
@@ -280,14 +320,23 @@ def count_plainly(values: Values, gone: Gone, keys: Keys) -> Counted:
     ]
     slots = [layout.NOT_A_NUMBER if slot == NOT_A_NUMBER else slot for found, *_ in sides for slot in found]
     totals = [divmod(total, 1 << _FRACTION_BITS) for _, total, _, _ in sides]
+    window, nearest, rows = np.array(windows, np.int64).reshape(-1, 3).T
+    reasons, sampled = np.array(samples, np.int64).reshape(-1, 2).T
+    documents, numbers_of_documents = np.unique(np.concatenate([rows, gone.rows[sampled]]), return_inverse=True)
+    which: NDArray[np.uint32] = numbers_of_documents.astype(np.uint32)
     return Counted(
-        np.array(totals, np.int64).ravel(),
-        np.array([(least, most) for _, _, least, most in sides], np.float64).ravel(),
-        np.cumsum([len(found) for found, *_ in sides], dtype=np.int64),
-        np.array(slots, np.int16),
-        np.array([count for found, *_ in sides for count in found.values()], np.int32),
-        *np.array(windows, np.int64).reshape(-1, 3).T,
-        *np.array(samples, np.int64).reshape(-1, 2).T,
+        sums=np.array(totals, np.int64).ravel(),
+        extremes=np.array([(least, most) for _, _, least, most in sides], np.float64).ravel(),
+        ends=np.cumsum([len(found) for found, *_ in sides], dtype=np.uint32),
+        slots=np.array(slots, np.int16),
+        counts=np.array([count for found, *_ in sides for count in found.values()], np.int32),
+        windows=window.astype(np.uint16),
+        values=values.numbers[nearest] + 0.0,  # of the two zeros one
+        near=which[: len(rows)],
+        reasons=reasons.astype(np.uint16),
+        gone=sampled,
+        sampled=which[len(rows) :],
+        documents=documents,
     )
 
 

@@ -7,7 +7,7 @@ which is loaded when there is something to count.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gristmill.metrics.observation_files import SUFFIX, encode_parts
 from gristmill.metrics.observation_parts import Part, packed
@@ -52,11 +52,15 @@ class Observer:
         if not measured and not gone:
             return None
         observed = self._tallying.tally(measured, gone)
-        if gone:
-            slicer = Slicer(self._observation.slices)
-            for place, one in gone:
-                slicer.drop(one.of if isinstance(one.of, Batch) else one.of.batch, one.rows, place.name, one.reason)
-            observed.part.slices = slicer.slices()
+        slicer = Slicer(self._observation.slices)
+        batch: Batch[Any] | None = None
+        for place, one in gone:
+            of = one.of if isinstance(one.of, Batch) else one.of.batch
+            if of is not batch:  # mostly it is that of the one before
+                batch, is_sliced = of, slicer.slices_of(of)
+            if is_sliced:
+                slicer.drop(of, one.rows, place.name, one.reason)
+        observed.part.slices = slicer.slices()
         return observed
 
     def observe_written(self, batch: object, gone: Iterable[Gone] | None = None) -> Observed | None:

@@ -33,7 +33,7 @@ class Recorded:
 
     def forget(self) -> None:
         """Begin anew, with no places and no examples."""
-        self._waiting: deque[tuple[str, list[Observed]]] = deque(maxlen=MOST_WAITING)
+        self._waiting: deque[tuple[str, list[tuple[Windows, int]]]] = deque(maxlen=MOST_WAITING)
         self._rules: dict[tuple[int, About], int] = {}
         self._reasons: dict[tuple[int, str], int] = {}
         self._known = Windows.empty(0, 0)
@@ -42,19 +42,19 @@ class Recorded:
 
     def expect(self, final: str, observed: list[Observed]) -> None:
         """Remember what was written, until it is committed."""
-        some = [one for one in observed if one.windows is not None]
+        some = [(one.windows, one.version) for one in observed if one.windows is not None]
         if some and not is_url(final):
             self._waiting.append((plain(final), some))
 
     def look(self) -> None:
         """Learn from files that have been committed meanwhile."""
         for _ in range(len(self._waiting)):
-            final, observed = self._waiting.popleft()
+            final, some = self._waiting.popleft()
             if os.path.exists(final):  # noqa: PTH110  # Path would take longer than asking
-                for one in observed:
-                    self._learn(one)
+                for windows, version in some:
+                    self._learn(windows, version)
             else:
-                self._waiting.append((final, observed))
+                self._waiting.append((final, some))
 
     def rule_places(self, rules: Sequence[tuple[int, About]]) -> Longs:
         """Return which windows are those of rules."""
@@ -73,14 +73,13 @@ class Recorded:
         self._known = self._room_for_all(self._known)
         return self._known.copied()
 
-    def _learn(self, one: Observed) -> None:
-        if one.windows is None or one.version < self._first:
+    def _learn(self, windows: Windows, version: int) -> None:
+        if version < self._first:
             return
-        others = _elsewhere(one.windows)
-        if one.version == self.version:
-            self._known = others  # which was made from all that is known now, and has it
+        if version == self.version:
+            self._known = windows  # which was made from all that is known now, and has it
         else:
-            self._known = _merged(self._room_for_all(self._known), self._room_for_all(others))
+            self._known = _merged(self._room_for_all(self._known), self._room_for_all(windows))
         self.version += 1
 
     def _room_for_all(self, windows: Windows) -> Windows:
@@ -92,18 +91,12 @@ class Recorded:
         return Windows(*joined)
 
 
-def _elsewhere(windows: Windows) -> Windows:
-    """The same, without saying which documents they are."""
-    nearest, sampled = (np.where(chosen >= 0, ELSEWHERE, chosen) for chosen in (windows.nearest, windows.sampled))
-    return windows._replace(nearest=nearest, sampled=sampled)
-
-
 def _merged(one: Windows, other: Windows) -> Windows:
     """The least of both in every window and sample."""
     distances, found, nearest = _least(NEAREST, (one.distances, other.distances), (one.found, other.found))
     there = [np.where(windows.sampled == NOBODY, np.inf, 0.0) for windows in (one, other)]
     _, keys, sampled = _least(SAMPLED, there, (one.least, other.least))
-    return Windows(distances, found, nearest, np.zeros(len(nearest), np.int64), keys, sampled)
+    return Windows(distances, found, nearest, keys, sampled)
 
 
 def _least(room: int, distances: Sequence[Doubles], keys: Sequence[Keys]) -> tuple[Doubles, Keys, NDArray[np.int64]]:

@@ -24,6 +24,10 @@ class Slicer:
         self._found: dict[str, Slices] = {}
         self._batches: dict[int, tuple[Batch[Any], list[_Column]]] = {}  # with the batch: its id is nobody else's then
 
+    def slices_of(self, batch: Batch[Any]) -> bool:
+        """Whether documents of a batch are counted at all."""
+        return bool(self._columns_of(batch))
+
     def drop(self, batch: Batch[Any], rows: _Rows, stage: str, reason: str) -> None:
         """Count documents that were dropped."""
         for column in self._columns_of(batch):

@@ -5,13 +5,11 @@ rules takes 50 ms. So arrays go to one call of compiled code, what comes out of 
 text is touched only if it is an example.
 """
 
-from array import array
-from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from gristmill.kernels.row_hash import mix
 from gristmill.kernels.tally_layout import ALL, KEPT
@@ -46,7 +44,7 @@ _About = tuple[tuple[Place, About, bool], ...]  # of each measure: whose, which,
 class _Rules(NamedTuple):
     """The rules of a call, which are mostly those of the call before."""
 
-    about: _About  # kept, so that the ids of what is in it are nobody else's
+    about: _About
     encoded: msgspec.Raw
     bounds: Doubles
     places: Longs  # where examples of them are remembered
@@ -59,17 +57,18 @@ class Tallying:
         self.recorded = Recorded()
         self._is_full = is_full
         self._seen = 0  # values, up to FEW_VALUES
-        self._rules: dict[tuple[object, ...], _Rules] = {}  # by what they are, and by the ids of that
+        self._rules: dict[_About, _Rules] = {}
+        self._current = self._made_rules(())
         self._laid, self._counter = Laid(), Counter()
 
     def tally(self, measured: _Measured, gone: list[tuple[Place, Gone]]) -> Observed:
         """Return what was measured and dropped in one call."""
         lost = gone if self._is_full else []
-        shown = _Shown([*(one.of for _, one in measured), *(one.of for _, one in lost)])
+        shown = _Shown(measured, lost)
         given, chosen, labelled = _in_numbers(measured, shown)
         rules = self._rules_of(chosen)
         values = self._laid.values(given, rules.bounds)
-        dropped = self._laid.gone([shown.rows(one.of, one.rows) for _, one in lost])
+        dropped = self._laid.gone([shown.rows(one) for _, one in lost])
         compiled = self._is_worth_compiling(len(values.numbers))
         windows, keys = None, shown.keys(compiled=compiled)
         if compiled:
@@ -80,11 +79,13 @@ class Tallying:
         else:
             counted = count_plainly(values, dropped, keys)
         part = _part(rules.encoded, counted)
-        part.reasons = [(place.name, place.number, one.reason) for place, one in lost]
-        _show(part, counted, shown, keys, dropped.rows)
-        part.near_values = (values.numbers[counted.nearest] + 0.0).tobytes()  # of the two zeros one
-        part.sample_values = _values_of([one for _, one in lost], counted, dropped.firsts)
-        part.labels = [_labels(place, one) for place, one in labelled]
+        if lost:
+            part.reasons = [(place.name, place.number, one.reason) for place, one in lost]
+            part.sample_values = _values_of(lost, counted.gone)
+        if len(counted.documents):
+            part.documents = shown.packed(counted, keys)
+        if labelled:
+            part.labels = [_labels(place, one) for place, one in labelled]
         return Observed(part, windows, self.recorded.version)
 
     def _is_worth_compiling(self, number: int) -> bool:
@@ -93,17 +94,16 @@ class Tallying:
         return self._seen > FEW_VALUES
 
     def _rules_of(self, measured: _Measured) -> _Rules:
-        # Mostly they are the very objects of the call before, which is found out sooner than that they are equal.
-        ids = tuple([(id(place), id(one.about), one.of is None) for place, one in measured])
-        known = self._rules.get(ids)
-        if known is None:
-            about = tuple((place, one.about, one.of is not None) for place, one in measured)
-            if len(self._rules) > MOST_RULES:
-                self._rules.clear()
-                self.recorded.forget()
-            known = self._rules[about] = self._rules.get(about) or self._made_rules(about)
-            self._rules[ids] = known._replace(about=about)
-        return known
+        # Mostly they are the very objects of the call before, and then comparing them takes no time.
+        about = tuple([(place, one.about, one.of is not None) for place, one in measured])
+        if about != self._current.about:
+            if about not in self._rules:
+                if len(self._rules) > MOST_RULES:
+                    self._rules.clear()
+                    self.recorded.forget()
+                self._rules[about] = self._made_rules(about)
+            self._current = self._rules[about]
+        return self._current
 
     def _made_rules(self, about: _About) -> _Rules:
         rules: list[PartRule] = []
@@ -134,9 +134,10 @@ class ShownItems:
         seed = xxhash.xxh3_64_intdigest(self.batch.task_id.encode("utf-8", "surrogatepass"))
         return mix(np.arange(self.batch.num_items, dtype=np.uint64) + np.uint64(seed))
 
-    def excerpts(self, rows: Sequence[int]) -> Excerpts:
-        """Return some of the items as examples."""
-        each = [self._shown(row) for row in rows]
+    def excerpts(self, rows: Longs, *, with_texts: bool = True) -> Excerpts:
+        """Return some of the items as examples, always with texts."""
+        del with_texts
+        each = [self._shown(row) for row in rows.tolist()]
         return Excerpts([name for name, _ in each], [text for _, text in each])
 
     def _shown(self, row: int) -> tuple[bytes, bytes]:
@@ -153,23 +154,25 @@ def _text_of(line: str) -> str:
 class _Shown:
     """The documents of several measures, numbered through."""
 
-    def __init__(self, given: "Iterable[Shown | Batch[Any] | None]") -> None:
+    def __init__(self, measured: _Measured, lost: list[tuple[Place, Gone]]) -> None:
         self._all: dict[int, tuple[int, Shown]] = {}  # by what was given, which its owner keeps
         self._number = 0
-        for of in given:
-            if of is not None and id(of) not in self._all:
+        known: object = None
+        for of in chain([one.of for _, one in measured], [one.of for _, one in lost]):
+            if of is not known and of is not None and id(of) not in self._all:
                 shown = ShownItems(of) if isinstance(of, Batch) else of
                 self._all[id(of)] = (self._number, shown)
                 self._number += shown.batch.num_items
+            known = of
 
     def offset(self, of: object) -> int:
         """The number of the first document of one of these."""
-        return 0 if of is None else self._all[id(of)][0]
+        return 0 if of is None or len(self._all) == 1 else self._all[id(of)][0]
 
-    def rows(self, of: object, rows: Any) -> Longs:
-        """The numbers of documents by their rows in one of these."""
-        offset = self.offset(of)
-        return np.asarray(rows, np.int64) + offset if offset else np.asarray(rows, np.int64)
+    def rows(self, gone: Gone) -> Longs:
+        """The numbers of documents that were dropped, by their rows in one of these."""
+        rows = gone.rows if isinstance(gone.rows, np.ndarray) else np.asarray(gone.rows, np.int64)
+        return rows if len(self._all) == 1 else rows + self.offset(gone.of)
 
     def texts(self) -> Texts | None:
         """Texts that compiled code makes keys of."""
@@ -183,12 +186,18 @@ class _Shown:
         each = [shown.keys() for _, shown in self._all.values()]
         return each[0] if len(each) == 1 else np.concatenate(each)
 
-    def packed(self, documents: NDArray[np.int64], keys: Keys) -> list[PartDocuments]:
-        """Return some documents, in order, as a part has them."""
+    def packed(self, counted: Counted, keys: Keys) -> list[PartDocuments]:
+        """Return the documents that are examples, in order, as a part has them."""
+        documents = counted.documents
+        if counted.beginnings is not None:  # then all are of one batch
+            texts, ends = counted.beginnings
+            [(_, shown)] = self._all.values()
+            excerpts = shown.excerpts(documents, with_texts=False)
+            return [excerpts.packed(shown.batch, keys[documents], (texts[: ends[-1]].tobytes(), ends.tobytes()))]
         firsts = [first for first, _ in self._all.values()]
         each = np.split(documents, np.searchsorted(documents, firsts[1:])) if len(firsts) > 1 else [documents]
         return [
-            shown.excerpts((rows - first).tolist()).packed(shown.batch, keys[rows].tobytes())
+            shown.excerpts(rows - first).packed(shown.batch, keys[rows])
             for (first, shown), rows in zip(self._all.values(), each, strict=True)
             if len(rows)
         ]
@@ -196,20 +205,24 @@ class _Shown:
 
 def _in_numbers(measured: _Measured, shown: _Shown) -> tuple[Measures, _Measured, _Measured]:
     """What was measured in numbers; by whom; and what was not."""
-    given, chosen, labelled = Measures([], [], [], [], []), [], []
+    given = Measures([], [], [], [], [])
+    chosen: _Measured = measured
+    labelled: _Measured = []
     end, follows = 0, False  # whether the measure before is counted too
     for n, (place, one) in enumerate(measured):
         numbers, rows = numbers_in(one.values), one.rows
         if numbers is None:
+            chosen = chosen if labelled else measured[:n]
             labelled.append((place, one))
             follows = False
             continue
+        if labelled:
+            chosen.append((place, one))
         if one.of is None:
             rows = np.zeros(len(numbers), np.int64)  # nobody will ask which documents they are
         elif rows is KEPT_BEFORE and not follows:
             rows = _rows_left(measured, n)
         follows = one.of is not None
-        chosen.append((place, one))
         given.numbers.append(numbers)
         given.kept.append(one.kept)
         given.offsets.append(shown.offset(one.of))
@@ -235,9 +248,11 @@ def _rows_left(measured: _Measured, number: int) -> Longs:
 def _part(rules: msgspec.Raw, counted: Counted) -> Part:
     """What was counted, as a file has it."""
     return Part(
-        *(rules, counted.sums.tobytes(), counted.extremes.tobytes(), counted.ends.astype(np.uint32).tobytes()),
-        *(counted.slots.tobytes(), counted.counts.tobytes(), counted.windows.astype(np.uint16).tobytes()),
-        sampled=counted.reasons.astype(np.uint16).tobytes(),
+        *(rules, counted.sums.tobytes(), counted.extremes.tobytes(), counted.ends.tobytes()),
+        *(counted.slots.tobytes(), counted.counts.tobytes()),
+        *(counted.windows.tobytes(), counted.values.tobytes(), counted.near.tobytes()),
+        sampled=counted.reasons.tobytes(),
+        sample_documents=counted.sampled.tobytes(),
     )
 
 
@@ -248,26 +263,13 @@ def _part_rule(place: Place, about: About, *, is_shown: bool = False) -> PartRul
     )
 
 
-def _show(part: Part, counted: Counted, shown: _Shown, keys: Keys, gone_rows: Longs) -> None:
-    """Give a part the documents that are examples, each once."""
-    near = len(counted.rows)
-    every = np.concatenate([counted.rows, gone_rows[counted.sampled]])
-    if len(every):
-        documents, numbers = np.unique(every, return_inverse=True)
-        numbers = numbers.astype(np.uint32)
-        part.near_documents, part.sample_documents = numbers[:near].tobytes(), numbers[near:].tobytes()
-        part.documents = shown.packed(documents, keys)
-
-
-def _values_of(gone: list[Gone], counted: Counted, firsts: Longs) -> bytes:
-    """What was measured of the documents in samples; not a number where that was nothing, or no number."""
-    reasons = counted.reasons.tolist()
-    numbers = {
-        reason: None if gone[reason].values is None else numbers_in(gone[reason].values) for reason in set(reasons)
-    }
-    places = (counted.sampled - firsts[counted.reasons]).tolist()
-    each = ((numbers[reason], place) for reason, place in zip(reasons, places, strict=True))
-    return array("d", [np.nan if known is None else known[place] + 0.0 for known, place in each]).tobytes()
+def _values_of(lost: list[tuple[Place, Gone]], chosen: Longs) -> bytes:
+    """What was measured of some dropped documents; not a number where that was nothing, or no number."""
+    if not len(chosen):
+        return b""
+    each = [None if one.values is None else numbers_in(one.values) for _, one in lost]
+    known = [np.full(len(one.rows), np.nan) if own is None else own for own, (_, one) in zip(each, lost, strict=True)]
+    return (np.concatenate(known)[chosen] + 0.0).tobytes()
 
 
 def _labels(place: Place, one: Measured) -> tuple[PartRule, Labels]:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from gristmill.kernels import tally_layout as layout
 from gristmill.metrics import observation_parts, tally
 from gristmill.metrics.observation_parts import Part, PartRule, encode_rules
-from gristmill.metrics.observations import NEAREST, SAMPLED
-from gristmill.stages.measured import text_keys
+from gristmill.metrics.observations import EXCERPT_CHARS, NEAREST, SAMPLED
+from gristmill.stages.measured import excerpt, text_keys
 from gristmill.worker.job import Observed
 from gristmill.worker.measuring import Counter, Gone, Texts, Values, Windows, count_plainly, numbers_in
 from gristmill.worker.recorded import Recorded
@@ -52,13 +52,15 @@ def counted(values, gone, keys, counter=None):
 def sides_of(found, rules):
     """What was counted, as those see it who read the file."""
     names = [PartRule("s", 0, n, "r", "m", None, None, None, True, None) for n in range(rules)]
-    arrays = [found.sums, found.extremes, found.ends.astype(np.uint32), found.slots, found.counts]
+    arrays = [found.sums, found.extremes, found.ends, found.slots, found.counts]
     part = Part(encode_rules(names), *(array.tobytes() for array in arrays))
     return [side for each in part.unpacked().in_order().tallies for side in (each.refused, each.kept)]
 
 
 def examples_of(found):
-    return [array.tolist() for array in (found.windows, found.nearest, found.rows, found.reasons, found.sampled)]
+    near, sampled = found.documents[found.near], found.documents[found.sampled]
+    chosen = found.windows, near, found.reasons, found.gone, sampled, found.documents
+    return [found.values.tobytes(), *(array.tolist() for array in chosen)]
 
 
 def test_slots_and_windows_are_as_large_for_kernels_as_for_their_readers():
@@ -67,6 +69,7 @@ def test_slots_and_windows_are_as_large_for_kernels_as_for_their_readers():
     assert (layout.NEAREST, layout.SAMPLED) == (NEAREST, SAMPLED)
     assert layout.NOT_A_NUMBER == observation_parts.SHORT_NOT_A_NUMBER
     assert layout.WINDOWS == observation_parts.WINDOWS
+    assert layout.BEGINNING == EXCERPT_CHARS
 
 
 @pytest.mark.slow
@@ -113,12 +116,12 @@ def test_a_rule_may_say_that_its_documents_are_those_the_one_before_has_kept(dat
 KEYS = [row * 7919 % 53 for row in range(120)]
 
 
-def chosen(values, gone, found, low, high, first):
+def chosen(gone, found, low, high, first):
     """The examples of a batch whose documents begin at `first`: windows of distances and keys, and a set of keys."""
     windows = [[] for _ in range(4)]
-    for window, at, row in zip(found.windows, found.nearest, found.rows, strict=True):
-        windows[window].append((abs(values.numbers[at] - (low, low, high, high)[window]), KEYS[first + row]))
-    return windows, {KEYS[first + gone.rows[at]] for at in found.sampled}
+    for window, value, row in zip(found.windows, found.values, found.documents[found.near], strict=True):
+        windows[window].append((abs(value - (low, low, high, high)[window]), KEYS[first + row]))
+    return windows, {KEYS[first + gone.rows[at]] for at in found.gone}
 
 
 @pytest.mark.slow
@@ -137,7 +140,7 @@ def test_what_is_committed_leaves_out_only_what_is_further_away(tmp_path_factory
         known, version = recorded.windows(), recorded.version
         keys = np.array(KEYS[40 * n : 40 * n + 40], np.uint64)
         found = counter.count(values, gone, keys, known, places)
-        near, sampled = chosen(values, gone, found, low, high, 40 * n)
+        near, sampled = chosen(gone, found, low, high, 40 * n)
         windows = [[*own, *more] for own, more in zip(windows, near, strict=True)]
         samples |= sampled
         everything.append((pairs, 40 * n))
@@ -148,7 +151,7 @@ def test_what_is_committed_leaves_out_only_what_is_further_away(tmp_path_factory
     rows = [first + row for pairs, first in everything for row in range(len(pairs))]
     whole = whole._replace(rows=np.array(rows, np.int64))
     gone = gone_of([rows])
-    best, least = chosen(whole, gone, count_plainly(whole, gone, np.array(KEYS, np.uint64)), low, high, 0)
+    best, least = chosen(gone, count_plainly(whole, gone, np.array(KEYS, np.uint64)), low, high, 0)
 
     for own, expected in zip(windows, best, strict=True):
         nearest = {}
@@ -213,6 +216,32 @@ def test_a_text_has_the_same_key_in_compiled_code_and_outside(texts):
     Counter().count(nothing, NOBODY_GONE, keys, Windows.empty(1, 0), texts=Texts(data, starts, stops))
 
     assert keys.tolist() == text_keys(data, starts, stops).tolist() == [key_of(text) for text in texts]
+
+
+characters = st.characters(exclude_categories=["Cs"])
+long_texts = st.tuples(st.text(characters, min_size=1, max_size=12), st.integers(1, 300)).map(
+    lambda given: (given[0] * given[1]).encode()
+)
+
+
+@pytest.mark.slow
+@settings(max_examples=80)
+@given(st.lists(long_texts | st.binary(max_size=2000), min_size=1, max_size=20))
+def test_compiled_code_copies_how_the_chosen_texts_begin(texts):
+    data = np.frombuffer(b"".join(texts) + b"\0", np.uint8)
+    stops = np.cumsum([len(text) for text in texts])
+    starts, keys = stops - [len(text) for text in texts], np.zeros(len(texts), np.uint64)
+    nothing, gone = values_of([([], math.nan, math.nan)]), gone_of([range(0, len(texts), 2)])
+    found = Counter().count(nothing, gone, keys, Windows.empty(1, 1), texts=Texts(data, starts, stops))
+    copied, ends = found.beginnings
+    pieces = [copied[start:stop].tobytes() for start, stop in zip([0, *ends], ends, strict=False)]
+
+    assert pieces == [excerpt(texts[row]) for row in found.documents]
+
+
+@given(st.text(characters, min_size=1, max_size=20), st.integers(1, 100))
+def test_an_example_shows_the_first_characters_of_a_text_whatever_bytes_they_take(text, times):
+    assert excerpt((text * times).encode()).decode() == (text * times)[:EXCERPT_CHARS]
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ Which documents are examples must not depend on where in a batch they are: neigh
 but one after another once something has failed, and then rows have other numbers. So a key is made of the text.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 
 from gristmill.kernels.row_hash import hash_bytes, hash_column, mix
 from gristmill.metrics.observation_parts import shown_text
-from gristmill.stages.measured import Excerpts, Shown, excerpt, id_in_line, of_line, text_keys
+from gristmill.stages.measured import Excerpts, Shown, excerpt, ids_in_lines, of_line, text_keys
 from gristmill.stages.text.judging.statistics import TextColumn
 from gristmill.tasks import DocumentBatch
 from gristmill.tasks.json_lines import JsonLines
+
+Rows = NDArray[np.int64]
 
 
 class ShownTexts:
@@ -35,14 +37,16 @@ class ShownTexts:
         column = self._column
         return text_keys(column.data, column.starts, column.stops) if self._keys is None else self._keys
 
-    def excerpts(self, rows: Sequence[int]) -> Excerpts:
+    def excerpts(self, rows: Rows, *, with_texts: bool = True) -> Excerpts:
         """Return some of the documents as examples."""
+        ids, are_json = self._ids(rows)
+        if not with_texts:
+            return Excerpts(ids, (), are_json)
         view = self._column.data.data
         bounds = zip(self._column.starts[rows].tolist(), self._column.stops[rows].tolist(), strict=True)
-        ids, are_json = self._ids(rows)
         return Excerpts(ids, [excerpt(view[start:stop]) for start, stop in bounds], are_json)
 
-    def _ids(self, rows: Sequence[int]) -> tuple[Sequence[bytes], bool]:
+    def _ids(self, rows: Rows) -> tuple[Sequence[bytes], bool]:
         """Return ids, and whether they are as JSON has them."""
         batch, lines = self.batch, self.batch.lines
         if "id" in batch.parsed_columns():
@@ -50,7 +54,7 @@ class ShownTexts:
             return [b"" if name is None else shown_text(str(name)).encode() for name in found], False
         if lines is None or not lines.is_live("id"):
             return [b""] * len(rows), False
-        return [id_in_line(line) for line in _lines_at(lines, rows)], True
+        return ids_in_lines(*_lines_at(lines, rows)), True
 
 
 class ShownLines:
@@ -68,17 +72,19 @@ class ShownLines:
         """Return a hash of every line."""
         return hash_bytes(self._lines.values, np.dtype(np.int64))
 
-    def excerpts(self, rows: Sequence[int]) -> Excerpts:
-        """Return some of the documents as examples."""
-        found = [of_line(line) for line in _lines_at(self._lines, rows)]
+    def excerpts(self, rows: Rows, *, with_texts: bool = True) -> Excerpts:
+        """Return some of the documents as examples, always with texts."""
+        del with_texts
+        data, bounds = _lines_at(self._lines, rows)
+        found = [of_line(data[start:stop]) for start, stop in bounds]
         return Excerpts([name.encode() for name, _ in found], [text.encode() for _, text in found])
 
 
-def _lines_at(lines: JsonLines, rows: Sequence[int]) -> list[memoryview]:
-    offsets, data = lines.offsets(), memoryview(lines.values.buffers()[2] or b"")
-    some = np.asarray(rows, np.int64)
-    bounds = zip(offsets[some].tolist(), offsets[some + 1].tolist(), strict=True)
-    return [data[start:stop] for start, stop in bounds]
+def _lines_at(lines: JsonLines, rows: Rows) -> tuple[memoryview, Iterator[tuple[int, int]]]:
+    """Return the bytes of all lines, and where in them some begin and end."""
+    offsets = lines.offsets()
+    bounds = zip(offsets[rows].tolist(), offsets[rows + 1].tolist(), strict=True)
+    return memoryview(lines.values.buffers()[2] or b""), bounds
 
 
 def shown_batch(batch: DocumentBatch) -> Shown:
