@@ -1,7 +1,7 @@
 """What a server of the usual kind is sent and what it answers, as bytes: ten fields of JSON, or a stream of them."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from functools import cache
 from urllib.parse import urlsplit
 
 import msgspec
@@ -15,8 +15,7 @@ from gristmill.models.client.usage import Price, cost_of
 _UNKNOWN_ANSWER_TOKENS = 4096  # reserved where nobody set max_tokens
 
 
-@dataclass(frozen=True, slots=True)
-class Parsed:
+class Parsed(msgspec.Struct, frozen=True):
     """An answer as it came."""
 
     answers: tuple[Answer, ...]
@@ -124,6 +123,13 @@ def _events(body: bytes) -> Iterable[bytes]:
     return (line[5:].strip() for line in lines if line.startswith(b"data:"))
 
 
+@cache
+def _address(base_url: str, what: str) -> tuple[str, str]:
+    """Where requests go, and its path."""
+    url = f"{base_url}/{what}"
+    return url, urlsplit(url).path
+
+
 class Question:
     """One question: the request that is sent for it, and the key its answer is kept under.
 
@@ -148,12 +154,12 @@ class Question:
             body.setdefault("stream_options", {"include_usage": True})
         if formatter is None:
             body["messages"] = messages
-            self.url = f"{base_url}/chat/completions"
+            self.url, path = _address(base_url, "chat/completions")
         else:
             body["prompt"] = formatter.format_conversation([dict(message) for message in messages])
-            self.url = f"{base_url}/completions"
+            self.url, path = _address(base_url, "completions")
         self.body = encoded(body)
-        self.key = cache_key(urlsplit(self.url).path, self.body, sample)
+        self.key = cache_key(path, self.body, sample)
 
     def load(self, price: Price | None) -> Load:
         """Return the most it can use."""

@@ -16,12 +16,12 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Literal, cast
 from urllib.parse import urlsplit
 
 import msgspec
+from msgspec.structs import replace
 
 from gristmill import secrets
 from gristmill.errors import ConfigError, ServerRefused, check_installed, nearest
@@ -189,9 +189,9 @@ class AsyncOpenAIClient(AsyncLLMClient):
         question = Question(self.base_url, list(messages), model, conversation_formatter, config, sample)
         kept = self._cache_here()
         if kept is not None:
-            kept.raise_if_failing()
-            stored = None if self.cache == "refresh" else kept.get(question.key)
-            if stored is not None:
+            if self.cache == "refresh":
+                kept.raise_if_failing()
+            elif (stored := kept.get(question.key)) is not None:
                 return self._from_cache(stored)
             if self.cache == "only":
                 raise RequestFailed(
@@ -297,7 +297,7 @@ class AsyncOpenAIClient(AsyncLLMClient):
 
     def _from_cache(self, stored: Stored) -> Reply:
         self.usage.cache_hits += 1
-        answers = tuple(Answer(text, reason) for text, reason in stored.choices)
+        answers = tuple([Answer(text, reason) for text, reason in stored.choices])
         return Reply(answers, stored.model, stored.prompt_tokens, stored.completion_tokens, from_cache=True)
 
     # What belongs to a process or an event loop

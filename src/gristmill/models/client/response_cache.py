@@ -7,6 +7,10 @@ An answer is on disk 0.1 s after it came: a thread of its own writes what has co
 then it is found in memory. Should that thread not get its turn in time, the next answer waits for it. So if the process
 is killed, 0.1 s of answers are all that is paid for again, besides what was in flight.
 
+To begin and to end reading are three calls of the system and half of what a question takes that is answered here. So
+questions that are answered one after another are one transaction, for `HOLD_S`. Whoever is not answered in it looks
+again outside of it: what others have written by then is found. It ends with every write of this process.
+
 The file is in WAL mode: readers and the one writer at a time do not wait for each other. WAL needs a local disk: on a
 network file system SQLite refuses, or is not safe (docs/adr/0024-response-cache.md).
 
@@ -21,7 +25,6 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -34,6 +37,7 @@ GROUP_S = 0.08  # answers that come within it are written together
 LATE_S = 0.1  # an answer that is not on disk by then keeps the next one waiting
 MOST_WAIT_S = 2.0  # another process may be writing for long: better to pay again than to stand still
 BUSY_S = 30.0  # another process may be writing
+HOLD_S = 0.02  # questions that come within it, and are answered, look at one state of the file
 AGAIN_S = 0.5  # after a write that failed
 VERSION = 1  # of the table; another one is another file's
 _APPLICATION = 0x67726973  # "gris", in the header of the file
@@ -54,8 +58,7 @@ _SELECT = "SELECT choices, model, prompt_tokens, completion_tokens, at FROM answ
 _decode_choices = msgspec.json.Decoder(tuple[tuple[str, str], ...]).decode
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(msgspec.Struct, frozen=True, gc=False):
     """What is kept of an answer: each choice's text and finish reason, the model that gave it, tokens, time."""
 
     choices: tuple[tuple[str, str], ...]
@@ -67,7 +70,9 @@ class Stored:
 
 def cache_key(path: str, request: bytes, sample: int) -> bytes:
     """Return 16 bytes for a question: the path of the server, all that it is sent, and the number of the sample."""
-    return hashlib.blake2b(b"%s\n%d\n%s" % (path.encode(), sample, request), digest_size=16).digest()
+    made = hashlib.blake2b(f"{path}\n{sample}\n".encode(), digest_size=16)
+    made.update(request)
+    return made.digest()
 
 
 class ResponseCache:
@@ -85,9 +90,12 @@ class ResponseCache:
         self._hurries = 0
         self._error: MachineError | None = None
         self._closing = False
+        self._was_hit = False  # the last question
+        self._held_until = 0.0
         with self._in_words():
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._reader = self._connect()
+            self._asked = self._reader.cursor()  # making one for each question would take a tenth of its time
         self._writer = threading.Thread(target=self._write_on, name="gristmill-answers", daemon=True)
         self._writer.start()
 
@@ -96,16 +104,39 @@ class ResponseCache:
     def get(self, key: bytes) -> Stored | None:
         """Return what is kept for a question."""
         with self._lock:
-            self.raise_if_failing()
+            if self._error is not None:
+                self.raise_if_failing()
             if (found := self._pending.get(key) or self._writing.get(key)) is not None:
                 return found
             try:
-                row = self._reader.execute(_SELECT, (key,)).fetchone()
+                row = self._look_up(key)
             except sqlite3.Error as error:
                 raise _explained(self.path, error) from error
         if row is None:
             return None
         return Stored(_decode_choices(row[0]), *row[1:])
+
+    def _look_up(self, key: bytes) -> "tuple[bytes, str, int, int, float] | None":
+        is_held = self._reader.in_transaction
+        if is_held and time.monotonic() > self._held_until:
+            self._let_go()
+            is_held = False
+        if not is_held and self._was_hit:
+            self._asked.execute("BEGIN")
+            self._held_until = time.monotonic() + HOLD_S
+            self._wake.notify_all()  # the thread that writes ends it if nobody else does
+            is_held = True
+        row = self._asked.execute(_SELECT, (key,)).fetchone()
+        if row is None and is_held:
+            self._let_go()
+            row = self._asked.execute(_SELECT, (key,)).fetchone()
+        self._was_hit = row is not None
+        found: tuple[bytes, str, int, int, float] | None = row
+        return found
+
+    def _let_go(self) -> None:
+        if self._reader.in_transaction:
+            self._asked.execute("COMMIT")
 
     def put(self, key: bytes, stored: Stored, *, scope: str = "", cost: float = 0.0) -> None:
         """Keep an answer, and what it cost whom. Waits while earlier ones are late on their way to disk."""
@@ -132,11 +163,13 @@ class ResponseCache:
         """Return what `scope`, a stage of a run, has paid for answers so far."""
         self.flush()
         with self._lock, self._in_words():
+            self._let_go()
             row = self._reader.execute("SELECT cost FROM spending WHERE scope = ?", (scope,)).fetchone()
         return 0.0 if row is None else float(row[0])
 
     def __len__(self) -> int:
         with self._lock, self._in_words():
+            self._let_go()
             return int(self._reader.execute("SELECT count(*) FROM answers").fetchone()[0])
 
     def flush(self) -> None:
@@ -165,7 +198,7 @@ class ResponseCache:
         connection: sqlite3.Connection | None = None
         while True:
             with self._wake:
-                self._wake.wait_for(lambda: self._pending or self._spent or self._closing)
+                self._wait_for_some()
                 if self._closing:
                     break
                 self._wait_for_more()
@@ -187,9 +220,24 @@ class ResponseCache:
                     for scope, cost in spent.items():
                         self._spent[scope] = self._spent.get(scope, 0.0) + cost
                 self._writing = {}
+                self._end_hold()
                 self._wake.notify_all()
         if connection is not None:
             connection.close()
+
+    def _wait_for_some(self) -> None:
+        """Wait for something to write. Meanwhile nobody's reading may go on for long: the file would only grow."""
+        while not (self._pending or self._spent or self._closing):
+            left_s = self._held_until - time.monotonic() if self._reader.in_transaction else None
+            if left_s is not None and left_s <= 0:
+                self._end_hold()
+                self._wake.notify_all()
+            else:
+                self._wake.wait(left_s)
+
+    def _end_hold(self) -> None:
+        with contextlib.suppress(sqlite3.Error):  # whoever asks next is told
+            self._let_go()
 
     def _wait_for_more(self) -> None:
         """Wait until it is time to write: at once if somebody waits for it, after a while if it failed before."""

@@ -8,11 +8,12 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import msgspec
+
 from gristmill.errors import ConfigError, nearest
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(msgspec.Struct, frozen=True, gc=False):
     """One choice of a model. `finish_reason` is "length" where it was cut off at `max_tokens`."""
 
     text: str
@@ -23,8 +24,7 @@ class Answer:
         return self.finish_reason == "length"
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(msgspec.Struct, frozen=True, gc=False):
     """What came of one question: the answers, `n` of them, and what they took.
 
     `requests` were sent for it, 0 if it was in the cache or the same question was under way; `retries` counts by kind
@@ -37,7 +37,7 @@ class Reply:
     completion_tokens: int = 0
     from_cache: bool = False
     requests: int = 0
-    retries: Mapping[str, int] = field(default_factory=dict)
+    retries: Mapping[str, int] = {}
     cost: float = 0.0
 
     @property

@@ -76,6 +76,53 @@ def test_a_process_that_writes_for_long_does_not_keep_others_from_asking(tmp_pat
     cache.close()
 
 
+def hold(cache):
+    """Have the cache answer twice from the file: then it keeps looking at one state of it."""
+    for _ in range(3):
+        assert cache.get(key(0)) == STORED
+    assert cache._reader.in_transaction
+
+
+def test_what_another_has_written_is_found_while_one_state_of_the_file_is_looked_at(tmp_path, monkeypatch):
+    monkeypatch.setattr(response_cache, "HOLD_S", 60.0)
+    fill(tmp_path, 0, 1)
+    cache = ResponseCache(tmp_path)
+    hold(cache)
+    fill(tmp_path, 1, 1)
+
+    assert cache.get(key(1)) == STORED
+    hold(cache)
+    assert (len(cache), cache.spent("run")) == (2, 0.5)
+    cache.close()
+
+
+def test_an_answer_that_was_written_anew_is_found_at_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(response_cache, "HOLD_S", 60.0)
+    fill(tmp_path, 0, 1)
+    cache = ResponseCache(tmp_path)
+    hold(cache)
+    newer = Stored((("perhaps", "stop"),), "m-2", 7, 1, 124.5)
+    cache.put(key(0), newer)
+
+    assert cache.get(key(0)) == newer
+    cache.flush()
+    assert cache.get(key(0)) == newer
+    cache.close()
+
+
+def test_nobody_looks_at_one_state_of_the_file_for_long(tmp_path, monkeypatch):
+    monkeypatch.setattr(response_cache, "HOLD_S", 60.0)
+    fill(tmp_path, 0, 1)
+    cache = ResponseCache(tmp_path)
+    hold(cache)
+
+    with cache._wake:
+        cache._held_until = 0.0  # as if the time had passed
+        cache._wake.notify_all()
+        assert cache._wake.wait_for(lambda: not cache._reader.in_transaction, 60.0)
+    cache.close()
+
+
 def test_the_key_holds_path_request_and_sample():
     keys = {
         cache_key("/v1/chat/completions", b"{}", 0),
