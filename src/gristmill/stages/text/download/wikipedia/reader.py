@@ -62,7 +62,8 @@ class WikipediaDumpReader(CompositeStage[EmptyTask, DocumentBatch]):
         reading = DocumentIterateExtractStage(
             iterator, extractor, record_limit=self.record_limit, add_filename_column=self.add_filename_column
         )
-        return [_ListDumps(self.file_paths, blocksize=self.blocksize, language=self.language), *reading.decompose()]  # type: ignore[list-item]
+        blocksize = WikipediaIterator.block_bytes if self.blocksize is None else self.blocksize
+        return [_ListDumps(self.file_paths, blocksize=blocksize, language=self.language), *reading.decompose()]  # type: ignore[list-item]
 
 
 @dataclass(eq=False)

@@ -57,6 +57,20 @@ def test_articles_become_documents_and_every_other_page_has_a_reason(tmp_path):
     }, reasons
 
 
+def test_a_dump_is_cut_every_16_mib_if_nothing_is_said(tmp_path):
+    dump = tmp_path / "enwiki-x.xml.bz2"
+    write_dump(dump, PAGES)
+    with dump.open("r+b") as file:
+        file.truncate(33 * 1024**2)  # only its size is looked at
+
+    plan = Pipeline("wiki", stages=[WikipediaDumpReader(str(dump))]).plan()
+    assert [task.parts()[0].part for task in plan.sources] == [
+        (0, 16 << 20),
+        (16 << 20, 32 << 20),
+        (32 << 20, 33 << 20),
+    ]
+
+
 def test_options_reach_the_scanner(tmp_path):
     dump = write_dump(tmp_path / "enwiki-x.xml.bz2", PAGES)
     reader = WikipediaDumpReader(
