@@ -16,6 +16,7 @@ from gristmill.stages.ingest_limits import IngestLimits
 from gristmill.stages.text.download.base import Dropped
 from gristmill.stages.text.html import charset
 from gristmill.stages.text.html.code_nodes import mark_code
+from gristmill.stages.text.html.freed_memory import keep_freed_memory
 from gristmill.stages.text.html.languages import UNKNOWN, key_of, known_stop_lists, language_model, language_of
 from gristmill.stages.text.html.math_nodes import mark_formulas
 from gristmill.stages.text.html.page_shape import PageShape, measure_shape
@@ -96,6 +97,7 @@ class PageReader:
         self._decoder = charset.PageDecoder()
         self._parse: Callable[[str], HTMLTree] = require("resiliparse.parse.html", extra=EXTRA).HTMLTree.parse
         self._plain_text: Callable[..., str] = require("resiliparse.extract.html2text", extra=EXTRA).extract_plain_text
+        keep_freed_memory()
         algorithm.setup()
         if options.language:
             language_model()
