@@ -91,3 +91,15 @@ def _ray_only_for_tests_of_it(request):
 def _no_ray_is_left():
     yield
     shared.close()
+
+
+@pytest.fixture
+def quick_downloads(monkeypatch, tmp_path):
+    """Pauses of milliseconds between the tries of a download, and rates of this test alone."""
+    from gristmill.storage import http_ranges, rate, transfer
+
+    monkeypatch.setattr(transfer, "FIRST_PAUSE_S", 0.001)
+    monkeypatch.setattr(http_ranges, "FIRST_PAUSE_S", 0.001)
+    monkeypatch.setattr(rate, "PAUSE_S", 0.001)
+    (tmp_path / "rates").mkdir()
+    monkeypatch.setattr(rate, "_directory", lambda: tmp_path / "rates")

@@ -35,3 +35,15 @@ class Story:
         os.kill(pid, signal.SIGKILL)
         self.wait(lambda: at.exists() and at.read_text() not in ("", str(pid)), f"another worker at {phase}")
         at.unlink()
+
+    def kill_in(self, phases):
+        """In each phase kill a worker, and then the driver while another worker waits there."""
+        for phase in phases:
+            hold, at = self.work / f"hold-{phase}", self.work / f"at-{phase}"
+            hold.touch()
+            self.start()
+            self.kill_worker_at(phase)
+            self.wait(at.exists, f"a worker at {phase} again")
+            self.kill_driver()
+            hold.unlink()
+            at.unlink()

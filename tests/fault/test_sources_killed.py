@@ -78,14 +78,7 @@ def test_kills_in_every_phase_change_no_byte_and_fetch_nothing_twice(scene, keys
             story.kill_driver()
         server.faults.clear()
 
-        for phase in ("extract", "write"):
-            (story.work / f"hold-{phase}").touch()
-            story.start()
-            story.kill_worker_at(phase)
-            story.wait(lambda phase=phase: (story.work / f"at-{phase}").exists(), f"a worker at {phase} again")
-            story.kill_driver()
-            (story.work / f"hold-{phase}").unlink()
-            (story.work / f"at-{phase}").unlink()
+        story.kill_in(("extract", "write"))
         story.start()
         finish(story.program, deadline_s=200)
 

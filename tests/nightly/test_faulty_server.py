@@ -30,7 +30,6 @@ from gristmill.stages.text.download.html_extractors import HTMLExtractorAlgorith
 from gristmill.stages.text.io.writer import JsonlWriter
 from gristmill.stages.text.modifiers import DocumentModifier
 from gristmill.stages.text.modules import Modify
-from gristmill.storage import http_ranges, rate, transfer
 from gristmill.storage.transfer import RemoteFile
 from gristmill.testing.file_server import Fault, MisbehavingFileServer
 
@@ -61,14 +60,9 @@ FAULTS = {
 
 
 @pytest.fixture(autouse=True)
-def _quick(monkeypatch, tmp_path):
-    monkeypatch.setattr(transfer, "FIRST_PAUSE_S", 0.001)
-    monkeypatch.setattr(http_ranges, "FIRST_PAUSE_S", 0.001)
-    monkeypatch.setattr(rate, "PAUSE_S", 0.001)
+def _quick(quick_downloads, monkeypatch):
     # A file that is read where it is, and is not the one that was listed, is asked for ten times: four minutes.
     monkeypatch.setattr(retry, "MAX_PAUSE_S", 0.01)
-    (tmp_path / "rates").mkdir()
-    monkeypatch.setattr(rate, "_directory", lambda: tmp_path / "rates")
 
 
 class Paragraphs(HTMLExtractorAlgorithm):

@@ -14,7 +14,7 @@ from gristmill.stages.text.download import CommonCrawlIndexReader, CommonCrawlUr
 from gristmill.stages.text.download.common_crawl import url_lookup
 from gristmill.stages.text.download.common_crawl.surt import host_key, path_key
 from gristmill.stages.text.io.writer import ParquetWriter
-from gristmill.storage import http_ranges, rate
+from gristmill.storage import rate
 from gristmill.storage.transfer import TransferOptions
 from gristmill.tasks import DocumentBatch
 from gristmill.testing.file_server import Fault
@@ -26,12 +26,8 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(autouse=True)
-def _quick(monkeypatch, tmp_path):
-    monkeypatch.setattr(http_ranges, "FIRST_PAUSE_S", 0.001)
-    monkeypatch.setattr(rate, "PAUSE_S", 0.001)
+def _quick(quick_downloads, monkeypatch):
     monkeypatch.setattr(rate, "FIRST", 1e6)
-    (tmp_path / "rates").mkdir()
-    monkeypatch.setattr(rate, "_directory", lambda: tmp_path / "rates")
 
 
 @pytest.fixture(scope="module")

@@ -21,11 +21,10 @@ from gristmill.stages.text.download.common_crawl.url_generation import MainCommo
 from gristmill.stages.text.download.common_crawl.warc_iterator import CommonCrawlWarcIterator
 from gristmill.stages.text.download.html_extractors import HTMLExtractorAlgorithm
 from gristmill.stages.text.io.writer import JsonlWriter
-from gristmill.storage import http_ranges, rate, transfer
 from gristmill.testing.file_server import Fault
 
 HERE = LocalExecutor(num_workers=0)
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_downloads")]
 FILES, PAGES = 2, 40
 
 
@@ -36,15 +35,6 @@ class Paragraphs(HTMLExtractorAlgorithm):
 
     def extract_text(self, html, stop_words, language):
         return [piece.partition("</p>")[0] for piece in html.split("<p>")[1:]]
-
-
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch, tmp_path):
-    monkeypatch.setattr(transfer, "FIRST_PAUSE_S", 0.001)
-    monkeypatch.setattr(http_ranges, "FIRST_PAUSE_S", 0.001)
-    monkeypatch.setattr(rate, "PAUSE_S", 0.001)
-    (tmp_path / "rates").mkdir()
-    monkeypatch.setattr(rate, "_directory", lambda: tmp_path / "rates")
 
 
 @pytest.fixture(scope="module")

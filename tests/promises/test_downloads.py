@@ -15,7 +15,6 @@ from gristmill.stages.base import ProcessingStage
 from gristmill.stages.text.download import DocumentDownloadExtractStage, URLGenerator
 from gristmill.stages.text.download.base.transfer_downloader import TransferDownloader
 from gristmill.stages.text.io.writer import JsonlWriter
-from gristmill.storage import rate, transfer
 from gristmill.storage.disk_budget import DiskBudget
 from gristmill.storage.download_notes import Note
 from gristmill.storage.transfer import RemoteFile, TransferOptions
@@ -23,15 +22,7 @@ from gristmill.testing.file_server import Fault, MisbehavingFileServer
 
 HERE = LocalExecutor(num_workers=0)
 FILES, LINES = 6, 100
-pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch, tmp_path):
-    monkeypatch.setattr(transfer, "FIRST_PAUSE_S", 0.001)
-    monkeypatch.setattr(rate, "PAUSE_S", 0.001)
-    (tmp_path / "rates").mkdir()
-    monkeypatch.setattr(rate, "_directory", lambda: tmp_path / "rates")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_downloads")]
 
 
 @pytest.fixture

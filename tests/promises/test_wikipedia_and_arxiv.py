@@ -17,7 +17,6 @@ from gristmill.stages.text.download import (
 from gristmill.stages.text.download.arxiv.iterator import ArxivIterator
 from gristmill.stages.text.download.wikipedia.iterator import WikipediaIterator
 from gristmill.stages.text.io.writer import JsonlWriter
-from gristmill.storage import http_ranges, rate, transfer
 from gristmill.testing.file_server import Fault, MisbehavingFileServer
 
 pytestmark = pytest.mark.slow
@@ -83,13 +82,8 @@ def serving(request):
 
 
 @pytest.fixture
-def scene(serving, monkeypatch, tmp_path):
+def scene(serving, quick_downloads, monkeypatch, tmp_path):
     source, server = serving
-    monkeypatch.setattr(transfer, "FIRST_PAUSE_S", 0.001)
-    monkeypatch.setattr(http_ranges, "FIRST_PAUSE_S", 0.001)
-    monkeypatch.setattr(rate, "PAUSE_S", 0.001)
-    (tmp_path / "rates").mkdir()
-    monkeypatch.setattr(rate, "_directory", lambda: tmp_path / "rates")
     monkeypatch.setattr(source.iterator, "block_bytes", 2000)  # so that a small file has several parts
     monkeypatch.setenv("AWS_ENDPOINT_URL", server.url)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")

@@ -11,22 +11,15 @@ from tests.crawl_server import add_columnar_index, crawl_server, html
 from gristmill.errors import ConfigError, DownloadFailed
 from gristmill.stages.text.download import CommonCrawlWARCReader
 from gristmill.stages.text.download.common_crawl.download import CommonCrawlWARCDownloader
-from gristmill.storage import rate, transfer
+from gristmill.storage import transfer
 from gristmill.storage.download_notes import Note
 from gristmill.storage.http_ranges import NotFetched, Piece, fetch_pieces
 from gristmill.storage.transfer import RemoteFile, TransferOptions, fetch_file, locate
 from gristmill.tasks import DocumentBatch
 
-pytestmark = [pytest.mark.heavy, pytest.mark.slow]
+pytestmark = [pytest.mark.heavy, pytest.mark.slow, pytest.mark.usefixtures("quick_downloads")]
 CONTENT = os.urandom(300_000)
 OPTIONS = TransferOptions(max_retries=1, timeout=20)
-
-
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch, tmp_path):
-    monkeypatch.setattr(transfer, "FIRST_PAUSE_S", 0.001)
-    (tmp_path / "rates").mkdir()
-    monkeypatch.setattr(rate, "_directory", lambda: tmp_path / "rates")
 
 
 def test_an_object_is_fetched_continued_and_compared(store, tmp_path):

@@ -17,12 +17,8 @@ OPTIONS = TransferOptions(max_retries=2, timeout=1, max_connections=8)
 
 
 @pytest.fixture(autouse=True)
-def _quick(monkeypatch, tmp_path):
-    monkeypatch.setattr(http_ranges, "FIRST_PAUSE_S", 0.001)
-    monkeypatch.setattr(rate, "PAUSE_S", 0.001)
+def _quick(quick_downloads, monkeypatch):
     monkeypatch.setattr(rate, "FIRST", 1e6)
-    (tmp_path / "rates").mkdir()
-    monkeypatch.setattr(rate, "_directory", lambda: tmp_path / "rates")
     monkeypatch.setattr(http_ranges, "_ANSWERS_SEVERAL", {})
 
 

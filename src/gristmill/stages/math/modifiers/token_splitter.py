@@ -8,19 +8,12 @@ import numpy as np
 
 from gristmill.errors import ConfigError
 from gristmill.kernels.arrow_arrays import from_numbers
-from gristmill.models.runtime import ModelSource
 from gristmill.models.tokenizer import Tokenizer, open_tokenizer
 from gristmill.stages.base import ProcessingStage
-from gristmill.stages.text.models.files import (
-    NOT_CONTENT,
-    check_positive,
-    download,
-    is_from_hub,
-    make_absolute,
-    tokenizer_ready,
-)
+from gristmill.stages.text.models.files import check_positive
+from gristmill.stages.text.models.with_tokenizer import WithTokenizer
 from gristmill.stages.text.modules.splitter import without_values
-from gristmill.stages.worker_info import NodeInfo, WorkerMetadata
+from gristmill.stages.worker_info import WorkerMetadata
 from gristmill.tasks import DocumentBatch
 from gristmill.tasks.text_columns import from_texts
 
@@ -35,7 +28,7 @@ class Chunk(NamedTuple):
 
 
 @dataclass
-class TokenSplitterStage(ProcessingStage[DocumentBatch, DocumentBatch]):
+class TokenSplitterStage(WithTokenizer, ProcessingStage[DocumentBatch, DocumentBatch]):
     """Cut a text at `separator` into rows of at most `max_length_tokens` tokens each.
 
     The rows of a document are numbered from 0 in `chunk_id_field`, and `n_tokens_field` says how many tokens each has
@@ -45,6 +38,7 @@ class TokenSplitterStage(ProcessingStage[DocumentBatch, DocumentBatch]):
     """
 
     adds_only_declared_columns: ClassVar[bool] = True
+    tokenizer_parameter: ClassVar[str] = "model_name"
 
     model_name: str
     max_length_tokens: int = 8000
@@ -71,27 +65,6 @@ class TokenSplitterStage(ProcessingStage[DocumentBatch, DocumentBatch]):
         return ["data"], [self.text_field, self.chunk_id_field, self.n_tokens_field]
 
     # The tokenizer
-
-    def source(self) -> ModelSource:
-        """Which tokenizer it is."""
-        place = (self.model_name, self.cache_dir, self._revision)
-        return ModelSource(*place, offline=self.offline, files="tokenizer", who=self.name)
-
-    def check_ready(self) -> None:
-        self._revision = tokenizer_ready(self.source()).revision
-
-    def get_config(self) -> dict[str, object]:
-        given = {name: value for name, value in super().get_config().items() if name not in NOT_CONTENT}
-        return {**given, "revision": self._revision}
-
-    def wants_node_setup(self) -> bool:
-        return is_from_hub(self.source())
-
-    def setup_on_node(self, node_info: NodeInfo | None = None, worker_metadata: WorkerMetadata | None = None) -> None:
-        download(self.source())
-
-    def make_paths_absolute(self) -> None:
-        make_absolute(self)
 
     def setup(self, worker_metadata: WorkerMetadata | None = None) -> None:
         self._tokenizer = open_tokenizer(self.source(), threads=max(1, int(self.resources.cpus)))

@@ -18,16 +18,10 @@ from gristmill.models.runtime import ModelSource, locate_tokenizer
 from gristmill.models.weights import keep_token
 from gristmill.stages.base import AnyStage, ProcessingStage
 from gristmill.stages.text.judging.statistics import TextColumn, texts_of_batch
-from gristmill.stages.text.models.files import (
-    NOT_CONTENT,
-    check_positive,
-    download,
-    is_from_hub,
-    make_absolute,
-    tokenizer_ready,
-)
+from gristmill.stages.text.models.files import check_positive
 from gristmill.stages.text.models.tokens import INPUT_IDS, TOKENS, TRUNCATED, TokenLists, to_column
-from gristmill.stages.worker_info import NodeInfo, WorkerMetadata
+from gristmill.stages.text.models.with_tokenizer import WithTokenizer
+from gristmill.stages.worker_info import WorkerMetadata
 from gristmill.tasks import DocumentBatch
 
 if TYPE_CHECKING:
@@ -55,7 +49,7 @@ class TokenReader(ProcessingStage[DocumentBatch, DocumentBatch]):
 
 
 @dataclass
-class TokenizerStage(TokenReader):
+class TokenizerStage(WithTokenizer, TokenReader):
     """Add a column of token ids, without padding; null where a text is missing, empty or blank.
 
     `model_identifier` is a directory, "package:NAME" or a hub id. A text is cut to `max_chars` characters, then to
@@ -113,27 +107,8 @@ class TokenizerStage(TokenReader):
 
     # Before a run
 
-    def source(self) -> ModelSource:
-        """Which tokenizer it is."""
-        who = self.who or self.name
-        place = (self.model_identifier, self.cache_dir, self._revision)
-        return ModelSource(*place, offline=self.offline, files="tokenizer", who=who)
-
-    def check_ready(self) -> None:
-        self._revision = tokenizer_ready(self.source()).revision
-
-    def get_config(self) -> dict[str, object]:
-        given = {name: value for name, value in super().get_config().items() if name not in NOT_CONTENT}
-        return {**given, "revision": self._revision}
-
-    def wants_node_setup(self) -> bool:
-        return is_from_hub(self.source())
-
-    def setup_on_node(self, node_info: NodeInfo | None = None, worker_metadata: WorkerMetadata | None = None) -> None:
-        download(self.source())
-
-    def make_paths_absolute(self) -> None:
-        make_absolute(self)
+    def called(self) -> str:
+        return self.who or self.name
 
     def done_by(self, before: Sequence[AnyStage]) -> Sequence[AnyStage] | None:
         """Let an earlier tokenizer do it if the tokens are the same and nothing between changes texts."""

@@ -10,7 +10,6 @@ from gristmill.stages.text.download.common_crawl.url_generation import (
     MainCommonCrawlUrlGenerator,
     NewsCommonCrawlUrlGenerator,
 )
-from gristmill.storage import rate, transfer
 from gristmill.testing.file_server import Fault, MisbehavingFileServer
 
 CRAWLS = ["CC-MAIN-2025-21", "CC-MAIN-2025-18", "CC-MAIN-2025-05", "CC-MAIN-2013-20", "CC-MAIN-2009-2010"]
@@ -21,11 +20,7 @@ def paths(crawl, kind="warc", number=3):
 
 
 @pytest.fixture
-def server(monkeypatch, tmp_path):
-    monkeypatch.setattr(transfer, "FIRST_PAUSE_S", 0.001)
-    monkeypatch.setattr(rate, "PAUSE_S", 0.001)
-    (tmp_path / "rates").mkdir()
-    monkeypatch.setattr(rate, "_directory", lambda: tmp_path / "rates")
+def server(quick_downloads):
     files = {"collinfo.json": json.dumps([{"id": name, "name": name} for name in CRAWLS]).encode()}
     for crawl in CRAWLS:
         for kind in ("warc", "wet"):

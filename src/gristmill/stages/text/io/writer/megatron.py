@@ -24,12 +24,12 @@ from gristmill.kernels.tokens.megatron_index import (
     encode_index,
 )
 from gristmill.stages.io.files import FileWriter, storage_options, write_output
-from gristmill.stages.worker_info import NodeInfo, WorkerMetadata
+from gristmill.stages.text.models.with_tokenizer import WithTokenizer
+from gristmill.stages.worker_info import WorkerMetadata
 from gristmill.storage.atomic_write import Chunk, write_file
 from gristmill.tasks import DocumentBatch, FileGroupTask
 
 if TYPE_CHECKING:
-    from gristmill.models.runtime import ModelSource
     from gristmill.models.tokenizer import Tokenizer
 
 TOKENS, INDEX = ".bin", ".idx"
@@ -39,7 +39,7 @@ CHECKED = 1 << 20  # entries of an index that are compared at once
 
 
 @dataclass(eq=False)
-class MegatronTokenizerWriter(FileWriter[DocumentBatch]):
+class MegatronTokenizerWriter(WithTokenizer, FileWriter[DocumentBatch]):
     """Write the tokens of each batch as `<path>/<task id>.bin`, with `<task id>.idx` beside it.
 
     `model_identifier` is a directory, "package:NAME" or a hub id with a `tokenizer.json`. Texts get no special tokens;
@@ -84,42 +84,9 @@ class MegatronTokenizerWriter(FileWriter[DocumentBatch]):
 
     # Before a run
 
-    def source(self) -> "ModelSource":
-        """Which tokenizer it is."""
-        from gristmill.models.runtime import ModelSource
-
-        place = (self.model_identifier, self.cache_dir, self._revision)
-        return ModelSource(*place, offline=self.offline, files="tokenizer", who=self.name)
-
     def check_ready(self) -> None:
-        from gristmill.stages.text.models.files import tokenizer_ready
-
-        found = tokenizer_ready(self.source())
-        self._revision = found.revision
-        if self.append_eod and found.directory is not None:
+        if self.look_for_tokenizer().directory is not None and self.append_eod:
             self._open()
-
-    def get_config(self) -> dict[str, object]:
-        from gristmill.stages.text.models.files import NOT_CONTENT
-
-        given = {name: value for name, value in super().get_config().items() if name not in NOT_CONTENT}
-        return {**given, "revision": self._revision}
-
-    def wants_node_setup(self) -> bool:
-        from gristmill.stages.text.models.files import is_from_hub
-
-        return is_from_hub(self.source())
-
-    def setup_on_node(self, node_info: NodeInfo | None = None, worker_metadata: WorkerMetadata | None = None) -> None:
-        from gristmill.stages.text.models.files import download
-
-        download(self.source())
-
-    def make_paths_absolute(self) -> None:
-        from gristmill.stages.text.models.files import make_absolute
-
-        super().make_paths_absolute()
-        make_absolute(self)
 
     # In a worker
 
