@@ -85,7 +85,8 @@ class MisbehavingFileServer(LoopbackServer):
 
     `latency_s` passes before each answer, and `bytes_per_s` bounds each connection. Above `max_rate` requests a second
     everything is refused with `refusal` for `refuse_s` seconds. A request for several ranges is answered with them, or,
-    without `several_ranges`, with the whole file, as S3 does.
+    without `several_ranges`, with the whole file, as S3 does. Without `heeds_conditions` it sends the rest of a file
+    that is another one by now, whatever `If-Range` says.
     """
 
     files: dict[str, bytes | Path] = field(default_factory=dict)
@@ -96,6 +97,7 @@ class MisbehavingFileServer(LoopbackServer):
     refuse_s: float = 1.0
     refusal: Fault = Fault("status", 503)
     has_tags: bool = True
+    heeds_conditions: bool = True
     port: int = 0
     faults: dict[str, list[Fault]] = field(default_factory=dict)
     several_ranges: bool = True
@@ -208,11 +210,10 @@ class MisbehavingFileServer(LoopbackServer):
         kind, at = ("", 0) if fault is None else (fault.kind, fault.at)
         size = _size(content) - (at if kind == "short" else 0)
         tag = _tag(content)
-        start, end, status = _wanted(asked.headers, size, tag)
+        is_same = not self.heeds_conditions or asked.headers.get("if-range", tag) == tag
+        start, end, status = _wanted(asked.headers, size, is_same=is_same)
         headers = {"Accept-Ranges": "bytes", **({"ETag": tag} if self.has_tags else {})}
-        several = (
-            _RANGES.match(asked.range) if self.several_ranges and asked.headers.get("if-range", tag) == tag else None
-        )
+        several = _RANGES.match(asked.range) if self.several_ranges and is_same else None
         if kind == "whole":
             start, end, status = 0, size, 200
         elif several is not None:
@@ -297,10 +298,10 @@ def _tag(content: bytes | Path) -> str:
     return f'"{hashlib.md5(content, usedforsecurity=False).hexdigest()}"'
 
 
-def _wanted(headers: dict[str, str], size: int, tag: str) -> tuple[int, int, int]:
-    """First byte, byte behind the last, and the status."""
+def _wanted(headers: dict[str, str], size: int, *, is_same: bool) -> tuple[int, int, int]:
+    """First byte, byte behind the last, and the status, if it is the file that is asked for, or another by now."""
     asked = _RANGE.match(headers.get("range", ""))
-    if asked is None or headers.get("if-range", tag) != tag:
+    if asked is None or not is_same:
         return 0, size, 200
     first, last = asked.groups()
     start = int(first) if first else max(0, size - int(last))

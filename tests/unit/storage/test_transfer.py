@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gristmill.errors import ConfigError, DownloadFailed, MachineError
-from gristmill.storage import rate, transfer
+from gristmill.storage import transfer
 from gristmill.storage.disk_budget import DiskBudget
 from gristmill.storage.download_notes import Note, Told
 from gristmill.storage.transfer import RemoteFile, TransferOptions, fetch_file, fetch_text, remote_size
@@ -17,15 +17,7 @@ from gristmill.testing.file_server import Fault, MisbehavingFileServer
 CONTENT = os.urandom(300_000)
 SHA1 = f"sha1:{hashlib.sha1(CONTENT).hexdigest()}"
 NAME = "a.warc.gz"
-
-
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch, tmp_path):
-    """Pauses of milliseconds, and rates of this test alone."""
-    monkeypatch.setattr(transfer, "FIRST_PAUSE_S", 0.001)
-    monkeypatch.setattr(rate, "PAUSE_S", 0.001)
-    (tmp_path / "rates").mkdir()
-    monkeypatch.setattr(rate, "_directory", lambda: tmp_path / "rates")
+pytestmark = pytest.mark.usefixtures("quick_downloads")
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +30,7 @@ def serving():
 def server(serving):
     serving.files = {NAME: CONTENT}
     serving.faults.clear()
-    serving.has_tags = True
+    serving.has_tags = serving.heeds_conditions = True
     serving.forget()
     return serving
 
@@ -112,9 +104,17 @@ def test_without_a_tag_or_a_checksum_a_file_begins_anew_and_with_a_checksum_it_g
     assert [seen.range for seen in server.requests()] == ["", "bytes=100000-"]
 
 
-def test_a_file_that_changes_half_way_is_never_put_together_of_two(server, tmp_path):
+@pytest.mark.parametrize("heeds_conditions", [True, False])
+def test_a_file_that_changes_half_way_is_never_put_together_of_two(server, tmp_path, heeds_conditions):
+    server.heeds_conditions = heeds_conditions
     server.faults[NAME] = [Fault("cut", at=100_000), Fault("changed")]
     assert fetch(server, tmp_path) == CONTENT[::-1]
+
+    first, rest = server.requests()[:2]
+    assert ("if-range" in first.headers, rest.headers["if-range"].strip('"')) == (
+        False,
+        hashlib.md5(CONTENT).hexdigest(),
+    )
 
 
 @pytest.mark.parametrize(
