@@ -28,7 +28,6 @@ from gristmill.errors import ConfigError, ServerRefused, check_installed, neares
 from gristmill.models.client.chat_format import Parsed, Question, parsed
 from gristmill.models.client.gate import Gate, Live
 from gristmill.models.client.llm_client import (
-    Answer,
     AsyncLLMClient,
     ConversationFormatter,
     GenerationConfig,
@@ -282,8 +281,7 @@ class AsyncOpenAIClient(AsyncLLMClient):
         cost = cost_of(self.prices.get(question.model), got.prompt_tokens, got.completion_tokens)
         kept = self._cache_here()
         if kept is not None:
-            choices = tuple((answer.text, answer.finish_reason) for answer in got.answers)
-            stored = Stored(choices, got.model, got.prompt_tokens, got.completion_tokens, time.time())
+            stored = Stored(got.answers, got.model, got.prompt_tokens, got.completion_tokens, time.time())
             kept.put(question.key, stored, scope=self.__dict__.get("_live_scope", ""), cost=cost)
         return Reply(
             got.answers,
@@ -297,8 +295,7 @@ class AsyncOpenAIClient(AsyncLLMClient):
 
     def _from_cache(self, stored: Stored) -> Reply:
         self.usage.cache_hits += 1
-        answers = tuple([Answer(text, reason) for text, reason in stored.choices])
-        return Reply(answers, stored.model, stored.prompt_tokens, stored.completion_tokens, from_cache=True)
+        return Reply(stored.answers, stored.model, stored.prompt_tokens, stored.completion_tokens, from_cache=True)
 
     # What belongs to a process or an event loop
 

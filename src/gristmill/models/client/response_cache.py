@@ -30,6 +30,7 @@ from pathlib import Path
 import msgspec
 
 from gristmill.errors import ConfigError, MachineError
+from gristmill.models.client.usage import Answer
 from gristmill.storage.atomic_write import machine_error
 
 FILE = "responses.sqlite"
@@ -55,13 +56,13 @@ _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 
 _SELECT = "SELECT choices, model, prompt_tokens, completion_tokens, at FROM answers WHERE key = ?"
-_decode_choices = msgspec.json.Decoder(tuple[tuple[str, str], ...]).decode
+_decode_answers = msgspec.json.Decoder(tuple[Answer, ...]).decode
 
 
 class Stored(msgspec.Struct, frozen=True, gc=False):
-    """What is kept of an answer: each choice's text and finish reason, the model that gave it, tokens, time."""
+    """What is kept of what a server answered: all choices, the model that gave it, tokens, time."""
 
-    choices: tuple[tuple[str, str], ...]
+    answers: tuple[Answer, ...]
     model: str
     prompt_tokens: int
     completion_tokens: int
@@ -114,7 +115,7 @@ class ResponseCache:
                 raise _explained(self.path, error) from error
         if row is None:
             return None
-        return Stored(_decode_choices(row[0]), *row[1:])
+        return Stored(_decode_answers(row[0]), *row[1:])
 
     def _look_up(self, key: bytes) -> "tuple[bytes, str, int, int, float] | None":
         is_held = self._reader.in_transaction
@@ -311,7 +312,7 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
 
 def _store(connection: sqlite3.Connection, answers: Mapping[bytes, Stored], spent: Mapping[str, float]) -> None:
     rows = [
-        (key, msgspec.json.encode(each.choices), each.model, each.prompt_tokens, each.completion_tokens, each.at)
+        (key, msgspec.json.encode(each.answers), each.model, each.prompt_tokens, each.completion_tokens, each.at)
         for key, each in answers.items()
     ]
     connection.execute("BEGIN IMMEDIATE")

@@ -13,8 +13,8 @@ import msgspec
 from gristmill.errors import ConfigError, nearest
 
 
-class Answer(msgspec.Struct, frozen=True, gc=False):
-    """One choice of a model. `finish_reason` is "length" where it was cut off at `max_tokens`."""
+class Answer(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """One choice of a model. `finish_reason` is "length" where it was cut off at `max_tokens`. In JSON it is a pair."""
 
     text: str
     finish_reason: str = "stop"

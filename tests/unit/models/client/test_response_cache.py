@@ -14,8 +14,9 @@ from gristmill.engine.faults import Fault, fault_of
 from gristmill.errors import ConfigError, MachineError
 from gristmill.models.client import response_cache
 from gristmill.models.client.response_cache import FILE, ResponseCache, Stored, cache_key
+from gristmill.models.client.usage import Answer
 
-STORED = Stored((("yes", "stop"), ("no", "length")), "m-1", 7, 2, 123.5)
+STORED = Stored((Answer("yes"), Answer("no", "length")), "m-1", 7, 2, 123.5)
 
 
 def key(number):
@@ -101,7 +102,7 @@ def test_an_answer_that_was_written_anew_is_found_at_once(tmp_path, monkeypatch)
     fill(tmp_path, 0, 1)
     cache = ResponseCache(tmp_path)
     hold(cache)
-    newer = Stored((("perhaps", "stop"),), "m-2", 7, 1, 124.5)
+    newer = Stored((Answer("perhaps"),), "m-2", 7, 1, 124.5)
     cache.put(key(0), newer)
 
     assert cache.get(key(0)) == newer
@@ -156,7 +157,7 @@ def test_answers_of_a_killed_process_are_there_but_for_the_last_group(tmp_path):
         "import os, sys\n"
         "from gristmill.models.client.response_cache import *\n"
         "cache = ResponseCache(sys.argv[1])\n"
-        "for n in range(100): cache.put(cache_key('/', b'', n), Stored((('a', 'stop'),), 'm', 1, 1, 0.0))\n"
+        "for n in range(100): cache.put(cache_key('/', b'', n), Stored((Answer('a'),), 'm', 1, 1, 0.0))\n"
         "cache.flush()\n"
         "os.kill(os.getpid(), 9)\n"
     )
