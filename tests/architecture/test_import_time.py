@@ -67,7 +67,15 @@ def test_importing_loads_no_heavy_library(module):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("module", ["gristmill.pipeline", "gristmill.backends.local.run", WORKER_MODULE])
+@pytest.mark.parametrize(
+    "module",
+    [
+        "gristmill.pipeline",
+        "gristmill.backends.local.run",
+        "gristmill.stages.deduplication.exact.workflow",
+        WORKER_MODULE,
+    ],
+)
 def test_what_every_run_needs_loads_no_arrow_and_no_event_loop(module):
     assert import_costs(module).keys().isdisjoint({"pyarrow", "numpy", "asyncio", "psutil"})
 

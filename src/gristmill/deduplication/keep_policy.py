@@ -1,14 +1,16 @@
 """`KeepPolicy`: which of several duplicates stays. `worth_of`: what each document is worth to a policy."""
 
 from dataclasses import dataclass
-
-import numpy as np
-import pyarrow as pa
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from gristmill.errors import ConfigError, nearest
-from gristmill.kernels.arrow_arrays import is_null
-from gristmill.tasks import DocumentBatch
+
+if TYPE_CHECKING:  # workflows check their policies before they start the fork server, and load the rest meanwhile
+    import numpy as np
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from gristmill.tasks import DocumentBatch
 
 # The policies, as a user writes them:
 #
@@ -56,11 +58,15 @@ def compared_columns(text_field: str, id_field: str | None, keep: KeepPolicy) ->
     return list(dict.fromkeys([text_field, *([id_field] if id_field else []), *keep.columns]))
 
 
-_WORST = -np.inf
+_WORST = float("-inf")
 
 
-def worth_of(batch: DocumentBatch, lengths: NDArray[np.int64], keep: KeepPolicy) -> NDArray[np.float64]:
+def worth_of(batch: "DocumentBatch", lengths: "NDArray[np.int64]", keep: KeepPolicy) -> "NDArray[np.float64]":
     """Return float64[N], greater for documents to keep. All the same for `first`: order decides."""
+    import numpy as np
+
+    from gristmill.kernels.arrow_arrays import is_null
+
     if keep.kind == "first" or keep.column is None:
         return np.zeros(len(lengths)) if keep.kind == "first" else lengths.astype(np.float64)
     column = batch.column(keep.column)
@@ -72,7 +78,10 @@ def worth_of(batch: DocumentBatch, lengths: NDArray[np.int64], keep: KeepPolicy)
     return worth
 
 
-def _as_doubles(column: pa.ChunkedArray, *, newest: bool, who: str) -> NDArray[np.float64]:
+def _as_doubles(column: "pa.ChunkedArray", *, newest: bool, who: str) -> "NDArray[np.float64]":
+    import numpy as np
+    import pyarrow as pa
+
     if pa.types.is_null(column.type):
         return np.full(len(column), _WORST)
     try:
