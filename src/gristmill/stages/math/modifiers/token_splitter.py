@@ -11,8 +11,8 @@ from gristmill.kernels.arrow_arrays import from_numbers
 from gristmill.models.tokenizer import Tokenizer, open_tokenizer
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.text.models.files import check_positive
-from gristmill.stages.text.models.with_tokenizer import WithTokenizer
 from gristmill.stages.text.modules.splitter import without_values
+from gristmill.stages.text.with_tokenizer import WithTokenizer
 from gristmill.stages.worker_info import WorkerMetadata
 from gristmill.tasks import DocumentBatch
 from gristmill.tasks.text_columns import from_texts

@@ -20,7 +20,7 @@ from gristmill.stages.base import AnyStage, ProcessingStage
 from gristmill.stages.text.judging.statistics import TextColumn, texts_of_batch
 from gristmill.stages.text.models.files import check_positive
 from gristmill.stages.text.models.tokens import INPUT_IDS, TOKENS, TRUNCATED, TokenLists, to_column
-from gristmill.stages.text.models.with_tokenizer import WithTokenizer
+from gristmill.stages.text.with_tokenizer import WithTokenizer
 from gristmill.stages.worker_info import WorkerMetadata
 from gristmill.tasks import DocumentBatch
 

@@ -24,7 +24,7 @@ from gristmill.kernels.tokens.megatron_index import (
     encode_index,
 )
 from gristmill.stages.io.files import FileWriter, storage_options, write_output
-from gristmill.stages.text.models.with_tokenizer import WithTokenizer
+from gristmill.stages.text.with_tokenizer import WithTokenizer
 from gristmill.stages.worker_info import WorkerMetadata
 from gristmill.storage.atomic_write import Chunk, write_file
 from gristmill.tasks import DocumentBatch, FileGroupTask
