@@ -1,4 +1,4 @@
-"""`LanguageModel`: the likeliest language of a line by lid.176, as fastText has it, in a fifth of its time.
+"""`LanguageModel`: the likeliest language of a line by lid.176, as fastText has it, in half of its time or less.
 
 fastText finds parts of words in a hash table of many small pieces, and between two pages a parser has taken all of that
 out of the processor's caches. Here it is a map of bits and a matrix (`kernels/fasttext/subwords.py`). Labels are the
