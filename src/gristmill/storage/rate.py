@@ -2,9 +2,10 @@
 
 Nobody knows what a server allows, so it is found out. From `FIRST` a second on there is one more for each good answer,
 until the first refusal (403, 429, 503, no answer in time). What got through in the second before is what the server
-allows. From then on the rate comes back to that within `RECOVERY_S`, fast at first and slower the nearer it is, and
-tries more behind it (the curve is that of TCP CUBIC, RFC 9438). A refusal cuts to 70 %, once in two seconds at most,
-since all that is under way is refused together. Everybody pauses for a second, or as long as the server asks for, and
+allows. From then on the rate comes back to a little less than that within `RECOVERY_S`, stays near it, and tries more
+after about `PROBE_S`: a curve like that of TCP CUBIC (RFC 9438), steeper before its flat part than behind it, because
+here it is known what is allowed. A refusal cuts to 70 %, once in two seconds at most, since all that is under way is
+refused together. Everybody pauses for a second, or as long as the server asks for, and
 claims a new place in the line: those that were claimed before are spaced by the rate that was too high.
 
 The state is in a file, under a lock, in a directory of this user and machine, so two runs that ask the same server
@@ -33,7 +34,9 @@ FIRST = 50.0  # requests a second
 LEAST = 0.5
 CUT = 0.7
 CUT_S = 2.0  # between two cuts
-RECOVERY_S = 20.0
+RECOVERY_S = 5.0
+PROBE_S = 30.0  # to try more; each try that is refused costs everybody a second
+BELOW = 0.97  # of what is allowed: just there, the next request may be one too many
 PAUSE_S = 1.0
 MAX_PAUSE_S = 600.0  # however long a server says
 FORGET_S = 600.0  # after which an idle server is asked as if it were new
@@ -65,8 +68,9 @@ class State(msgspec.Struct):
         """Requests a second."""
         if not self.was_refused:
             return self.rising
-        distance = (now - self.resumed_at) / RECOVERY_S - 1.0
-        return max(LEAST, self.allowed * (1.0 + (1.0 - CUT) * distance**3))
+        since = now - self.resumed_at - RECOVERY_S
+        distance = since / (RECOVERY_S if since < 0.0 else PROBE_S)
+        return max(LEAST, BELOW * self.allowed * (1.0 + (1.0 - CUT) * distance**3))
 
     def claim(self, now: float, most: float) -> float:
         """Take the next place in the line of requests; return when its time comes."""

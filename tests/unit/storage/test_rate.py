@@ -52,15 +52,15 @@ def simulate(allowed, *, workers=64, latency_s=0.05, seconds=60.0, most=float("i
 
 @pytest.mark.parametrize("latency_s", [0.005, 0.05, 0.2])
 def test_most_of_what_a_server_allows_gets_through_and_little_is_refused(latency_s):
-    good, refused = simulate(lambda _: 200, latency_s=latency_s, seconds=120)
-    assert good >= 0.84 * 200
+    good, refused = simulate(lambda _: 200, latency_s=latency_s, seconds=60)
+    assert good >= 0.85 * 200
     assert refused <= 0.02
 
 
 @pytest.mark.parametrize("allowed", [5, 20, 1000])
 def test_it_finds_any_rate(allowed):
     good, refused = simulate(lambda _: allowed, workers=256, seconds=120)
-    assert good >= 0.75 * allowed
+    assert good >= 0.83 * allowed
     assert refused <= 0.04
 
 
@@ -69,7 +69,7 @@ def test_it_gives_way_when_less_is_allowed_and_comes_back():
     assert good >= 0.8 * 110
     assert refused <= 0.02
     good, _ = simulate(lambda now: 50 if now < 60 else 200, seconds=180)
-    assert good >= 0.6 * (50 * 60 + 200 * 120) / 180
+    assert good >= 0.65 * (50 * 60 + 200 * 120) / 180
 
 
 def test_a_rate_that_was_set_is_not_exceeded():
