@@ -105,7 +105,17 @@ class HuggingFaceReader(CompositeStage[EmptyTask, DocumentBatch]):
         if saved is not None:
             return saved
         files = self._on_disk(local) if local.is_dir() else self._on_hub()
+        self._check_name(files)
         return files.place, choose(files, self.subset, self.split, who=f"{self.name}: {self.dataset}")
+
+    def _check_name(self, files: Files) -> None:
+        """Raise ConfigError if the stage is called as a subset is: elsewhere that is how a subset is chosen."""
+        folders = {name.partition("/")[0] for name in files.names if "/" in name}
+        if self.subset is None and self.name in {*_subsets(files.card, self.dataset), *folders}:
+            raise ConfigError(
+                f"{self.dataset}: expected subset={self.name!r} to read that subset; got name={self.name!r}, which is "
+                "what the stage is called"
+            )
 
     def _on_hub(self) -> Files:
         if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", self.dataset):

@@ -206,3 +206,13 @@ def test_a_dataset_of_the_hub_is_read_by_ranges_of_one_commit(tmp_path):
 
     assert (done.stdout.strip(), done.returncode) == ("2000 2000", 0), done.stderr
     assert "expected a split of ['train']; got 'trian'; did you mean 'train'?" in missing.stderr
+
+
+def test_a_subset_given_as_the_name_of_the_stage_is_not_passed_over(tmp_path):
+    for language in ("de", "en"):
+        (tmp_path / language).mkdir()
+        (tmp_path / language / "a.jsonl").write_text('{"text": "x"}\n')
+    (tmp_path / "README.md").write_text(CARD)
+
+    with pytest.raises(ConfigError, match=r"expected subset='en' to read that subset; got name='en'"):
+        HuggingFaceReader(str(tmp_path), name="en").decompose()
