@@ -19,6 +19,7 @@ from gristmill.stages.text.download import (
 from gristmill.stages.text.io import HuggingFaceReader, JsonlReader, JsonlWriter, LanceReader, LanceWriter
 from gristmill.stages.text.io import MegatronTokenizerWriter as MegatronWriter
 from gristmill.stages.text.pdf import PdfExtractStage, PdfReader
+from gristmill.stages.text.rules import ApplyRules, DclmGopherQuality, DclmGopherRepetition
 from gristmill.testing.file_server import MisbehavingFileServer
 from gristmill.testing.tiny_models import write_tiny_tokenizer
 
@@ -92,6 +93,7 @@ CASES = {
         "tokenizers", "models",
         lambda w, url: [rows(w), MegatronWriter(str(w / "m"), model_identifier=tokenizer(w))],
     ),
+    "rules": ("uniseg", "dclm", lambda w, url: [rows(w), ApplyRules([DclmGopherQuality(), DclmGopherRepetition()])]),
     "hugging face": ("huggingface_hub", "hub", lambda w, url: [HuggingFaceReader("owner/name")]),
 }  # fmt: skip
 

@@ -100,6 +100,9 @@ class Verdict:
 class RuleSet:
     """Rules that are applied in order: a document is dropped for the first one it breaks."""
 
+    def check_ready(self) -> None:
+        """Raise MissingDependency if a package is missing. Called before anything starts."""
+
     def rules(self) -> Sequence[Rule]:
         """Return the rules with the thresholds this set was given."""
         raise NotImplementedError(f"{type(self).__name__}: a rule set must define rules")

@@ -293,5 +293,10 @@ class ApplyRules(_JudgingStage):
     def steps(self) -> list[Step]:
         return [step for rules in self._sets() for step in steps_of_rules(rules, self.text_field)]
 
+    def check_ready(self) -> None:
+        super().check_ready()
+        for rules in self._sets():
+            rules.check_ready()
+
     def _sets(self) -> list[RuleSet]:
         return _listed(self.rules)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gristmill.stages.text.judging.rule import LazyMeasures, Measures, Rule, RuleSet, published, share
+from gristmill.stages.text.rules import word_ngrams
 from gristmill.stages.text.rules.gopher_datatrove import STOP_WORDS, RepetitionLimits
 from gristmill.stages.text.rules.gopher_dolma import has_letter
 from gristmill.stages.text.rules.word_ngrams import WordNGrams, unicode_words
@@ -84,6 +85,9 @@ class DclmGopherRepetition(RepetitionLimits):
 
     A text of one line is not judged by its lines, and n-grams that occur once do not count. An empty text is dropped.
     """
+
+    def check_ready(self) -> None:
+        word_ngrams.check_ready()
 
     def rules(self) -> list[Rule]:
         return published(

@@ -13,13 +13,21 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from gristmill.errors import require
+from gristmill.errors import check_installed, require
 
 Longs = NDArray[np.int64]
 
 # Letters with one : . or ' between them, digits with one , ; . or ', all of them joined by underscores.
 _ASCII_WORD = re.compile(r"\w+(?:(?:(?<=[A-Za-z])[:.'](?=[A-Za-z])|(?<=[0-9])[,;.'](?=[0-9]))\w+)*", re.ASCII)
 _PIECE = re.compile(r"[^ \t\n\r\v\f]+")
+
+
+_EXTRA = "dclm"
+
+
+def check_ready() -> None:
+    """Say what to install, if `uniseg` is missing. Texts in ASCII would not need it: others come later."""
+    check_installed("uniseg", extra=_EXTRA)
 
 
 def unicode_words(text: str) -> list[str]:
@@ -36,7 +44,7 @@ def unicode_words(text: str) -> list[str]:
 
 
 def _segmented(piece: str) -> list[str]:
-    return cast("list[str]", list(require("uniseg.wordbreak", extra="dclm").words(piece)))
+    return cast("list[str]", list(require("uniseg.wordbreak", extra=_EXTRA).words(piece)))
 
 
 def _begun_well(words: list[str]) -> list[str]:
