@@ -8,6 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.run_snapshots import large_snapshot, run_snapshot, stage_snapshot, with_state
 
 from gristmill.backends.local import LocalExecutor
+from gristmill.metrics import exposition
 from gristmill.metrics.catalog import CATALOG, ENDED, MAX_REASONS
 from gristmill.metrics.exposition import Exposition
 from gristmill.pipeline import Pipeline
@@ -176,3 +177,17 @@ def test_a_large_run_fits_into_a_scrape():
     exposition.add(large_snapshot())
 
     assert len(exposition.encode()[0]) < 1 << 20
+
+
+@pytest.mark.parametrize("accept", ["application/openmetrics-text; version=1.0.0", "text/plain; version=1.0.0"])
+def test_names_are_not_looked_at_for_what_they_do_not_hold(monkeypatch, accept):
+    """What the client escapes by itself has the same bytes."""
+    snapshot = large_snapshot()
+    sooner, by_itself = Exposition("LocalExecutor"), Exposition("LocalExecutor")
+    sooner.add(snapshot)
+    by_itself.add(snapshot)
+    found = sooner.encode(accept)
+    monkeypatch.setattr(exposition, "partial", type("NoPartial", (), {}))  # nothing is one, so nothing is replaced
+
+    assert found == by_itself.encode(accept)
+    assert "escaping=underscores" in found[1]
