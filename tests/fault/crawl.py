@@ -16,7 +16,6 @@ from tests.fault.processes import pause
 from gristmill.backends.local import LocalExecutor
 from gristmill.pipeline import Pipeline
 from gristmill.stages.text.download import CommonCrawlDownloadExtractStage, TransferOptions
-from gristmill.stages.text.download.common_crawl.warc_iterator import CommonCrawlWarcIterator
 from gristmill.stages.text.download.html_extractors import HTMLExtractorAlgorithm
 from gristmill.stages.text.io import JsonlWriter
 
@@ -52,12 +51,12 @@ class Writer(JsonlWriter):
 
 
 def build(url, work, *, quick=False):
-    CommonCrawlWarcIterator.block_bytes = 30_000  # so that a small file has several parts
     extraction = QuickParagraphs() if quick else Paragraphs()
     crawl = CommonCrawlDownloadExtractStage(
         "2025-18", "2025-21", f"{work}/downloads", html_extraction=extraction, data_prefix=url, index_prefix=url,
         transfer=TransferOptions(timeout=60),
     )  # fmt: skip
+    crawl.iterator.block_bytes = 30_000  # so that a small file has several parts
     return Pipeline("crawl", stages=[crawl, Writer(f"{work}/out")])
 
 

@@ -13,9 +13,7 @@ from gristmill.backends.local import LocalExecutor
 from gristmill.pipeline import Pipeline
 from gristmill.stages.text.download import ArxivDownloadExtractStage, TransferOptions, WikipediaDownloadExtractStage
 from gristmill.stages.text.download.arxiv.extract import ArxivExtractor
-from gristmill.stages.text.download.arxiv.iterator import ArxivIterator
 from gristmill.stages.text.download.wikipedia.extract import WikipediaExtractor
-from gristmill.stages.text.download.wikipedia.iterator import WikipediaIterator
 
 OPTIONS = TransferOptions(timeout=60)
 
@@ -33,16 +31,16 @@ class Papers(ArxivExtractor):
 
 
 def wikipedia(url, directory):
-    WikipediaIterator.block_bytes = 4000  # so that a small file has several parts
     stage = WikipediaDownloadExtractStage("en", directory, wikidumps_index_prefix=url, transfer=OPTIONS)
+    stage.iterator.block_bytes = 4000  # so that a small file has several parts
     stage.extractor = Articles("en")
     return stage
 
 
 def arxiv(url, directory):
-    ArxivIterator.block_bytes = 4000
     os.environ |= {"AWS_ENDPOINT_URL": url, "AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret"}
     stage = ArxivDownloadExtractStage(directory, requester_pays=True, transfer=OPTIONS)
+    stage.iterator.block_bytes = 4000
     stage.extractor = Papers()
     return stage
 

@@ -1,7 +1,7 @@
 """The machine may stop at any moment and lose whatever was not synced: the same command still gives the same bytes.
 
 Every operation on files of a small run is noted; for each beginning of that log, the directory is made as a file system
-may leave it (`disk/crashes.py`), the machine is another, and the run is continued. `make test` tries one state in four
+may leave it (`disk/crashes.py`), the machine is another, and the run is continued. `make test` tries one state in ten
 of a run of three partitions and a smaller share of the others'. `make test-nightly` tries every state of every run but
 a deduplication, of which a state takes five times as long, and thousands with two or any number of losses.
 
@@ -52,7 +52,7 @@ BUDGETS = (
     }
     if NIGHTLY
     else {
-        "curate": Budget(4, 0, 20, 6),
+        "curate": Budget(10, 0, 20, 6),
         "durable": Budget(60, 0, 10, 0),
         "fresh": Budget(60, 0, 10, 0),
         "overwrite": Budget(60, 0, 10, 0),

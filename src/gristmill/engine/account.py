@@ -173,11 +173,10 @@ class Account(msgspec.Struct):
 
     def enter_times(
         self, task: TaskRecord, root: RootRecord, group: GroupRecord, event: TaskFinished, made: int
-    ) -> float:
+    ) -> None:
         """Add what a task took to the book of its group. One that streamed may have waited for the next group.
 
-        What runs beside others has a share of its worker's time, but is itself on its way for all of it. Returns the
-        seconds in which it did not wait.
+        What runs beside others has a share of its worker's time, but is itself on its way for all of it.
         """
         worked_s, lanes = event.useful_s, group.plan.lanes
         if task.received and event.counts:
@@ -187,7 +186,6 @@ class Account(msgspec.Struct):
         root.useful_s[task.group] = root.useful_s.get(task.group, 0.0) + share_s
         task.path_s += worked_s
         self.longest_path_s = max(self.longest_path_s, task.path_s)
-        return worked_s
 
     def enter_counts(self, root: RootRecord, group: GroupRecord, event: TaskFinished) -> None:
         """Add what a task did to the books of its root and of the run."""

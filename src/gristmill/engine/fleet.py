@@ -29,18 +29,12 @@ if TYPE_CHECKING:
 # proportional to visits per source item and theta is steady throughput; as upstream drains its R falls and its workers
 # move downstream: the end of the stream needs no special case.
 
-# Workers are whole and CPUs are not: a worker of a group that has little to do leaves most of its CPU to others. On a
-# machine with hundreds that is nothing. On one with two, where a group that needs both stands between two that need a
-# tenth of one each, whole CPUs would leave it one worker. There the workers may be more than the CPUs, as long as what
-# they have to do is not: theta stays under the area bound, and no group has more workers than that throughput needs.
-
 TOLERANCE = 0.002  # of theta, before the climb makes it exact
 LARGE = 128  # machines; on more, what is left over hardly counts, and planning has to be quick
 MAX_CLIMB, MAX_CLIMB_LARGE = 64, 2  # steps
 EPSILON = 1e-9
 MARGIN = 1.03  # a change of workers must promise this much more work, or it is not worth the risk
 HORIZON_S = 600.0
-WHOLE = 0.9  # of the area bound: if whole CPUs reach it, nobody shares one
 
 
 class Demand(msgspec.Struct, frozen=True):
@@ -89,13 +83,8 @@ class WorkerPlan(msgspec.Struct, frozen=True):
 Attempt = Callable[[float], WorkerPlan | None]
 
 
-def plan_workers(
-    demands: Sequence[Demand], rooms: Sequence[Room], present: Sequence[Placed] = (), *, most: float = math.inf
-) -> WorkerPlan | None:
-    """Return the best plan, or None if not even one worker of every group fits.
-
-    `most` is a throughput beyond which no group needs another worker.
-    """
+def plan_workers(demands: Sequence[Demand], rooms: Sequence[Room], present: Sequence[Placed] = ()) -> WorkerPlan | None:
+    """Return the best plan, or None if not even one worker of every group fits."""
     resources = {d.group: d.resources for d in demands}
     nodes = len(rooms)
 
@@ -113,7 +102,7 @@ def plan_workers(
     best = quickly(0.0) or thoroughly(0.0)
     if best is None:
         return None
-    ceiling = min(most, area_bound(demands, rooms), min((d.most(nodes) for d in demands), default=math.inf))
+    ceiling = min(area_bound(demands, rooms), min((d.most(nodes) for d in demands), default=math.inf))
     best = _bisect(quickly, best, ceiling)
     if nodes > LARGE:
         return _climb(quickly, best, demands, ceiling, MAX_CLIMB_LARGE)
@@ -305,38 +294,22 @@ class Fleet:
         demands = [self._demand(index, active) for index in active]
         workers = _busy_first(worker for index in active for worker in _staying(s.groups[index]))
         present = [Placed(w.group, w.node, w.gpus) for w in workers]
-        whole = self._plan(demands, active, present)
-        if whole is None:
+        plan = self._plan(demands, active, present)
+        if plan is None:
             self._take_turns(active)
             return
-        shared = self._plan_shared(demands, active, present, whole)
-        plan = shared or whole
         kept = self._kept_for_now(plan)
         if kept:
             demands = [
                 msgspec.structs.replace(demand, least=kept.get(demand.group, demand.least)) for demand in demands
             ]
-            again = self._plan(demands, active, present) or plan
-            plan = again if shared is None else self._plan_shared(demands, active, present, again) or again
+            plan = self._plan(demands, active, present) or plan
         self._carry_out(plan, demands)
 
     def _plan(self, demands: list[Demand], active: list[int], present: list[Placed]) -> WorkerPlan | None:
         # CPUs are compressible: if one worker of every group does not fit, it is on more CPUs than there are.
         plan = plan_workers(demands, self._rooms(active, roomy=False), present)
         return plan or plan_workers(demands, self._rooms(active, roomy=True), present)
-
-    def _plan_shared(
-        self, demands: list[Demand], active: list[int], present: list[Placed], whole: WorkerPlan
-    ) -> WorkerPlan | None:
-        """A plan in which workers share CPUs, if that is much better than one of whole CPUs, and measured to be."""
-        rooms = self._rooms(active, roomy=False)
-        if len(rooms) > 1 or not all(self.scheduler.groups[index].rate.is_known for index in active):
-            return None
-        bound = area_bound(demands, rooms)
-        if whole.theta >= WHOLE * bound:
-            return None
-        shared = plan_workers(demands, self._rooms(active, roomy=True, shared=True), present, most=bound)
-        return None if shared is None or WHOLE * shared.theta < whole.theta else shared
 
     def _kept_for_now(self, plan: WorkerPlan) -> dict[int, int]:
         """The workers of groups that have too many of them, but not for as long as setting one up takes.
@@ -354,17 +327,14 @@ class Fleet:
             if s.now - since < s.groups[group].setup_s and not s.source_exhausted
         }
 
-    def _rooms(self, active: list[int], *, roomy: bool, shared: bool = False) -> list[Room]:
-        """The machines, each with CPUs for the workers its GPUs have room for, and if `roomy` one of every group.
-
-        With `shared` there are so many more than there are: every group may have one worker that is not busy.
-        """
+    def _rooms(self, active: list[int], *, roomy: bool) -> list[Room]:
+        """The machines, each with CPUs for the workers its GPUs have room for, and if `roomy` one of every group."""
         resources = [self.scheduler.groups[index].plan.resources for index in active]
         rooms = []
         for node in self.nodes.values():
             on_gpus = sum(r.cpus * node.gpu_workers(r) for r in resources if r.requires_gpu)
             one_each = sum(r.cpus for r in resources if not r.requires_gpu) if roomy else 0.0
-            rooms.append(node.room(at_least=max(on_gpus, node.cpus if shared else 0.0) + one_each))
+            rooms.append(node.room(at_least=on_gpus + one_each))
         return rooms
 
     def _is_over(self, index: int) -> bool:
@@ -385,7 +355,7 @@ class Fleet:
         visits = remaining_visits([g.live for g in s.groups], [g.rate.fan_out() for g in s.groups], unlisted)[index]
         a_call = 1 if group.plan.has_sized_batches else group.plan.batch_size  # a large task may be a call by itself
         useful = max(1, math.ceil(visits / (a_call * group.plan.lanes)))
-        running_s = group.running_s(s.now, since_heard=True)
+        running_s = group.running_s(s.now)
         fixed, staying = group.plan.num_workers, group.crew.num_staying
         if fixed is None and not rate.is_known:
             sole = self._sole_share(index, active)

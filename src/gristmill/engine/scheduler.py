@@ -371,13 +371,13 @@ class Scheduler:
         """Accept what a finished task has made, and learn from how it went."""
         group.progress_at = self.now
         made = sum([output.num_bytes for output in event.outputs])
-        worked_s = self.account.enter_times(task, root, group, event, made)
+        self.account.enter_times(task, root, group, event, made)
         for output in event.outputs:
             self._take_over(worker, task, root, output)
         self.account.enter_counts(root, group, event)
         for name, value in event.learnt:
             group.learnt[name] = min(value, group.learnt.get(name, value))
-        group.measured(worked_s / group.plan.lanes, task.received, streamed=task.received - len(event.outputs))
+        group.measured(event.useful_s / group.plan.lanes, task.received)
         self.memory.observe(task.group, task.num_bytes, made + int(self.config.working_copies * task.num_bytes))
 
     def let_go(self, task: TaskRecord) -> None:

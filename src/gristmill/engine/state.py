@@ -424,18 +424,14 @@ class GroupRecord(msgspec.Struct, eq=False):
         """How long a task is on its way through a worker."""
         return None if self.mean_service_s is None else self.mean_service_s * self.plan.lanes
 
-    def running_s(self, now: float, *, since_heard: bool = False) -> list[float]:
-        """How long each unfinished call has been running: its share of the worker's time.
-
-        `since_heard`: since its last output, if it has given any; it may have waited until that was taken up.
-        """
-        calls = [(worker, call) for worker in self.workers.values() for call in worker.running.values()]
-        running = [now - (worker.quiet_since(call, now) if since_heard else call.since) for worker, call in calls]
+    def running_s(self, now: float) -> list[float]:
+        """How long each unfinished call has been running: its share of the worker's time."""
+        running = [now - call.since for worker in self.workers.values() for call in worker.running.values()]
         return running if self.plan.lanes == 1 else [seconds / self.plan.lanes for seconds in running]
 
-    def measured(self, seconds: float, outputs: int, *, streamed: int = 0) -> None:
-        """Learn from a task that kept a worker busy for so many seconds and became so many tasks."""
-        self.rate.add(seconds, outputs, workers=self.crew.num_staying, streamed=streamed)
+    def measured(self, seconds: float, outputs: int) -> None:
+        """Learn from a task that took a worker so many seconds and became so many tasks."""
+        self.rate.add(seconds, outputs, workers=self.crew.num_staying)
         # A mean over about the last twenty: long enough against noise, short enough to follow a change.
         self.mean_service_s = seconds if self.mean_service_s is None else 0.95 * self.mean_service_s + 0.05 * seconds
 

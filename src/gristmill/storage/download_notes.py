@@ -77,12 +77,19 @@ class Note:
             descriptor = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
-                if Path(self._lock_path).exists() and os.path.samestat(os.fstat(descriptor), os.stat(self._lock_path)):  # noqa: PTH116
+                if self._is_lock(descriptor):
                     return descriptor
             except BaseException:
                 os.close(descriptor)
                 raise
             os.close(descriptor)
+
+    def _is_lock(self, descriptor: int) -> bool:
+        """Whether this is still the lock of the file: whoever held it before has removed it, at any moment."""
+        try:
+            return os.path.samestat(os.fstat(descriptor), Path(self._lock_path).stat())
+        except FileNotFoundError:
+            return False
 
     def told(self) -> Told | None:
         """What the note says; None if there is none, or none that can be read."""

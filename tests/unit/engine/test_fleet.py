@@ -15,7 +15,6 @@ from gristmill.engine.scheduler import Scheduler
 from gristmill.engine.scheduler_config import SchedulerConfig
 from gristmill.engine.state import WorkerState
 from gristmill.errors import EngineBug
-from gristmill.metrics.snapshot import StageCounts
 from gristmill.stages.resources import Resources
 from gristmill.testing.virtual_run import Deed, VirtualRun, group
 
@@ -305,50 +304,3 @@ def test_of_workers_that_have_grown_alike_only_some_are_replaced_at_first():
     assert [w.replaces for w in s.groups[0].workers.values() if w.replaces is not None] == [
         next(n for n in range(4) if limits[n] < 90)
     ]
-
-
-def shared_out(*seconds, cpus, parts=12, outputs=20):
-    """A reader that streams and groups behind it, by what each takes for a part: most workers of each, and how long."""
-
-    def script(index, _assignment):
-        if index == 0:
-            return Deed((1,) * outputs, streamed=outputs, service_s=seconds[0])
-        return Deed(service_s=seconds[index] / outputs)
-
-    run = VirtualRun(tuple(group(index) for index in range(len(seconds))), [1] * parts, script)
-    run.join(cpus=cpus)
-    run.run()
-    run.check_books()
-    return [each.book.most_workers for each in run.scheduler.groups], run.now
-
-
-@pytest.mark.parametrize(("cpus", "workers"), [(1, [1, 1, 1]), (2, [1, 2, 1]), (3, [1, 3, 1]), (4, [1, 4, 1])])
-def test_a_group_between_two_that_have_little_to_do_gets_all_cpus_of_a_machine(cpus, workers):
-    """Whole CPUs would leave it one of two, and two of four: the others hardly use theirs."""
-    found, took_s = shared_out(0.5, 20.0, 0.5, cpus=cpus)
-
-    assert found == workers
-    assert took_s < 1.3 * 12 * 20.0 / cpus
-
-
-def test_no_cpu_is_shared_where_whole_ones_are_as_good():
-    assert shared_out(10.0, 10.0, cpus=2)[0] == [1, 1]
-    assert shared_out(10.0, 10.0, 10.0, cpus=1)[0] == [1, 1, 1]
-
-
-def test_what_a_reader_waits_for_those_behind_it_is_not_taken_for_its_work():
-    """It streams for as long as they take. If that counted, it would look as slow as they are, and need a whole CPU."""
-    s = Scheduler((group(0, num_workers=1), group(1, num_workers=1)), SchedulerConfig(num_sources=2))
-    s.handle(e.NodeJoined(0, 2, (), 1 << 30))
-    s.handle(e.WorkerReady(0))
-    s.handle(e.SourceListed((e.SourceItem(0, "p0", 1, 0), e.SourceItem(1, "p1", 1, 1))))
-    reader = s.groups[0]
-    for index in range(3):
-        s.handle(e.Ticked(index + 1.0), e.TaskEmitted(0, 0, e.Output(index, f"p0.{index}", 1, 10 + index)))
-    s.handle(e.Ticked(100.0))
-    assert reader.running_s(100.0) == [100.0]
-    assert reader.running_s(100.0, since_heard=True) == [0.0]  # it may not go on: nobody has taken its outputs
-
-    s.handle(e.TaskFinished(0, 0, (), 100.0, (StageCounts(process_s=0.5, read=3),)))
-    assert reader.rate.per_worker() == pytest.approx(2.0)
-    assert reader.rate.completions == 3  # it streamed three

@@ -68,8 +68,7 @@ def _from_nvml() -> tuple[Gpu, ...]:
 class LocalExecutor(BaseExecutor):
     """Runs a plan in worker processes on this machine.
 
-    `num_workers`    cores to use, all if not given: a process for each, and one more for a group of stages that has
-                     little to do; 0 runs everything in this process, for a debugger
+    `num_workers`    processes at a time; all cores if not given; 0 runs everything in this process, for a debugger
     `memory_limit`   bytes, or "4GB", for all processes together, this one included; 80 % of what is free if not given
     `gpus`, `gpu_memory_gb`   devices to use, if they cannot be found out or are to be pretended
     `execution_mode` "streaming", or "batch": stage after stage, for comparison

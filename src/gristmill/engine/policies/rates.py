@@ -44,12 +44,9 @@ class Rate(msgspec.Struct):
         seconds, outputs = MEASURED / prior.rate, MEASURED * prior.fan_out
         return cls(weight=MEASURED, seconds=seconds, outputs=outputs, has_prior=True)
 
-    def add(self, seconds: float, outputs: int, *, workers: int = 1, streamed: int = 0) -> None:
-        """Learn from a task that took so long and became so many, when so many workers were at it.
-
-        One that streamed so many of those says as much as if each were a task: it is a large part of a file.
-        """
-        self.completions += max(1, streamed)
+    def add(self, seconds: float, outputs: int, *, workers: int = 1) -> None:
+        """Learn from a task that took so long and became so many, when so many workers were at it."""
+        self.completions += 1
         mean = self.seconds / self.weight if self.weight else seconds
         # A task much longer than usual may be the first of many: it makes what was before count less.
         memory = workers * MEMORY_S / max(mean, seconds, 1e-9)

@@ -239,15 +239,3 @@ def test_the_area_bound_is_that_of_the_scarcer_resource():
     assert area_bound(stages, rooms(1, cpus=80, gpus=1)) == pytest.approx(1 / (0.5 / 0.25))
     assert area_bound([Demand(0, Resources(cpus=0, gpus=2), 1.0, 1.0)], rooms(1, gpus=8)) == pytest.approx(4)
     assert area_bound([Demand(0, Resources(), 0.0, 1.0)], rooms(1)) == math.inf
-
-
-@pytest.mark.parametrize("seed", range(40))
-def test_with_one_cpu_more_for_each_group_a_plan_reaches_the_area_bound_and_nobody_has_more_than_that_needs(seed):
-    rng = random.Random(seed)
-    cpus = rng.randint(1, 8)
-    demands = [Demand(i, Resources(), rng.randint(1, 500), 10 ** rng.uniform(-2, 2)) for i in range(rng.randint(1, 5))]
-    bound = area_bound(demands, [Room(0, cpus * UNITS, [])])
-    plan = plan_workers(demands, [Room(0, (cpus + len(demands)) * UNITS, [])], most=bound)
-
-    assert plan.theta >= bound * (1 - 1e-6)
-    assert plan.workers == {d.group: max(1, math.ceil(d.remaining * bound / d.rate - 1e-6)) for d in demands}
