@@ -10,6 +10,7 @@ DEADLINE_S = 120
 
 CELL = """
 import os
+import msgspec
 from gristmill.backends.local import LocalExecutor
 from gristmill.pipeline import Pipeline
 from gristmill.stages.text.io import JsonlReader, JsonlWriter
@@ -17,7 +18,7 @@ from gristmill.metrics.snapshot import RunSnapshot
 import gristmill.metrics.screens as screens
 
 # A table from the first snapshot on: the run is over in less than the second it usually waits.
-object.__setattr__(screens.IN_A_PROGRAM, "table_s", 0.0)
+msgspec.structs.force_setattr(screens.IN_A_PROGRAM, "table_s", 0.0)
 result = Pipeline("demo", stages=[JsonlReader("raw/"), JsonlWriter("out/")]).run(LocalExecutor(num_workers=1))
 """
 
