@@ -61,7 +61,9 @@ class SharedCluster:
 
         patch = opened.enter_context(pytest.MonkeyPatch.context())
         # Short, because sockets go below it, and one of its own, where no cluster that is gone has left its address.
-        patch.setenv("RAY_TMPDIR", opened.enter_context(tempfile.TemporaryDirectory(prefix="gm-", dir="/tmp")))
+        # Workers that end a moment after their cluster may still write there while it is removed.
+        directory = tempfile.TemporaryDirectory(prefix="gm-", dir="/tmp", ignore_cleanup_errors=True)
+        patch.setenv("RAY_TMPDIR", opened.enter_context(directory))
         for name, value in QUIET.items():
             patch.setenv(name, value)
         # Ports of its own: two Rays at the usual one would both listen there, and answer each other's drivers.
