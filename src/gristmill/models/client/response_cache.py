@@ -7,9 +7,9 @@ An answer is on disk 0.1 s after it came: a thread of its own writes what has co
 then it is found in memory. Should that thread not get its turn in time, the next answer waits for it. So if the process
 is killed, 0.1 s of answers are all that is paid for again, besides what was in flight.
 
-To begin and to end reading are three calls of the system and half of what a question takes that is answered here. So
-questions that are answered one after another are one transaction, for `HOLD_S`. Whoever is not answered in it looks
-again outside of it: what others have written by then is found. It ends with every write of this process.
+Looking up one answer costs SQLite as much as reading thirty that lie together, and a run that is repeated asks nearly
+in the order of the first. So whoever is answered brings along the block of rows around that answer (`_Neighbours`).
+Whoever is not answered has looked into the file: what others have written by then is found.
 
 The file is in WAL mode: readers and the one writer at a time do not wait for each other. WAL needs a local disk: on a
 network file system SQLite refuses, or is not safe (docs/adr/0024-response-cache.md).
@@ -26,6 +26,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import cast
 
 import msgspec
 
@@ -38,7 +39,10 @@ GROUP_S = 0.08  # answers that come within it are written together
 LATE_S = 0.1  # an answer that is not on disk by then keeps the next one waiting
 MOST_WAIT_S = 2.0  # another process may be writing for long: better to pay again than to stand still
 BUSY_S = 30.0  # another process may be writing
-HOLD_S = 0.02  # questions that come within it, and are answered, look at one state of the file
+BLOCK_ROWS = 64  # read together
+BLOCKS = 4  # held: lanes ask a little out of order
+LEAST_USED = 0.25  # of what is held; below it reading ahead costs more than it saves
+REST = 512  # questions looked up one by one, after blocks that were not worth it
 AGAIN_S = 0.5  # after a write that failed
 VERSION = 1  # of the table; another one is another file's
 _APPLICATION = 0x67726973  # "gris", in the header of the file
@@ -55,7 +59,11 @@ _ERRNO = {
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 
-_SELECT = "SELECT choices, model, prompt_tokens, completion_tokens, at FROM answers WHERE key = ?"
+_SELECT = "SELECT rowid, choices, model, prompt_tokens, completion_tokens, at FROM answers WHERE key = ?"
+_SELECT_BLOCK = (
+    "SELECT key, choices, model, prompt_tokens, completion_tokens, at FROM answers WHERE rowid BETWEEN ? AND ?"
+)
+_Row = tuple[int | bytes, bytes, str, int, int, float]  # of either
 _decode_answers = msgspec.json.Decoder(tuple[Answer, ...]).decode
 
 
@@ -76,6 +84,46 @@ def cache_key(path: str, request: bytes, sample: int) -> bytes:
     return made.digest()
 
 
+class _Neighbours:
+    """Rows that lie beside those asked for, until they are asked for themselves.
+
+    If most of them go unused (many processes filled the file together, or the order is another), rows are looked
+    up one by one for a while.
+    """
+
+    def __init__(self) -> None:
+        self._rows: dict[bytes, _Row] = {}
+        self._blocks: dict[int, list[bytes]] = {}  # keys of each, oldest first
+        self._rest = 0
+
+    def take(self, key: bytes) -> _Row | None:
+        return self._rows.pop(key, None)
+
+    def block_to_read(self, rowid: int) -> int | None:
+        """Return the block of a row that was looked up, if reading it promises to pay."""
+        block = rowid // BLOCK_ROWS
+        if block in self._blocks:
+            return None
+        if self._rest:
+            self._rest -= 1
+            return None
+        return block
+
+    def add(self, block: int, rows: list[_Row], *, but: bytes) -> None:
+        """Hold the rows of a block but for the one that was asked for, in place of the oldest block."""
+        if len(self._blocks) == BLOCKS:
+            if len(self._rows) > (1 - LEAST_USED) * sum(map(len, self._blocks.values())):
+                self._rest = REST
+                self._rows.clear()
+                self._blocks.clear()
+                return
+            for key in self._blocks.pop(next(iter(self._blocks))):
+                self._rows.pop(key, None)
+        new = {cast("bytes", row[0]): row for row in rows if row[0] != but}
+        self._rows |= new
+        self._blocks[block] = [*new]
+
+
 class ResponseCache:
     """The answers in a directory. Safe in several threads and processes."""
 
@@ -91,8 +139,7 @@ class ResponseCache:
         self._hurries = 0
         self._error: MachineError | None = None
         self._closing = False
-        self._was_hit = False  # the last question
-        self._held_until = 0.0
+        self._neighbours = _Neighbours()
         with self._in_words():
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._reader = self._connect()
@@ -115,29 +162,21 @@ class ResponseCache:
                 raise _explained(self.path, error) from error
         if row is None:
             return None
-        return Stored(_decode_answers(row[0]), *row[1:])
+        return Stored(_decode_answers(row[1]), *row[2:])
 
-    def _look_up(self, key: bytes) -> "tuple[bytes, str, int, int, float] | None":
-        is_held = self._reader.in_transaction
-        if is_held and time.monotonic() > self._held_until:
-            self._let_go()
-            is_held = False
-        if not is_held and self._was_hit:
-            self._asked.execute("BEGIN")
-            self._held_until = time.monotonic() + HOLD_S
-            self._wake.notify_all()  # the thread that writes ends it if nobody else does
-            is_held = True
-        row = self._asked.execute(_SELECT, (key,)).fetchone()
-        if row is None and is_held:
-            self._let_go()
-            row = self._asked.execute(_SELECT, (key,)).fetchone()
-        self._was_hit = row is not None
-        found: tuple[bytes, str, int, int, float] | None = row
-        return found
-
-    def _let_go(self) -> None:
-        if self._reader.in_transaction:
-            self._asked.execute("COMMIT")
+    def _look_up(self, key: bytes) -> _Row | None:
+        if (near := self._neighbours.take(key)) is not None:
+            return near
+        found = self._asked.execute(_SELECT, (key,)).fetchone()
+        if found is None:
+            return None
+        block = self._neighbours.block_to_read(found[0])
+        if block is not None:
+            first = block * BLOCK_ROWS
+            rows = self._asked.execute(_SELECT_BLOCK, (first, first + BLOCK_ROWS - 1)).fetchall()
+            self._neighbours.add(block, rows, but=key)
+        row: _Row = found
+        return row
 
     def put(self, key: bytes, stored: Stored, *, scope: str = "", cost: float = 0.0) -> None:
         """Keep an answer, and what it cost whom. Waits while earlier ones are late on their way to disk."""
@@ -164,13 +203,11 @@ class ResponseCache:
         """Return what `scope`, a stage of a run, has paid for answers so far."""
         self.flush()
         with self._lock, self._in_words():
-            self._let_go()
             row = self._reader.execute("SELECT cost FROM spending WHERE scope = ?", (scope,)).fetchone()
         return 0.0 if row is None else float(row[0])
 
     def __len__(self) -> int:
         with self._lock, self._in_words():
-            self._let_go()
             return int(self._reader.execute("SELECT count(*) FROM answers").fetchone()[0])
 
     def flush(self) -> None:
@@ -199,7 +236,7 @@ class ResponseCache:
         connection: sqlite3.Connection | None = None
         while True:
             with self._wake:
-                self._wait_for_some()
+                self._wake.wait_for(lambda: self._pending or self._spent or self._closing)
                 if self._closing:
                     break
                 self._wait_for_more()
@@ -220,25 +257,12 @@ class ResponseCache:
                     self._pending = self._writing | self._pending
                     for scope, cost in spent.items():
                         self._spent[scope] = self._spent.get(scope, 0.0) + cost
+                for key in self._writing:
+                    self._neighbours.take(key)  # it may be what was kept before
                 self._writing = {}
-                self._end_hold()
                 self._wake.notify_all()
         if connection is not None:
             connection.close()
-
-    def _wait_for_some(self) -> None:
-        """Wait for something to write. Meanwhile nobody's reading may go on for long: the file would only grow."""
-        while not (self._pending or self._spent or self._closing):
-            left_s = self._held_until - time.monotonic() if self._reader.in_transaction else None
-            if left_s is not None and left_s <= 0:
-                self._end_hold()
-                self._wake.notify_all()
-            else:
-                self._wake.wait(left_s)
-
-    def _end_hold(self) -> None:
-        with contextlib.suppress(sqlite3.Error):  # whoever asks next is told
-            self._let_go()
 
     def _wait_for_more(self) -> None:
         """Wait until it is time to write: at once if somebody waits for it, after a while if it failed before."""

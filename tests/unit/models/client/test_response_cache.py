@@ -3,6 +3,7 @@
 import errno
 import multiprocessing
 import os
+import random
 import sqlite3
 import subprocess
 import sys
@@ -77,50 +78,64 @@ def test_a_process_that_writes_for_long_does_not_keep_others_from_asking(tmp_pat
     cache.close()
 
 
-def hold(cache):
-    """Have the cache answer twice from the file: then it keeps looking at one state of it."""
-    for _ in range(3):
-        assert cache.get(key(0)) == STORED
-    assert cache._reader.in_transaction
+def looks(cache, numbers):
+    """Ask for what is kept under some numbers, and return how often the file was looked at."""
+    asked = []
+    cache._reader.set_trace_callback(asked.append)
+    for number in numbers:
+        assert cache.get(key(number)) == STORED
+    cache._reader.set_trace_callback(None)
+    return len(asked)
 
 
-def test_what_another_has_written_is_found_while_one_state_of_the_file_is_looked_at(tmp_path, monkeypatch):
-    monkeypatch.setattr(response_cache, "HOLD_S", 60.0)
-    fill(tmp_path, 0, 1)
+@pytest.mark.parametrize("order", ["as written", "a little out of order"])
+def test_answers_that_lie_together_are_read_together(tmp_path, order):
+    fill(tmp_path, 0, 1000)
+    numbers = list(range(1000))
+    if order != "as written":
+        random.Random(0).shuffle(numbers)
+        numbers.sort(key=lambda number: number // 50)
     cache = ResponseCache(tmp_path)
-    hold(cache)
-    fill(tmp_path, 1, 1)
 
-    assert cache.get(key(1)) == STORED
-    hold(cache)
-    assert (len(cache), cache.spent("run")) == (2, 0.5)
+    assert looks(cache, numbers) < 1000 / 10
+    assert not cache._neighbours._rows.keys() & {key(number) for number in numbers}  # each was handed out
+    assert not cache._reader.in_transaction  # or the file could only grow
     cache.close()
 
 
-def test_an_answer_that_was_written_anew_is_found_at_once(tmp_path, monkeypatch):
-    monkeypatch.setattr(response_cache, "HOLD_S", 60.0)
-    fill(tmp_path, 0, 1)
+def test_answers_far_apart_are_soon_looked_up_one_by_one_and_those_together_then_together_again(tmp_path):
+    fill(tmp_path, 0, 20_000)
     cache = ResponseCache(tmp_path)
-    hold(cache)
+    apart = [number * 7919 % 20_000 for number in range(400)]
+
+    assert looks(cache, apart) < 400 + 10
+    assert looks(cache, [number * 7919 % 20_000 for number in range(400, 600)]) < 200 + 10
+    assert looks(cache, range(5000, 6000)) < 600
+    assert len(cache._neighbours._rows) <= response_cache.BLOCKS * response_cache.BLOCK_ROWS
+    cache.close()
+
+
+def test_what_another_has_written_is_found_though_its_neighbours_were_read_before(tmp_path):
+    fill(tmp_path, 0, 10)
+    cache = ResponseCache(tmp_path)
+    assert looks(cache, range(5)) == 2
+    fill(tmp_path, 10, 1)
+
+    assert cache.get(key(10)) == STORED
+    assert (len(cache), cache.spent("run")) == (11, 2.75)
+    cache.close()
+
+
+def test_an_answer_that_was_written_anew_is_found_at_once(tmp_path):
+    fill(tmp_path, 0, 2)
+    cache = ResponseCache(tmp_path)
+    assert cache.get(key(0)) == STORED  # and the other is held beside it
     newer = Stored((Answer("perhaps"),), "m-2", 7, 1, 124.5)
-    cache.put(key(0), newer)
+    cache.put(key(1), newer)
 
-    assert cache.get(key(0)) == newer
+    assert cache.get(key(1)) == newer
     cache.flush()
-    assert cache.get(key(0)) == newer
-    cache.close()
-
-
-def test_nobody_looks_at_one_state_of_the_file_for_long(tmp_path, monkeypatch):
-    monkeypatch.setattr(response_cache, "HOLD_S", 60.0)
-    fill(tmp_path, 0, 1)
-    cache = ResponseCache(tmp_path)
-    hold(cache)
-
-    with cache._wake:
-        cache._held_until = 0.0  # as if the time had passed
-        cache._wake.notify_all()
-        assert cache._wake.wait_for(lambda: not cache._reader.in_transaction, 60.0)
+    assert cache.get(key(1)) == newer
     cache.close()
 
 
