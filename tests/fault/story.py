@@ -1,8 +1,10 @@
-"""A run that is killed again and again, in the phases where its program waits (`tests.fault.crawl.wait_here`)."""
+"""A run that is killed again and again: where its program waits (`tests.fault.crawl.wait_here`), or its server does."""
 
+import contextlib
 import os
 import signal
 
+import psutil
 from tests.fault.processes import wait_until
 
 
@@ -35,6 +37,29 @@ class Story:
         os.kill(pid, signal.SIGKILL)
         self.wait(lambda: at.exists() and at.read_text() not in ("", str(pid)), f"another worker at {phase}")
         at.unlink()
+
+    def kill_worker_that_writes(self, path):
+        """Kill the worker that has a file open; the driver has to go on without it."""
+        self._kill_worker(lambda process: str(path) in {file.path for file in process.open_files()}, path)
+
+    def kill_worker_connected_to(self, port):
+        """Kill the worker that waits for a server on this machine; the driver has to go on without it."""
+        self._kill_worker(
+            lambda process: any(found.raddr and found.raddr.port == port for found in process.net_connections("tcp")),
+            f"127.0.0.1:{port}",
+        )
+
+    def _kill_worker(self, is_it, what):
+        def found():
+            made = []
+            for process in self.scene.processes():
+                with contextlib.suppress(psutil.Error):
+                    made += [process] if is_it(process) else []
+            return made
+
+        [worker] = self.wait(found, f"a worker with {what}")
+        assert worker.pid != self.program.pid
+        worker.kill()
 
     def kill_in(self, phases):
         """In each phase kill a worker, and then the driver while another worker waits there."""

@@ -7,6 +7,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from tests.fault.hold import held, hold_until
 from tests.fault.ingest import KINDS, PARTITIONS, make_source, run
 from tests.fault.processes import finish, wait_until
 from tests.fault.test_kill_anything import assert_nothing_is_left, descendants
@@ -46,32 +47,29 @@ def undisturbed(sources, tmp_path_factory):
     return found
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_output_is_the_same_for_any_number_of_workers(sources, undisturbed, tmp_path, kind):
-    """For four as for one; two are killed below."""
-    run(kind, sources[kind], tmp_path, workers=4)
+@pytest.mark.parametrize(("kind", "workers"), [*((kind, 4) for kind in KINDS), ("pdf", 2)])
+def test_the_output_is_the_same_for_any_number_of_workers(sources, undisturbed, tmp_path, kind, workers):
+    """For four as for one. Two are killed below; those that read PDFs have children, so two of them also are not."""
+    run(kind, sources[kind], tmp_path, workers=workers)
     assert contents(tmp_path) == undisturbed[kind]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_kills_of_a_worker_and_of_the_driver_change_nothing(scene, sources, undisturbed, kind):
+def test_kills_of_every_worker_and_then_of_the_driver_change_nothing(scene, sources, undisturbed, kind):
+    """The driver goes on after its workers were killed, and is killed itself three partitions later."""
     shared_before = shared_memory()
-    path = scene.work / "run" / "ledger.jsonl"
-
-    def start(lines):
-        return scene.start("-m", "tests.fault.ingest", kind, sources[kind], scene.work, hold=(lines, path))
+    path, limit = scene.work / "run" / "ledger.jsonl", scene.work / "limit"
+    hold_until(limit, 3)
+    program = scene.start("-m", "tests.fault.ingest", kind, sources[kind], scene.work, hold=(limit, path))
 
     def has_come(lines):
         return path.exists() and path.read_bytes().count(b"\n") >= lines
 
-    program = start(3)
-    wait_until(lambda: has_come(3), what="three partitions", program=program)
-    for worker in wait_until(lambda: descendants(program)[1], what="a worker", program=program):
+    wait_until(lambda: has_come(3) and held(path), what="three partitions", program=program)
+    for worker in wait_until(lambda: descendants(program)[1], what="workers", program=program):
         worker.send_signal(signal.SIGKILL)
-    program.kill()
-    program.communicate()
-    program = start(6)
-    wait_until(lambda: has_come(6), what="six partitions", program=program)
+    hold_until(limit, 6)
+    assert wait_until(lambda: has_come(6), what="six partitions", program=program), program.communicate()
     program.kill()
     program.communicate()
     finish(scene.start("-m", "tests.fault.ingest", kind, sources[kind], scene.work))

@@ -4,6 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.fault import crawl, sources
+from tests.fault.processes import finish
+from tests.fault.story import Story
 from tests.own_source import Shouts, ShoutsQuickly, own_source, write_lines
 
 from gristmill.backends.local import LocalExecutor
@@ -56,3 +59,24 @@ def test_records_that_break_a_quick_extractor_in_every_way_cost_themselves_and_c
     assert list(found.values())[1:] == [found[Patient, 2]] * 2
     expected = [f"{f}-{n}" for f in range(FILES) for n in range(LINES) if (f, n) not in bad]
     assert ids(work) == expected
+
+
+def test_kills_in_every_phase_change_no_byte_and_half_a_file_is_never_taken_for_whole(scene, tmp_path, monkeypatch):
+    """Of a downloader that begins again each time, as most do. What is whole is not asked for again."""
+    source = write_lines(tmp_path / "raw", FILES, LINES)
+    story = Story(scene, tmp_path / "killed", "tests.fault.sources", "own", source)
+    story.kill_in(("download", "extract", "write"))
+    asked = (story.work / "log").read_text().splitlines()
+    story.start()
+    finish(story.program, deadline_s=120)
+
+    plain = tmp_path / "plain"
+    plain.mkdir()
+    monkeypatch.setenv(crawl.PLACE, str(plain))
+    sources.build("own", source, plain).run(LocalExecutor(num_workers=0), quiet=True)
+    assert ids(story.work) == [f"{f}-{n}" for f in range(FILES) for n in range(LINES)]
+    told = [{path.name: path.read_bytes() for path in (w / "out").glob("*.jsonl")} for w in (story.work, plain)]
+    assert told[0] == told[1]
+    assert len(asked) > FILES
+    assert (story.work / "log").read_text().splitlines() == asked  # the last of them had nothing left to fetch
+    assert sorted(path.name for path in (story.work / "downloads").iterdir() if path.suffix in (".part", ".lock")) == []

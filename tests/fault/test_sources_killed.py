@@ -67,15 +67,16 @@ def test_kills_in_every_phase_change_no_byte_and_fetch_nothing_twice(scene, keys
         story.wait(lambda: server.requests(listing), "it lists")
         story.kill_driver()
 
-        for quarters in (1, 2):  # kills while the file is downloaded, each a quarter further
-            server.faults[path] = [Fault("stall", at=size // 4)]
-            story.start()
+        def has_come(quarters):
+            return [part for part in parts.glob(".*.part") if part.stat().st_size >= quarters * (size // 4)]
 
-            def have_come(quarters=quarters):
-                return sum(part.stat().st_size for part in parts.glob(".*.part")) >= quarters * (size // 4)
-
-            story.wait(have_come, "a quarter arrives")
-            story.kill_driver()
+        # While the file is downloaded, each time a quarter further: a worker of a driver that goes on, and the driver.
+        server.faults[path] = [Fault("stall", at=size // 4)] * 2
+        story.start()
+        [part] = story.wait(lambda: has_come(1), "a quarter")
+        story.kill_worker_that_writes(part)
+        story.wait(lambda: has_come(2), "half, with another worker")
+        story.kill_driver()
         server.faults.clear()
 
         story.kill_in(("extract", "write"))
