@@ -16,19 +16,24 @@ from gristmill.stages import ingest_limits
 
 PLACE = Path(__file__).parents[1] / "docs" / "reference" / "ingest.md"
 SOURCE = Path(gristmill.__file__).parent
-FOLDERS = ("stages/text/download", "stages/text/html", "stages/text/pdf", "stages/math", "stages/text/io/reader")
+FOLDERS = (
+    "stages/text/download", "stages/text/html", "stages/text/pdf", "stages/math", "stages/text/io/reader", "stages/io",
+)  # fmt: skip
 TABLES = ("REASONS", "KINDS")
 # Modules of a source, by the beginning of their path below `stages`; the first that fits.
 SOURCES = {
     "text/download/base": "Any source",
     "text/download/common_crawl/extract": "Pages",
+    "text/download/html_extractors": "Pages",
     "text/html": "Pages",
     "math": "Mathematics",
     "text/download/common_crawl": "Common Crawl",
     "text/download/wikipedia": "Wikipedia",
     "text/download/arxiv": "arXiv",
+    "text/download": "Any source",
     "text/pdf": "PDF",
     "text/io": "Formats",
+    "io": "Formats",
 }
 
 HEAD = """# Raw sources: reasons, kinds, limits
@@ -37,7 +42,8 @@ HEAD = """# Raw sources: reasons, kinds, limits
 
 A record that does not become a document is in the books all the same. It is **dropped** for a reason if it is not
 wanted, and **quarantined** under a kind if it could not be read. An exception of an extractor quarantines its record
-under the name of the exception.
+under the name of the exception. What is said of pages holds for Common Crawl and for mathematics too, and what is said
+of formats for every reader of files.
 
 """
 
@@ -47,8 +53,9 @@ def declaring_modules() -> Iterator[tuple[str, ModuleType]]:
     for folder in FOLDERS:
         for path in sorted((SOURCE / folder).rglob("*.py")):
             tree = ast.parse(path.read_text(encoding="utf-8"))
-            targets = [ast.unparse(node.targets[0]) for node in tree.body if isinstance(node, ast.Assign)]
-            if not set(TABLES).isdisjoint(targets):
+            targets = [node.targets[0] for node in tree.body if isinstance(node, ast.Assign)]
+            targets += [node.target for node in tree.body if isinstance(node, ast.AnnAssign)]
+            if not set(TABLES).isdisjoint(map(ast.unparse, targets)):
                 place = path.relative_to(SOURCE).with_suffix("").as_posix()
                 yield place, importlib.import_module("gristmill." + place.replace("/", "."))
 
@@ -58,7 +65,7 @@ def render() -> str:
     text = HEAD
     for title, table in (("Reasons", "REASONS"), ("Kinds", "KINDS")):
         rows = sorted(
-            {(_source(place), *entry) for place, module in declaring_modules() for entry in _of(module, table)}
+            {(source_of(place), *entry) for place, module in declaring_modules() for entry in _of(module, table)}
         )
         rows.sort(key=lambda row: list(SOURCES.values()).index(row[0]))
         text += f"## {title}\n\n| source | {title.lower()[:-1]} | meaning |\n|---|---|---|\n"
@@ -70,7 +77,8 @@ def _of(module: ModuleType, table: str) -> list[tuple[str, str]]:
     return list(getattr(module, table, {}).items())
 
 
-def _source(place: str) -> str:
+def source_of(place: str) -> str:
+    """Return the source, or the formats, that a module below the package belongs to."""
     below = place.removeprefix("stages/")
     return next(name for beginning, name in SOURCES.items() if below.startswith(beginning))
 

@@ -15,9 +15,7 @@ _MIB = 1 << 20
 class IngestLimits:
     """One table for all sources; a source ignores what does not concern it. Sizes are in bytes, times in seconds."""
 
-    max_record_bytes: int = 64 * _MIB  # a record as it is stored: above, dropped
-    batch_records: int = 64  # records that an iterator hands on together, at most
-    batch_bytes: int = 64 * _MIB  # the same in bytes: more leave as another batch
+    max_record_bytes: int = 64 * _MIB  # a record of a crawl: above, quarantined
 
     max_html_bytes: int = 5 * _MIB  # a page: above, dropped
     main_content_depth: int = 1_000  # nested elements of a page: above, plain text without a search for main content

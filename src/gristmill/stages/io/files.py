@@ -55,6 +55,11 @@ __all__ = [
 # reader's `split` says, and a `ReadingStage` reads the parts. A format is one subclass of each:
 # docs/guide/own-format.md.
 
+DAMAGED, TOO_LARGE = "damaged", "too_large"
+KINDS = {
+    DAMAGED: "The file, or the rest of it, cannot be read: it is cut off, or its bytes are not those of its format.",
+    TOO_LARGE: "The document has more than `max_document_bytes`.",
+}
 _SAMPLE_BYTES = 1 << 16
 LARGEST_SHARE = 4  # one document may take the memory limit divided by this: it is copied once or twice on its way
 LARGEST_BYTES = 1 << 30  # and where nobody has set a limit: the same on every machine, or the output would differ
@@ -266,7 +271,7 @@ def planned(part: FileSlice) -> FileStatus | None:
 def lost_part(error: DamagedFile, path: str) -> Quarantined:
     """The record of the rest of a file that cannot be read: nobody knows how many documents it holds."""
     return Quarantined(
-        error=str(error), kind="damaged", source=path, block_start=error.position, num_documents=0,
+        error=str(error), kind=DAMAGED, source=path, block_start=error.position, num_documents=0,
         lost_bytes=error.lost_bytes,
     )  # fmt: skip
 
@@ -275,7 +280,7 @@ def too_large(path: str, place: str, num_bytes: int, most: int, *, num_documents
     """The record of a document that would not fit into memory."""
     limit = f"at most {most:,} bytes (max_document_bytes)"
     error = f"{path}, {place}: expected a document of {limit}; got {num_bytes:,} bytes"
-    return Quarantined(error=error, kind="too_large", source=path, num_documents=num_documents)
+    return Quarantined(error=error, kind=TOO_LARGE, source=path, num_documents=num_documents)
 
 
 W = TypeVar("W", bound=Batch[Any])

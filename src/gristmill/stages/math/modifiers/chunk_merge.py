@@ -13,6 +13,11 @@ from gristmill.tasks import DocumentBatch, Task
 from gristmill.tasks.text_columns import from_texts
 
 NO_CONTENT, REPEATED, TOO_LONG = "no_content", "repeated_chunk", "too_long"
+REASONS = {
+    NO_CONTENT: "The chunk is empty, or says that it has no content.",
+    REPEATED: "A chunk of the same document with the same number came before it.",
+    TOO_LONG: "The document that was put together has more than `max_text_length` characters.",
+}
 
 
 @dataclass(eq=False)

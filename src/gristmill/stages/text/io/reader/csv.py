@@ -18,12 +18,14 @@ from gristmill.stages.context import Quarantined
 from gristmill.stages.io.files import ReadingStage, Wrong, lost_part, planned
 from gristmill.stages.io.line_blocks import BOM
 from gristmill.stages.io.table_reading import TableReadingStage, damaged, in_blocks
-from gristmill.stages.text.io.reader.document_reader import _DocumentReader, wrong_for_csv
+from gristmill.stages.text.io.reader.document_reader import NOT_UTF8, _DocumentReader, wrong_for_csv
 from gristmill.storage.file_system import StorageOptions
 from gristmill.storage.open_read import InputFile, read_start
 from gristmill.storage.paths import is_compressed
 from gristmill.tasks import DocumentBatch, FileSlice
 
+BAD_UTF8, BROKEN_CSV = "bad_utf8", "broken_csv"
+KINDS = {BAD_UTF8: NOT_UTF8, BROKEN_CSV: "The row of a CSV file has another number of fields than its header."}
 _SAMPLE_BYTES = 1_000_000
 _LEAST_BLOCK_BYTES = 1 << 20
 
@@ -176,14 +178,14 @@ class CsvReaderStage(TableReadingStage[DocumentBatch]):
         except UnicodeDecodeError as error:
             message = f"expected UTF-8; got {error.reason} in {error.object[error.start : error.start + 4]!r}"
             shown = ",".join(value.decode("utf-8", "replace") for value in row)
-            self.context.quarantine(Quarantined(error=message, kind="bad_utf8", document=shown, source=path))
+            self.context.quarantine(Quarantined(error=message, kind=BAD_UTF8, document=shown, source=path))
             return False
         return True
 
     def _report(self, bad: list[tuple[int | None, str, str]], path: str) -> None:
         for number, problem, text in bad:
             shown = _as_it_was(text).decode("utf-8", "replace")
-            record = Quarantined(error=problem, kind="broken_csv", document=shown, source=path, line=number)
+            record = Quarantined(error=problem, kind=BROKEN_CSV, document=shown, source=path, line=number)
             self.context.quarantine(record)
         bad.clear()
 

@@ -9,6 +9,8 @@ from gristmill.stages.io.files import FileReader, Wrong
 from gristmill.tasks import DocumentBatch
 from gristmill.tasks.json_lines import loads
 
+NOT_UTF8 = "A line, a row or a text is not UTF-8."  # what readers say of the kind `bad_utf8`
+
 # `wrong_format`: what a file holds if it is not what its reader expects, told from its beginning before a run starts.
 #
 # Only what is certain counts. A file with a damaged first line is not in the wrong format, so most of the lines have a

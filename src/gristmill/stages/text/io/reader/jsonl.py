@@ -7,7 +7,7 @@ that is not a JSON object goes to quarantine with its file and line number; it n
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import ClassVar, NamedTuple, Self, cast
+from typing import ClassVar, Literal, NamedTuple, Self, cast
 
 import msgspec
 import numpy as np
@@ -35,7 +35,7 @@ from gristmill.stages.io.line_blocks import (
 from gristmill.stages.io.partitioning import DEFAULT_BLOCK_BYTES
 from gristmill.stages.io.partitions import COMPRESSION_RATIO
 from gristmill.stages.io.splitting import Lines, Splitter
-from gristmill.stages.text.io.reader.document_reader import _DocumentReader, wrong_for_json_lines
+from gristmill.stages.text.io.reader.document_reader import NOT_UTF8, _DocumentReader, wrong_for_json_lines
 from gristmill.storage.file_system import StorageOptions
 from gristmill.storage.open_read import InputFile, file_size, read_start
 from gristmill.storage.paths import is_compressed
@@ -59,13 +59,19 @@ _likely_decoder = cast("msgspec.json.Decoder[FoundField]", field_decoder(_LIKELY
 _MIN_KEPT_BYTES = 256
 _REFUSED = (msgspec.DecodeError, RecursionError)
 _MAX_KEPT_CHARS = 1_000_000  # of a broken line; it may be a whole file without newlines
+Kind = Literal["bad_utf8", "broken_json", "not_an_object"]
+KINDS: dict[Kind, str] = {
+    "bad_utf8": NOT_UTF8,
+    "broken_json": "The line is not JSON.",
+    "not_an_object": "The line is JSON and no object: a number, a text, a list.",
+}
 
 
 class BadLine(msgspec.Struct, frozen=True):
     """A line that is not a document. `number` counts from 1, blank lines included."""
 
     number: int
-    kind: str
+    kind: Kind
     error: str
     text: str
 
@@ -88,10 +94,12 @@ def check_lines(block: Block, bounds: NDArray[np.int64]) -> tuple[JsonLines, lis
         line = view[starts[i] : starts[i + 1]]
         if decodes and _is_object(line):
             continue
-        problem = _problem(bytes(line))
-        keep[i] = problem is None
-        if problem is not None and problem[0] != "blank":
-            text = bytes(line[:_MAX_KEPT_CHARS]).decode("utf-8", "replace").rstrip("\r\n")
+        content = bytes(line)
+        is_blank = not content.strip(b" \t\r\n")
+        problem = None if is_blank else _problem(content)
+        keep[i] = problem is None and not is_blank
+        if problem is not None:
+            text = content[:_MAX_KEPT_CHARS].decode("utf-8", "replace").rstrip("\r\n")
             bad.append(BadLine(i + 1, *problem, text))
     return JsonLines(values if keep.all() else values.filter(pa.array(keep))), bad
 
@@ -132,10 +140,8 @@ def _is_object(line: memoryview) -> bool:
     return True
 
 
-def _problem(line: bytes) -> tuple[str, str] | None:
+def _problem(line: bytes) -> tuple[Kind, str] | None:
     """Return kind and message, or None if Python's json takes the line for an object."""
-    if not line.strip(b" \t\r\n"):
-        return "blank", ""
     try:
         text = line.decode()
     except UnicodeDecodeError as error:
@@ -151,7 +157,7 @@ def _problem(line: bytes) -> tuple[str, str] | None:
     return None
 
 
-def _not_an_object(text: str) -> tuple[str, str]:
+def _not_an_object(text: str) -> tuple[Kind, str]:
     try:
         value = msgspec.json.decode(text)
     except _REFUSED as error:

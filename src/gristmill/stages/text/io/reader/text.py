@@ -22,11 +22,13 @@ from gristmill.stages.io.line_blocks import (
 from gristmill.stages.io.partitioning import DEFAULT_BLOCK_BYTES, FilePartitioningStage
 from gristmill.stages.io.splitting import Lines, WholeFiles
 from gristmill.stages.io.table_reading import project
-from gristmill.stages.text.io.reader.document_reader import _DocumentReader, wrong_for_text
+from gristmill.stages.text.io.reader.document_reader import NOT_UTF8, _DocumentReader, wrong_for_text
 from gristmill.storage.file_system import StorageOptions
 from gristmill.storage.open_read import InputFile
 from gristmill.tasks import DocumentBatch, FileGroupTask, FileSlice
 
+BAD_UTF8 = "bad_utf8"
+KINDS = {BAD_UTF8: NOT_UTF8}
 _STREAM_BYTES = 1 << 22
 _MAX_BLOCKS = 2  # in one batch
 _MAX_KEPT_BYTES = 1_000_000  # of a document that is put on record
@@ -196,6 +198,6 @@ class TextReaderStage(ReadingStage[DocumentBatch]):
             message = f"expected UTF-8; got {error.reason} at byte {error.start}"
             shown = content[:_MAX_KEPT_BYTES].decode("utf-8", "replace")
             record = Quarantined(
-                error=message, kind="bad_utf8", document=shown, source=path, line=line, block_start=start
+                error=message, kind=BAD_UTF8, document=shown, source=path, line=line, block_start=start
             )
             self.context.quarantine(record)

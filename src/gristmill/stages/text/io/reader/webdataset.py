@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from gristmill.errors import DamagedFile
 from gristmill.stages.context import Quarantined
-from gristmill.stages.io.files import ReadingStage, lost_part, part_options, planned
+from gristmill.stages.io.files import TOO_LARGE, ReadingStage, lost_part, part_options, planned
 from gristmill.stages.io.partitioning import DEFAULT_BLOCK_BYTES
 from gristmill.stages.io.splitting import Splitter
 from gristmill.stages.io.table_reading import project
@@ -27,6 +27,12 @@ from gristmill.tasks import DocumentBatch, FileGroupTask, FileSlice
 from gristmill.tasks.json_lines import loads
 
 KEY = "__key__"
+REPEATED_KEY, REPEATED_FIELD, BAD_FIELD = "repeated_key", "repeated_field", "bad_field"
+KINDS = {
+    REPEATED_KEY: "A sample of an archive of samples has a name that came before it.",
+    REPEATED_FIELD: "A sample has the same field twice.",
+    BAD_FIELD: "A field of a sample does not hold what its name says: no UTF-8, no JSON, no whole number.",
+}
 MAX_BLOCKS = 2  # in one batch
 LOOKED_AT = 400  # members of a file, to know its fields before a run
 _MAX_SHOWN = 1000  # characters of a value that is put on record
@@ -121,21 +127,21 @@ class WebDatasetReaderStage(ReadingStage[DocumentBatch]):
     def _row(self, sample: list[File], seen: set[str]) -> Row:
         key = sample_of(sample[0][0].name)
         if key in seen:
-            raise _BadSampleError(key, "repeated_key", "a sample of this name came before it")
+            raise _BadSampleError(key, REPEATED_KEY, "a sample of this name came before it")
         seen.add(key)
         row: Row = {KEY: key}
         for member, content in sample:
             name = _field_of(member.name)
             if content is None:
                 most = f"at most {self.most_bytes():,} bytes (max_document_bytes)"
-                raise _BadSampleError(key, "too_large", f"expected {most} in {member.name}; got {member.size:,}")
+                raise _BadSampleError(key, TOO_LARGE, f"expected {most} in {member.name}; got {member.size:,}")
             if name in row:
-                raise _BadSampleError(key, "repeated_field", f"the field {name!r} occurs twice")
+                raise _BadSampleError(key, REPEATED_FIELD, f"the field {name!r} occurs twice")
             if name:
                 try:
                     row[name] = _value(name, content)
                 except (ValueError, RecursionError) as error:  # what is not UTF-8, or not JSON, or too deep
-                    raise _BadSampleError(key, "bad_field", f"{member.name}: {error}", content) from None
+                    raise _BadSampleError(key, BAD_FIELD, f"{member.name}: {error}", content) from None
         return row
 
 
