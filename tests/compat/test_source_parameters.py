@@ -5,6 +5,7 @@ import inspect
 
 import pytest
 
+from gristmill.stages.ingest_limits import IngestLimits
 from gristmill.stages.text.download import TransferOptions
 
 DOWNLOAD = "gristmill.stages.text.download"
@@ -109,13 +110,6 @@ SIGNATURES = [
         {"extractor": NEEDED, "add_filename_column": False},
     ),
     (
-        "gristmill.stages.text.io.writer",
-        "MegatronTokenizerWriter",
-        {"path": NEEDED, "file_extension": [".bin", ".idx"], "write_kwargs": {}, "mode": "ignore",
-         "model_identifier": NEEDED, "cache_dir": None, "hf_token": None, "text_field": "text",
-         "tokenization_batch_size": 1000, "append_eod": False, "transformers_init_kwargs": {}},
-    ),
-    (
         "gristmill.stages.math.modifiers",
         "TokenSplitterStage",
         {"model_name": NEEDED, "max_length_tokens": 8000, "separator": "\n\n", "text_field": "text",
@@ -152,30 +146,99 @@ SIGNATURES = [
     ),
 ]  # fmt: skip
 
-# What is only here, and what was added by keyword to what others have.
+MEGATRON = {
+    "model_identifier": NEEDED, "cache_dir": None, "hf_token": None, "text_field": "text",
+    "tokenization_batch_size": 1000, "append_eod": False, "transformers_init_kwargs": {},
+}  # fmt: skip
+READ = {"file_paths": NEEDED, "blocksize": None}
+RECORDS = {"record_limit": None, "add_filename_column": True}
+DATA = "https://data.commoncrawl.org"
+SHARES = {"max_scanned_share": 0.5, "max_garbled_share": 0.2}
+# What is only here: the parameters in their order, and those that have to be named.
 OURS = [
-    (DOWNLOAD, "CommonCrawlDownloadExtractStage", {"kind": "warc", "transfer": TransferOptions()}),
-    (DOWNLOAD, "WikipediaDownloadExtractStage", {"parser": "scanner", "math": "keep", "tables": "drop"}),
-    (DOWNLOAD, "ArxivDownloadExtractStage", {"requester_pays": False, "compat": False}),
     (
         DOWNLOAD,
         "TransferOptions",
+        {},
         {"max_connections": 16, "max_rate": None, "contact": None, "mirrors": (), "max_disk": None, "keep_files": True,
          "max_retries": 8, "timeout": 30},
     ),
-    (DOWNLOAD, "CommonCrawlIndexReader", {"crawls": NEEDED, "where": None, "columns": None, "path": None}),
-    (DOWNLOAD, "WarcReader", {"file_paths": NEEDED, "blocksize": None, "kind": "warc"}),
-    (DOWNLOAD, "WikipediaDumpReader", {"file_paths": NEEDED, "blocksize": None}),
-    (DOWNLOAD, "ArxivArchiveReader", {"file_paths": NEEDED, "blocksize": None}),
-    ("gristmill.stages.text.pdf", "PdfReader", {"file_paths": NEEDED}),
-    ("gristmill.stages.text.pdf", "PdfExtractStage", {"binary_column": "binary_content"}),
+    (
+        f"{DOWNLOAD}.html_extractors",
+        "CascadeExtractor",
+        {"first": None, "then": None, "short_line_share": 0.15},
+        {},
+    ),
+    (
+        DOWNLOAD,
+        "CommonCrawlIndexReader",
+        {"crawls": NEEDED, "where": None, "columns": None, "path": None},
+        {"urls": None, "subset": "warc", "data_prefix": DATA, "transfer": TransferOptions()},
+    ),
+    (
+        DOWNLOAD,
+        "CommonCrawlUrlLookup",
+        {"urls": NEEDED, "crawls": NEEDED},
+        {"data_prefix": DATA, "transfer": TransferOptions()},
+    ),
+    (
+        DOWNLOAD,
+        "WarcReader",
+        READ | {"kind": "warc"},
+        {"extractor": None, "details": False, "record_limit": None, "add_filename_column": False, "read_kwargs": None},
+    ),
+    (
+        DOWNLOAD,
+        "WikipediaDumpReader",
+        READ | {"language": None} | RECORDS,
+        {"parser": "scanner", "math": "keep", "tables": "drop", "extra": (), "limits": IngestLimits()},
+    ),
+    (DOWNLOAD, "ArxivArchiveReader", READ | RECORDS, {"compat": False, "limits": IngestLimits()}),
+    (
+        "gristmill.stages.text.pdf",
+        "PdfReader",
+        READ | SHARES | {"add_filename_column": True},
+        {"limits": IngestLimits()},
+    ),
+    (
+        "gristmill.stages.text.pdf",
+        "PdfExtractStage",
+        {"binary_column": "binary_content"} | SHARES,
+        {"text_column": "text", "truncated_column": None, "limits": IngestLimits()},
+    ),
     (
         "gristmill.stages.text.io.reader",
         "HuggingFaceReader",
         {"dataset": NEEDED, "subset": None, "split": "train", "revision": None, "fields": None},
+        {"blocksize": None, "files_per_partition": None},
     ),
-    ("gristmill.stages.text.io.reader", "WebDatasetReader", {"file_paths": NEEDED, "fields": None}),
-    ("gristmill.stages.text.io.writer", "WebDatasetWriter", {"path": NEEDED, "samples_per_shard": 10_000}),
+    (
+        "gristmill.stages.text.io.reader",
+        "WebDatasetReader",
+        {"file_paths": NEEDED, "files_per_partition": None, "blocksize": None, "fields": None, "read_kwargs": None},
+        {"max_document_bytes": None},
+    ),
+    (
+        "gristmill.stages.text.io.writer",
+        "WebDatasetWriter",
+        {"path": NEEDED, "file_extension": "tar", "write_kwargs": {}, "fields": None},
+        {"samples_per_shard": 10_000, "text_field": "text", "key_field": None},
+    ),
+]  # fmt: skip
+# What was added to what others have: by keyword, so that nothing they will add is in its place.
+ADDED = [
+    (DOWNLOAD, "CommonCrawlDownloadExtractStage", {"kind": "warc", "transfer": TransferOptions()}),
+    (DOWNLOAD, "WikipediaDownloadExtractStage", {"parser": "scanner", "math": "keep", "tables": "drop"}),
+    (DOWNLOAD, "ArxivDownloadExtractStage", {"requester_pays": False, "compat": False}),
+    (DOWNLOAD, "CommonCrawlWARCReader", {"data_prefix": "https://data.commoncrawl.org/", "contact": None}),
+    (f"{DOWNLOAD}.common_crawl.download", "CommonCrawlWARCDownloader", {"transfer": TransferOptions()}),
+    (f"{DOWNLOAD}.common_crawl.warc_iterator", "CommonCrawlWarcIterator", {"details": False}),
+    (
+        f"{DOWNLOAD}.common_crawl.extract",
+        "CommonCrawlHTMLExtractor",
+        {"math": True, "code": True, "limits": IngestLimits(), "fallback": None, "drop_truncated": False, "extra": ()},
+    ),
+    ("gristmill.stages.math.download.extract", "MathContentExtractor", {"output_format": "text"}),
     (
         "gristmill.stages.text.io.writer",
         "commit_lance_checkpoint",
@@ -195,31 +258,47 @@ def default_of(parameter, cls):
     return parameter.default
 
 
+def of_kind(cls, kind):
+    """The parameters of a kind, in their order, with their defaults."""
+    parameters = [each for each in inspect.signature(cls).parameters.values() if each.kind is kind]
+    return {each.name: default_of(each, cls) for each in parameters}
+
+
 @pytest.mark.parametrize(("module", "name", "expected"), SIGNATURES, ids=[name for _, name, _ in SIGNATURES])
 def test_parameters_and_defaults_are_those_users_know(module, name, expected):
+    parameters = of_kind(found(module, name), inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+    assert {each: parameters[each] for each in expected} == expected
+    assert list(parameters)[: len(expected)] == list(expected)
+    assert not set(parameters) - set(expected) - {"name"}
+
+
+def test_the_writer_of_tokens_takes_the_options_of_every_writer_in_their_order_and_its_own_by_name():
+    writers = [found("gristmill.stages.text.io.writer", name) for name in ("MegatronTokenizerWriter", "JsonlWriter")]
+    tokens, lines = (of_kind(each, inspect.Parameter.POSITIONAL_OR_KEYWORD) for each in writers)
+    assert list(tokens) == list(lines) == ["path", "file_extension", "write_kwargs", "fields", "name", "mode"]
+    assert (tokens["file_extension"], tokens["write_kwargs"], tokens["mode"]) == ([".bin", ".idx"], {}, "ignore")
+
+    own = of_kind(writers[0], inspect.Parameter.KEYWORD_ONLY)
+    assert own == MEGATRON | {"offline": None}
+    with pytest.raises(TypeError, match="model_identifier"):
+        writers[0]("out")
+
+
+@pytest.mark.parametrize(("module", "name", "ordered", "named"), OURS, ids=[name for _, name, *_ in OURS])
+def test_what_is_only_here_has_these_parameters_and_defaults(module, name, ordered, named):
     cls = found(module, name)
-    signature = inspect.signature(cls)
-    by_keyword = name == "MegatronTokenizerWriter"  # its order here is that of a dataclass with required fields first
-    parameters = {
-        each.name: each
-        for each in signature.parameters.values()
-        if (each.kind is each.POSITIONAL_OR_KEYWORD or by_keyword) and each.kind is not each.VAR_KEYWORD
-    }
-    shown = {each: default_of(parameters[each], cls) for each in expected}
-
-    if name == "MegatronTokenizerWriter":
-        shown["model_identifier"] = NEEDED  # by name: one that is missing is said when the writer is made
-    assert shown == expected
-    if not by_keyword:
-        assert list(parameters)[: len(expected)] == list(expected)
-        assert not set(parameters) - set(expected) - {"name"}
+    parameters = of_kind(cls, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    assert dict(list(parameters.items())[: len(ordered)]) == ordered
+    assert list(parameters)[: len(ordered)] == list(ordered)
+    by_name = of_kind(cls, inspect.Parameter.KEYWORD_ONLY)
+    assert {each: by_name[each] for each in named} == named
 
 
-@pytest.mark.parametrize(("module", "name", "expected"), OURS, ids=[name for _, name, _ in OURS])
-def test_what_is_only_here_has_these_parameters_and_defaults(module, name, expected):
-    cls = found(module, name)
-    parameters = inspect.signature(cls).parameters
-    assert {each: default_of(parameters[each], cls) for each in expected} == expected
+@pytest.mark.parametrize(("module", "name", "expected"), ADDED, ids=[name for _, name, _ in ADDED])
+def test_what_was_added_to_what_users_know_has_to_be_named(module, name, expected):
+    by_name = of_kind(found(module, name), inspect.Parameter.KEYWORD_ONLY)
+    assert {each: by_name[each] for each in expected} == expected
 
 
 METHODS = {
