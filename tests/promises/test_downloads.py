@@ -6,14 +6,20 @@ import threading
 from pathlib import Path
 
 import pytest
+from tests.crawl_server import crawl_server
 from tests.own_source import LinesOf, Shouts
 
 from gristmill.backends.local import LocalExecutor
 from gristmill.errors import ResumeRefused
 from gristmill.pipeline import Pipeline
 from gristmill.stages.base import ProcessingStage
-from gristmill.stages.text.download import DocumentDownloadExtractStage, URLGenerator
+from gristmill.stages.text.download import (
+    CommonCrawlDownloadExtractStage,
+    DocumentDownloadExtractStage,
+    URLGenerator,
+)
 from gristmill.stages.text.download.base.transfer_downloader import TransferDownloader
+from gristmill.stages.text.download.html_extractors import ResiliparseExtractor
 from gristmill.stages.text.io.writer import JsonlWriter
 from gristmill.storage.disk_budget import DiskBudget
 from gristmill.storage.download_notes import Note
@@ -156,6 +162,52 @@ def test_a_file_that_is_not_kept_is_removed_after_its_commit_and_not_before(serv
 
     assert ids(tmp_path) == everything_but()
     assert [path.name for path in (tmp_path / "d").iterdir()] == []
+
+
+class HoldsBack(ProcessingStage):
+    """Lets all batches pass but the one with this page, which waits until there is a file `gate`; logs what passed."""
+
+    name = "holds_back"
+    fusible = False
+    lanes = 16  # more than there are batches: none waits for the one that waits
+
+    def __init__(self, url, gate, log):
+        self.url, self.gate, self.log = url, str(gate), str(log)
+
+    def process(self, task):
+        urls = task.column("url").to_pylist()
+        while self.url in urls and not Path(self.gate).exists():
+            threading.Event().wait(0.01)
+        with Path(self.log).open("a") as log:
+            log.writelines(f"{url}\n" for url in urls)
+        return task
+
+
+def test_a_file_read_in_parts_is_there_while_one_of_them_is_under_way_and_gone_after_the_last(tmp_path):
+    pages, gate, log = 40, tmp_path / "gate", tmp_path / "log"
+    log.touch()
+    with crawl_server(1, pages, ("CC-MAIN-2025-21",)) as crawl:
+        stage = CommonCrawlDownloadExtractStage(
+            "2025-21", "2025-21", str(tmp_path / "d"), html_extraction=ResiliparseExtractor(0), data_prefix=crawl.url,
+            index_prefix=crawl.url, transfer=TransferOptions(keep_files=False),
+        )  # fmt: skip
+        stage.iterator.block_bytes = 10_000
+        stages = [stage, HoldsBack(f"https://example.org/{pages - 1}", gate, log)]
+        results = []
+        running = threading.Thread(
+            target=lambda: results.append(run(stages, tmp_path, LocalExecutor(num_workers=2))), daemon=True
+        )
+        running.start()
+        while len(log.read_text().splitlines()) < pages // 2:
+            running.join(0.01)
+            assert running.is_alive()
+        held = [path.name for path in (tmp_path / "d").glob("crawl-data-*")]
+        gate.touch()
+        running.join()
+
+    assert len(held) == 1
+    assert results[0].written == pages
+    assert list((tmp_path / "d").iterdir()) == []
 
 
 def test_a_run_killed_between_commit_and_removal_removes_the_file_when_it_goes_on(server, tmp_path, monkeypatch):
