@@ -144,7 +144,7 @@ def test_everything_that_is_lost_is_in_the_books(server, tmp_path):
     assert 3 * PAGES - 2 <= result.written <= 3 * PAGES
 
 
-@pytest.mark.parametrize("workers", [1, 4])
+@pytest.mark.parametrize("workers", [1, 2, 4])
 def test_the_output_is_the_same_for_any_number_of_workers(server, tmp_path, workers, monkeypatch):
     monkeypatch.setattr(CommonCrawlWarcIterator, "block_bytes", 20_000)
     monkeypatch.setattr(joined_files, "JOINED_BYTES", 3_000)
