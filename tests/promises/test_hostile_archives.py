@@ -43,6 +43,7 @@ MEMBERS = [
     ("../../0704.0015.gz", GOOD),
     ("/0704.0016.gz", GOOD),
     ("0704/0704.0017.gz", single(PAPER)),
+    ("0704/0704.00\udcff18.gz", single(PAPER)),
 ]
 
 
@@ -56,7 +57,7 @@ def test_papers_beside_them_are_written_and_nothing_else(tmp_path, monkeypatch):
     result = Pipeline("hostile", stages=stages).run(LocalExecutor(num_workers=2), quiet=True, max_quarantined=None)
 
     found = [json.loads(line) for file in Path("out").glob("*.jsonl") for line in file.read_text().splitlines()]
-    numbers = ("01", "02", "03", "04", "05", "15", "16", "17")
+    numbers = ("01", "02", "03", "04", "05", "15", "16", "17", r"\xff18")
     assert [document["id"] for document in found] == [f"0704.00{number}" for number in numbers]
     assert "root:" not in json.dumps(found)
     entries = [json.loads(line) for file in result.quarantine_files for line in Path(file).read_text().splitlines()]
@@ -65,7 +66,7 @@ def test_papers_beside_them_are_written_and_nothing_else(tmp_path, monkeypatch):
     )
     [dropped] = result.dropped.values()
     assert dropped == {"not_a_file": 5, "no_tex": 1}
-    assert (result.read, result.written, result.quarantined) == (17, 8, 3)
+    assert (result.read, result.written, result.quarantined) == (18, 9, 3)
     made = set(tmp_path.rglob("*")) - before
     assert all(path.is_relative_to(work / "out") for path in made)
     assert not Path(OUTSIDE).exists()

@@ -278,7 +278,7 @@ def _name(header: bytes) -> str:
 
 
 def _text(name: bytes) -> str:
-    return name.decode("utf-8", "surrogateescape")
+    return name.decode("utf-8", "backslashreplace")  # a label, which every file can hold
 
 
 def _pax_records(content: bytes, start: int, end: int, who: str) -> list[tuple[str, str]]:

@@ -146,7 +146,7 @@ def test_what_a_source_declares_it_uses(table):
     [
         ("text/pdf/pdf_reader.py", {"too_large"}),
         ("math/modifiers/chunk_merge.py", {"no_content", "repeated_chunk", "too_long"}),
-        ("text/io/reader/webdataset.py", {"repeated_key", "repeated_field", "bad_field", "too_large"}),
+        ("text/io/reader/webdataset.py", {"repeated_key", "repeated_field", "bad_field", "too_large", "not_a_file"}),
         ("text/io/reader/jsonl.py", {"bad_utf8", "broken_json", "not_an_object"}),
         ("text/download/common_crawl/warc_iterator.py", {"damaged", "too_large", "bad_record", "bad_utf8"}),
         ("text/download/wikipedia/iterator.py", {"other_namespace", "redirect", "other_model", "empty"}),

@@ -6,7 +6,7 @@ it), and members begin at both.
 """
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -18,6 +18,7 @@ from gristmill.storage.open_read import InputFile
 from gristmill.storage.paths import is_compressed
 
 File = tuple[tar.Member, bytes | None]  # with its content, or None where that would be too large
+LeftOut = Callable[[tar.Member], object]  # is told of links, devices and pipes
 
 
 @dataclass(frozen=True)
@@ -53,9 +54,13 @@ def is_shown(member: tar.Member) -> bool:
 
     Archives made on macOS have a hidden `._001.jpg` beside every file; it is not part of a sample, and not one itself.
     """
+    return member.is_file and _is_named(member)
+
+
+def _is_named(member: tar.Member) -> bool:
     base = member.name.rpartition("/")[2]
     key = base.partition(".")[0]
-    return member.is_file and not base.startswith(".") and not (key.startswith("__") and key.endswith("__"))
+    return not base.startswith(".") and not (key.startswith("__") and key.endswith("__"))
 
 
 def sample_of(name: str) -> str:
@@ -68,7 +73,9 @@ def sample_of(name: str) -> str:
     return directory + slash + base.partition(".")[0]
 
 
-def read_samples(file: InputFile, part: Sequence[int] | None, max_bytes: int) -> Iterator[list[File]]:
+def read_samples(
+    file: InputFile, part: Sequence[int] | None, max_bytes: int, left_out: LeftOut = bool
+) -> Iterator[list[File]]:
     """Yield the samples in a part of an archive, or in all of it: their files, with content as `read_members` has it.
 
     Raises DamagedFile behind the last sample that is surely whole: of one that ends where the damage begins, nobody
@@ -76,7 +83,7 @@ def read_samples(file: InputFile, part: Sequence[int] | None, max_bytes: int) ->
     """
     sample: list[File] = []
     try:
-        for member, content in read_members(file, part, max_bytes):
+        for member, content in read_members(file, part, max_bytes, left_out):
             if sample and sample_of(sample[0][0].name) != sample_of(member.name):
                 yield sample
                 sample = []
@@ -92,10 +99,13 @@ def read_samples(file: InputFile, part: Sequence[int] | None, max_bytes: int) ->
         yield sample
 
 
-def read_members(file: InputFile, part: Sequence[int] | None, max_bytes: int) -> Iterator[File]:
+def read_members(
+    file: InputFile, part: Sequence[int] | None, max_bytes: int, left_out: LeftOut = bool
+) -> Iterator[File]:
     """Yield the files in a part of an archive, or in all of it, with their content; None if it is of more bytes.
 
-    Directories, links, devices and hidden files are left out. Raises DamagedFile behind the last member that is whole.
+    Directories and hidden files are passed over; links, devices and pipes as well, and `left_out` is told of each.
+    Raises DamagedFile behind the last member that is whole.
     """
     read, start, end = _reading(file), 0, file.size
     if is_compressed(file.path):
@@ -103,15 +113,20 @@ def read_members(file: InputFile, part: Sequence[int] | None, max_bytes: int) ->
     elif part is not None:
         start, end = part
     try:
-        yield from _read_members(file, read, start, end, max_bytes)
+        yield from _read_members(file, read, (start, end), max_bytes, left_out)
     except DamagedFile as error:
         error.lost_bytes = min(error.lost_bytes, file.size)  # as stored; how much it is unpacked nobody knows
         raise
 
 
-def _read_members(file: InputFile, read: tar.Read, start: int, end: int, max_bytes: int) -> Iterator[File]:
+def _read_members(
+    file: InputFile, read: tar.Read, bounds: tuple[int, int], max_bytes: int, left_out: LeftOut
+) -> Iterator[File]:
+    start, end = bounds
     for member in tar.members(read, start, end, who=file.path, is_last=end >= file.size):
         if not is_shown(member):
+            if not (member.is_file or member.is_directory) and _is_named(member):
+                left_out(member)
             continue
         if member.size > max_bytes:
             yield member, None

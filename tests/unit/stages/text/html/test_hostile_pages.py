@@ -8,6 +8,7 @@ from tests.parity.html_pages import ENGLISH
 
 from gristmill.stages.context import Quarantined
 from gristmill.stages.ingest_limits import IngestLimits
+from gristmill.stages.math.download.extract import MathContentExtractor
 from gristmill.stages.text.download import Dropped
 from gristmill.stages.text.download.common_crawl import CommonCrawlHTMLExtractor
 
@@ -20,18 +21,31 @@ LIMITS = IngestLimits(page_s=PAGE_S)
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 
-@pytest.fixture(scope="module", params=["justext", "resiliparse", "trafilatura", "cascade"])
-def extractor(request):
-    made = CommonCrawlHTMLExtractor(request.param, limits=LIMITS)
-    made.extract({"content": f"<p>{ENGLISH[0]}</p>".encode()})  # loads everything
-    return made
+EXTRACTORS = ["justext", "resiliparse", "trafilatura", "cascade", "math as text", "math as markdown"]
+
+
+@pytest.fixture(scope="module", params=EXTRACTORS)
+def extract(request):
+    """What makes a document of the bytes of a page."""
+    name, _, form = request.param.partition(" as ")
+    column = "binary_content" if form else "content"
+    if form:
+        extractor = MathContentExtractor(lynx_timeout_sec=PAGE_S, output_format=form)
+    else:
+        extractor = CommonCrawlHTMLExtractor(name, limits=LIMITS)
+
+    def made_of(page):
+        return extractor.extract({"url": "https://example.org/", "mime_type": "text/html", column: page})
+
+    made_of(f"<p>{ENGLISH[0]}</p>".encode())  # loads everything
+    return made_of
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", HOSTILE)
-def test_a_hostile_page_ends_in_time_and_by_name(extractor, name):
+def test_a_hostile_page_ends_in_time_and_by_name(extract, name):
     started = time.process_time()  # of this process alone: others may keep the machine busy
-    found = extractor.extract({"url": name, "content": HOSTILE[name]})
+    found = extract(HOSTILE[name])
     elapsed = time.process_time() - started
 
     assert elapsed < PAGE_S + SLACK_S

@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import tarfile
+import tracemalloc
 from pathlib import Path
 
 import pyarrow as pa
@@ -83,14 +84,90 @@ def test_a_bad_sample_goes_to_quarantine_and_the_next_is_read(tmp_path, members,
     )
 
 
-def test_names_lead_nowhere_and_links_and_devices_are_not_samples(tmp_path):
-    archive(tmp_path / "x.tar", [("../../up.txt", b"a"), ("/etc/passwd.txt", b"b")])
-    rows, _ = read(tmp_path / "x.tar")
-    archive(tmp_path / "y.tar", [("link.txt", b"")], kind=tarfile.SYMTYPE)
+def test_names_lead_nowhere(tmp_path):
+    rows, _ = read(archive(tmp_path / "x.tar", [("../../up.txt", b"a"), ("/etc/passwd.txt", b"b")]))
 
     assert [row["__key__"] for row in rows] == ["../../up", "/etc/passwd"]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["x.tar", "y.tar"]
-    assert read(tmp_path / "y.tar") == ([], [])
+    assert [path.name for path in tmp_path.iterdir()] == ["x.tar"]
+
+
+KINDS = (tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.BLKTYPE, tarfile.FIFOTYPE)
+
+
+@pytest.mark.parametrize("ending", ["tar", "tar.gz"])
+def test_links_devices_and_pipes_are_dropped_and_counted_and_their_samples_are_read_without_them(tmp_path, ending):
+    """One alone is in a sample of its own, one stands between the files of a sample; a directory counts for nothing."""
+    members = [("0.txt", b"zero"), (tarfile.DIRTYPE, "d"), (tarfile.SYMTYPE, "._1.txt")]
+    for n, kind in enumerate(KINDS):
+        members += [(kind, f"alone-{n}.txt"), (f"{n}-a.txt", b"a"), (kind, f"{n}-a.json"), (f"{n}-a.cls", b"1")]
+    path = tmp_path / f"x.{ending}"
+    with tarfile.open(path, "w:gz" if ending.endswith("gz") else "w") as file:
+        for first, second in members:
+            info = tarfile.TarInfo(second if isinstance(second, str) else first)
+            info.type, info.linkname = (first, "/etc/passwd") if isinstance(second, str) else (tarfile.REGTYPE, "")
+            info.size = 0 if isinstance(second, str) else len(second)
+            file.addfile(info, None if isinstance(second, str) else io.BytesIO(second))
+    reader = WebDatasetReader(str(path), blocksize=4096, file_extensions=[".tar", ".tar.gz"])
+    stages = [reader, JsonlWriter(str(tmp_path / "out"))]
+    here = LocalExecutor(num_workers=0)
+    result = Pipeline("p", stages=stages).run(here, quiet=True, rejects_path=str(tmp_path / "rejects"))
+
+    files = sorted((tmp_path / "out").glob("*.jsonl"))
+    rows = [json.loads(line) for file in files for line in file.read_text().splitlines()]
+    assert [row["__key__"] for row in rows] == ["0", *(f"{n}-a" for n in range(5))]
+    assert all(row["cls"] == 1 for row in rows[1:])
+    assert (result.read, result.written, result.quarantined) == (16, 6, 0)
+    assert result.dropped == {"webdataset_reader": {"not_a_file": 10}}
+    assert result.balanced
+    rejects = "".join(file.read_text() for file in (tmp_path / "rejects").rglob("*.jsonl"))
+    assert all(f"alone-{n}.txt" in rejects for n in range(5))
+    assert "root:" not in rejects
+
+
+def bomb(path, member, size):
+    """An archive of little that unpacks to much: one member of zeros, and a sample behind it."""
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        info = tarfile.TarInfo(member)
+        info.size = size
+        file.write(info.tobuf())
+        for _ in range(size >> 20):
+            file.write(bytes(1 << 20))
+        last = tarfile.TarInfo("9.txt")
+        last.size = 4
+        file.write(last.tobuf() + b"good".ljust(512, b"\0") + bytes(1024))
+    return path
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("member", "kinds"), [("1.txt", [("too_large", "1")]), ("._1.txt", [])])
+def test_an_archive_that_unpacks_to_much_more_costs_its_sample_and_little_memory(tmp_path, member, kinds):
+    path = bomb(tmp_path / "x.tar.gz", member, 256 << 20)
+    assert path.stat().st_size < 4 << 20
+    tracemalloc.start()
+    try:
+        rows, bad = read(path, max_document_bytes=1 << 20)
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    assert (bad, [row["txt"] for row in rows]) == (kinds, ["good"])
+    assert most < 64 << 20
+
+
+def test_a_name_that_is_not_utf8_is_a_name_like_any_other(tmp_path):
+    members = [("a\udcfc.txt", b"one"), ("a\udce4.txt", b"two"), ("b.\udcff", b"three"), ("c.txt", b"four")]
+    with tarfile.open(tmp_path / "x.tar", "w", format=tarfile.GNU_FORMAT) as file:
+        for name, content in members:
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            file.addfile(info, io.BytesIO(content))
+    rows, bad = read(tmp_path / "x.tar")
+
+    assert bad == []
+    assert [(row["__key__"], row["txt"]) for row in rows] == [
+        ("a\\xfc", "one"), ("a\\xe4", "two"), ("b", None), ("c", "four"),
+    ]  # fmt: skip
+    assert rows[2]["\\xff"] == b"three"
 
 
 def test_a_cut_archive_gives_the_samples_before_the_damage_and_a_record(tmp_path):

@@ -33,7 +33,10 @@ KINDS = {
     REPEATED_FIELD: "A sample has the same field twice.",
     BAD_FIELD: "A field of a sample does not hold what its name says: no UTF-8, no JSON, no whole number.",
 }
+NOT_A_FILE = "not_a_file"
+REASONS = {NOT_A_FILE: "The member of an archive of samples is a link, a device or a pipe."}
 MAX_BLOCKS = 2  # in one batch
+MAX_LINKS = 1000  # that are counted together: an archive may have millions
 LOOKED_AT = 400  # members of a file, to know its fields before a run
 _MAX_SHOWN = 1000  # characters of a value that is put on record
 
@@ -46,8 +49,9 @@ class WebDatasetReader(_DocumentReader):
 
     A sample's name is in the column `__key__`. Its files are columns: `.txt` and `.json` as text, `.cls` as a whole
     number, all others as bytes; `seg.png` is a field of its own. Hidden files and names such as `__meta__` are passed
-    over. A sample with a field twice, one whose name was there before, and one that does not hold what its name says
-    go to quarantine. `fields` are the only columns read. `read_kwargs` takes `storage_options`.
+    over; links, devices and pipes are dropped and counted. A sample with a field twice, one whose name was there
+    before, and one that does not hold what its name says go to quarantine. `fields` are the only columns read.
+    `read_kwargs` takes `storage_options`.
     """
 
     split: ClassVar[Splitter] = TarMembers()
@@ -93,15 +97,29 @@ class WebDatasetReaderStage(ReadingStage[DocumentBatch]):
     def _batches(self, task: FileGroupTask) -> Iterator[DocumentBatch]:
         options = part_options(task.reader_config, self.read_kwargs)
         rows: list[Row] = []
+        links: list[str] = []
         size = 0
         for part in task.parts():
-            for row, num_bytes in self._rows(part, options):
+            for row, num_bytes in self._rows(part, options, links):
                 if size > MAX_BLOCKS * self.block_bytes:
+                    self._drop(links)
                     yield self._batch(task, rows)
                     rows, size = [], 0
                 rows.append(row)
                 size += num_bytes
+        self._drop(links)
         yield self._batch(task, rows)
+
+    def _leave(self, link: tar.Member, links: list[str]) -> None:
+        links.append(link.name)
+        if len(links) == MAX_LINKS:
+            self._drop(links)
+
+    def _drop(self, links: list[str]) -> None:
+        """Count members that are no files, and begin a new list of them."""
+        batch = DocumentBatch("links", pa.table({KEY: pa.array(map(sample_of, links), pa.string()), "name": links}))
+        self.context.drop(batch, [True] * len(links), reason=NOT_A_FILE)
+        links.clear()
 
     def _batch(self, task: FileGroupTask, rows: list[Row]) -> DocumentBatch:
         names = dict.fromkeys(chain([KEY], *rows))
@@ -110,11 +128,11 @@ class WebDatasetReaderStage(ReadingStage[DocumentBatch]):
         batch._metadata["source_files"] = list(task.data)
         return batch
 
-    def _rows(self, part: FileSlice, options: StorageOptions | None) -> Iterator[tuple[Row, int]]:
+    def _rows(self, part: FileSlice, options: StorageOptions | None, links: list[str]) -> Iterator[tuple[Row, int]]:
         seen: set[str] = set()
         with InputFile(part.path, planned=planned(part), storage_options=options) as file:
             try:
-                for sample in read_samples(file, part.part, self.most_bytes()):
+                for sample in read_samples(file, part.part, self.most_bytes(), lambda link: self._leave(link, links)):
                     if not any(_field_of(member.name) for member, _ in sample):
                         continue  # names without a field, such as a README
                     try:
