@@ -189,6 +189,33 @@ def test_a_member_that_unpacks_without_end_is_passed_over(monkeypatch):
     assert "at most 1,048,576 bytes" in found[len(head) + 1].why
 
 
+@pytest.mark.parametrize("content", [b"no record", b"", bytes(2 * MOST)], ids=["small", "empty", "large"])
+def test_a_member_that_is_no_record_is_damage_and_no_member(content):
+    members = crawl(20)
+    foreign = packed(content)
+    data = b"".join([*members[:9], foreign, *members[9:]])
+    found = whole(data)
+
+    start = sum(map(len, members[:9]))
+    assert found[9] == Damage(start, start + len(foreign), "expected a member that begins with 'WARC/1.'; got none")
+    assert [each.end - each.start for each in found[:9] + found[10:]] == [len(member) for member in members]
+
+
+@pytest.mark.usefixtures("_small")
+def test_members_that_are_no_records_are_passed_over_together_wherever_the_file_is_cut():
+    """They follow one another as trusted ones do, and how they begin is all that tells them from records."""
+    members = crawl(20)
+    foreign = [packed(noise(200, n)) for n in range(40)]
+    data = b"".join([*members[:9], *foreign, *members[9:]])
+    start, size = sum(map(len, members[:9])), sum(map(len, foreign))
+    assert size > 2 * gzip_members.TRUST_BYTES
+
+    expected = whole(data)
+    assert [(each.start, each.end) for each in expected if isinstance(each, Damage)] == [(start, start + size)]
+    for bound in range(start, start + size, 97):
+        assert parts(data, [bound]) == expected, bound
+
+
 @pytest.mark.parametrize("data", [b"", b"\0" * 5000, b"\x1f\x8b\x08", noise(10_000), b"WARC/1.0\r\n"])
 def test_files_that_are_nothing_of_the_kind_end_without_a_member(data):
     found = whole(data)

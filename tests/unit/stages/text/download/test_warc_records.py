@@ -108,6 +108,8 @@ def test_odd_answers_are_read_as_far_as_they_go(raw, status):
     ("raw", "why"),
     [
         (b"HTTP/1.1 200 OK\r\n\r\n", "begins with WARC/1."),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc", "begins with WARC/1."),
+        (b"WARC/2.0\r\nContent-Length: 3\r\n\r\nabc", "begins with WARC/1."),
         (b"WARC/1.0\r\nWARC-Type: response\r\n\r\nabc", "Content-Length in digits; got ''"),
         (b"WARC/1.0\r\nContent-Length: -5\r\n\r\nabc", "Content-Length in digits; got '-5'"),
         (b"WARC/1.0\r\nContent-Length: 50\r\n\r\nabc", "a block of 50 bytes; got 3"),
@@ -152,6 +154,17 @@ def test_a_stream_goes_on_behind_what_is_not_a_record_and_behind_what_is_too_lar
     problems = [each for each in found if isinstance(each, Problem)]
     assert [problem.is_too_large for problem in problems] == [False, True, False]
     assert problems[0].offset == len(good[0])
+
+
+def test_a_record_right_behind_rubbish_that_ends_as_a_head_does_is_found():
+    good = [response(f"u{n}", b"x" * n) for n in range(3)]
+    rubbish = b"Rubbish: as much as a head\r\n\r\n"
+    found = list(records_of_stream([good[0] + rubbish + good[1] + good[2]], MOST))
+
+    assert [each.url for each in found if isinstance(each, Record)] == ["u0", "u1", "u2"]
+    [problem] = [each for each in found if isinstance(each, Problem)]
+    assert (problem.offset, problem.size) == (len(good[0]), len(rubbish))
+    assert "begins with WARC/1.; got b'Rubbish: as much as a head'" in problem.why
 
 
 # Files

@@ -59,13 +59,29 @@ def test_options_go_along(shared):
 
 
 @pytest.mark.timeout(60)
-def test_what_hangs_is_ended_and_the_pages_before_are_kept(shared):
+@pytest.mark.parametrize(("file_s", "page_s"), [(1, 3600), (3600, 1)], ids=["of the file", "of a page"])
+def test_what_hangs_is_ended_by_either_limit_and_the_pages_before_are_kept(shared, file_s, page_s):
     begun = time.monotonic()
-    found = shared.read(that_hangs(), IngestLimits(pdf_s=1, pdf_page_s=1))
+    found = shared.read(that_hangs(), IngestLimits(pdf_s=file_s, pdf_page_s=page_s))
     assert (found.kind, found.document) == ("time_limit", "The first page.")
-    assert "page 2 was not read after" in found.error
+    assert f"expected a PDF within {file_s} s, and each page within {page_s} s; page 2 was not read" in found.error
     assert time.monotonic() - begun < 40  # the file alone would take years
     assert shared.read(of_text("Next."), LIMITS).text == "Next."
+
+
+@pytest.mark.timeout(60)
+def test_a_second_try_has_the_time_that_the_first_has_left(shared, monkeypatch):
+    """A file that ends its process after some time does not get all of it again."""
+    tries = []
+
+    def die(child, ask, content, limits, left_s):
+        tries.append(left_s)
+        child.end()
+        return pdf_process._Died("SIGSEGV", 0, "", 40.0)
+
+    monkeypatch.setattr(pdf_process._Child, "read", die)
+    assert PdfProcess().read(of_text("x"), IngestLimits(pdf_s=60)).kind == "crashed"
+    assert tries == [60, 20]
 
 
 def test_what_needs_too_much_memory_crashes_its_child_and_nothing_else(shared):
