@@ -232,4 +232,5 @@ def test_no_document_is_wrong_and_none_is_missing_without_a_word(source, tmp_pat
         assert (missing, entries) == ([], [])
     if name in LASTING:
         assert len(missing) == sum(is_of(path, document) for document in right)
+        assert {entry["kind"] for entry in entries} in ({"download_failed"}, {"not_fetched"})
     assert {path.name for path in tmp_path.iterdir()} <= {"out", "downloads", "rates"}

@@ -15,6 +15,7 @@ from typing import Protocol
 from gristmill.engine.commands import Care
 from gristmill.engine.faults import FAILED_DOCUMENTS, Fault
 from gristmill.engine.plan import AnyStage, AnyTask
+from gristmill.errors import DownloadFailed
 from gristmill.stages.context import Quarantined, StageContext
 from gristmill.storage.atomic_write import machine_error
 from gristmill.tasks import Batch, FileGroupTask
@@ -198,7 +199,8 @@ def record_of(error: Exception, task: AnyTask, row: int | None) -> Quarantined:
     """The quarantine record of a task, or of the one document in it, that made a stage raise."""
     _forget_what_callers_handle(error)
     trace = cut_out_middle("".join(traceback.format_exception(error)), MAX_TRACE_CHARS)
-    return _shown(task, row, describe(error), type(error).__name__, trace)
+    kind = error.kind if isinstance(error, DownloadFailed) else type(error).__name__
+    return _shown(task, row, describe(error), kind, trace)
 
 
 def _forget_what_callers_handle(error: BaseException) -> None:

@@ -18,7 +18,7 @@ from gristmill.storage.open_read import InputFile
 from gristmill.storage.paths import is_compressed
 
 File = tuple[tar.Member, bytes | None]  # with its content, or None where that would be too large
-LeftOut = Callable[[tar.Member], object]  # is told of links, devices and pipes
+_LeftOut = Callable[[tar.Member], object]  # is told of links, devices and pipes
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def sample_of(name: str) -> str:
 
 
 def read_samples(
-    file: InputFile, part: Sequence[int] | None, max_bytes: int, left_out: LeftOut = bool
+    file: InputFile, part: Sequence[int] | None, max_bytes: int, *, left_out: _LeftOut = bool
 ) -> Iterator[list[File]]:
     """Yield the samples in a part of an archive, or in all of it: their files, with content as `read_members` has it.
 
@@ -83,7 +83,7 @@ def read_samples(
     """
     sample: list[File] = []
     try:
-        for member, content in read_members(file, part, max_bytes, left_out):
+        for member, content in read_members(file, part, max_bytes, left_out=left_out):
             if sample and sample_of(sample[0][0].name) != sample_of(member.name):
                 yield sample
                 sample = []
@@ -100,7 +100,7 @@ def read_samples(
 
 
 def read_members(
-    file: InputFile, part: Sequence[int] | None, max_bytes: int, left_out: LeftOut = bool
+    file: InputFile, part: Sequence[int] | None, max_bytes: int, *, left_out: _LeftOut = bool
 ) -> Iterator[File]:
     """Yield the files in a part of an archive, or in all of it, with their content; None if it is of more bytes.
 
@@ -120,7 +120,7 @@ def read_members(
 
 
 def _read_members(
-    file: InputFile, read: tar.Read, bounds: tuple[int, int], max_bytes: int, left_out: LeftOut
+    file: InputFile, read: tar.Read, bounds: tuple[int, int], max_bytes: int, left_out: _LeftOut
 ) -> Iterator[File]:
     start, end = bounds
     for member in tar.members(read, start, end, who=file.path, is_last=end >= file.size):

@@ -24,7 +24,7 @@ from gristmill.storage.file_system import FileStatus, absolute, disk_path, file_
 from gristmill.storage.transfer import RemoteFile
 from gristmill.tasks import FileGroupTask, FileSlice
 
-DOWNLOAD_FAILED = "download_failed"
+DOWNLOAD_FAILED = DownloadFailed.kind
 KINDS = {DOWNLOAD_FAILED: "The file could not be fetched, or not all of it."}
 # How a downloader is run, not what it gives: changing these must not throw away finished work.
 _NOT_CONTENT = {"_download_dir", "_verbose", "verbose", "transfer"}

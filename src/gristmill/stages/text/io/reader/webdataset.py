@@ -6,6 +6,7 @@ the field: `a/001.txt` is the field `txt` of the sample `a/001`.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain, islice
 from typing import ClassVar
 
@@ -110,7 +111,7 @@ class WebDatasetReaderStage(ReadingStage[DocumentBatch]):
         self._drop(links)
         yield self._batch(task, rows)
 
-    def _leave(self, link: tar.Member, links: list[str]) -> None:
+    def _leave(self, links: list[str], link: tar.Member) -> None:
         links.append(link.name)
         if len(links) == MAX_LINKS:
             self._drop(links)
@@ -132,7 +133,8 @@ class WebDatasetReaderStage(ReadingStage[DocumentBatch]):
         seen: set[str] = set()
         with InputFile(part.path, planned=planned(part), storage_options=options) as file:
             try:
-                for sample in read_samples(file, part.part, self.most_bytes(), lambda link: self._leave(link, links)):
+                leave = partial(self._leave, links)
+                for sample in read_samples(file, part.part, self.most_bytes(), left_out=leave):
                     if not any(_field_of(member.name) for member, _ in sample):
                         continue  # names without a field, such as a README
                     try:
