@@ -40,16 +40,16 @@ class Story:
 
     def kill_worker_that_writes(self, path):
         """Kill the worker that has a file open; the driver has to go on without it."""
-        self._kill_worker(lambda process: str(path) in {file.path for file in process.open_files()}, path)
+        self._kill_workers(lambda process: str(path) in {file.path for file in process.open_files()}, path)
 
-    def kill_worker_connected_to(self, port):
-        """Kill the worker that waits for a server on this machine; the driver has to go on without it."""
-        self._kill_worker(
+    def kill_workers_connected_to(self, port):
+        """Kill the workers that wait for a server on this machine, or did; the driver has to go on without them."""
+        self._kill_workers(
             lambda process: any(found.raddr and found.raddr.port == port for found in process.net_connections("tcp")),
             f"127.0.0.1:{port}",
         )
 
-    def _kill_worker(self, is_it, what):
+    def _kill_workers(self, is_it, what):
         def found():
             made = []
             for process in self.scene.processes():
@@ -57,9 +57,10 @@ class Story:
                     made += [process] if is_it(process) else []
             return made
 
-        [worker] = self.wait(found, f"a worker with {what}")
-        assert worker.pid != self.program.pid
-        worker.kill()
+        workers = self.wait(found, f"a worker with {what}")
+        assert self.program.pid not in {worker.pid for worker in workers}
+        for worker in workers:
+            worker.kill()
 
     def kill_in(self, phases):
         """In each phase kill a worker, and then the driver while another worker waits there."""

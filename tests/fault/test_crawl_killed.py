@@ -104,7 +104,7 @@ def test_chosen_records_whose_worker_and_driver_are_killed_are_fetched_again_one
     story.start()
     story.wait(lambda: server.requests(stalled) and server.requests(stalled)[0].sent == size // 2, "half a batch")
     story.wait(lambda: list((story.work / "out").glob("*.jsonl")), "the batch of the first file")
-    story.kill_worker_connected_to(server.port)
+    story.kill_workers_connected_to(server.port)
     story.wait(lambda: len(server.requests(stalled)) == 2, "another worker asks")
     story.kill_driver()
     story.start()
