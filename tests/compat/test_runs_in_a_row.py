@@ -18,6 +18,7 @@ from gristmill.stages.text.io import JsonlReader, JsonlWriter
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.cluster,
+    pytest.mark.heavy,
     pytest.mark.xdist_group("ray"),
     pytest.mark.usefixtures("ray_cluster"),
 ]

@@ -10,6 +10,7 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.usefixtures("ray_cluster"),
     pytest.mark.cluster,
+    pytest.mark.heavy,
     pytest.mark.xdist_group("ray"),
 ]
 

@@ -97,6 +97,7 @@ def test_kills_of_workers_and_drivers_change_nothing(scene, corpus, undisturbed)
 
 @pytest.mark.timeout(600)
 @pytest.mark.cluster
+@pytest.mark.heavy
 @pytest.mark.xdist_group("ray")
 def test_a_driver_killed_on_ray_is_continued_to_the_same_bytes(scene, corpus, undisturbed, ray_cluster):
     program = start(scene, corpus, address=ray_cluster.address, hold=(HELD // 4, scene.work / "run" / "ledger.jsonl"))

@@ -4,7 +4,7 @@ import importlib.util
 
 import pytest
 
-ON_RAY = [pytest.mark.cluster, pytest.mark.xdist_group("ray")]
+ON_RAY = [pytest.mark.cluster, pytest.mark.heavy, pytest.mark.xdist_group("ray")]
 NO_XENNA = pytest.mark.skipif(importlib.util.find_spec("cosmos_xenna") is None, reason="cosmos-xenna is an extra")
 
 

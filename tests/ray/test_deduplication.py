@@ -15,6 +15,7 @@ from tests.parity.executors import ray_actor_pool
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.cluster,
+    pytest.mark.heavy,
     pytest.mark.xdist_group("ray"),
     pytest.mark.usefixtures("ray_cluster"),
 ]

@@ -21,7 +21,13 @@ from gristmill.tasks import DocumentBatch
 FILES, PIECES, ROWS = 3, 3, 30
 LOOKS_S = 8.0  # less than Ray looks for an object that is gone, while the driver that asked for it stands still
 
-pytestmark = [pytest.mark.slow, pytest.mark.fault, pytest.mark.cluster, pytest.mark.xdist_group("ray")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.fault,
+    pytest.mark.cluster,
+    pytest.mark.heavy,
+    pytest.mark.xdist_group("ray"),
+]
 
 
 class IntoPieces(ProcessingStage[DocumentBatch, DocumentBatch]):

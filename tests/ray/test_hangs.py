@@ -13,6 +13,7 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.fault,
     pytest.mark.cluster,
+    pytest.mark.heavy,
     pytest.mark.xdist_group("ray"),
     pytest.mark.timeout(120),
 ]

@@ -13,7 +13,7 @@ from gristmill.stages.synthetic.llm_stage import LLMStage
 from gristmill.stages.text.io import JsonlReader, JsonlWriter
 from gristmill.testing.llm_server import MisbehavingServer, prompt_of
 
-pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.xdist_group("ray")]
+pytestmark = [pytest.mark.cluster, pytest.mark.heavy, pytest.mark.slow, pytest.mark.xdist_group("ray")]
 
 FILES, DOCUMENTS = 3, 16
 BAD = "word1x7"

@@ -13,7 +13,7 @@ from gristmill.backends.ray_actor_pool import RayActorPoolExecutor
 
 FILES = 20  # more than pass before the gate
 
-pytestmark = [pytest.mark.slow, pytest.mark.cluster, pytest.mark.xdist_group("ray")]
+pytestmark = [pytest.mark.slow, pytest.mark.cluster, pytest.mark.heavy, pytest.mark.xdist_group("ray")]
 
 
 def install_another_version(directory):

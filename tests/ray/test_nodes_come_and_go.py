@@ -19,7 +19,13 @@ from gristmill.stages.text.io.reader import JsonlReader
 from gristmill.stages.text.io.writer import JsonlWriter
 from gristmill.tasks import DocumentBatch
 
-pytestmark = [pytest.mark.slow, pytest.mark.fault, pytest.mark.cluster, pytest.mark.xdist_group("ray")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.fault,
+    pytest.mark.cluster,
+    pytest.mark.heavy,
+    pytest.mark.xdist_group("ray"),
+]
 
 
 @pytest.fixture(scope="module")

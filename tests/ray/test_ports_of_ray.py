@@ -5,7 +5,7 @@ import pytest
 from gristmill.backends.ray_connection import check_address
 from gristmill.errors import RunFailed
 
-pytestmark = [pytest.mark.slow, pytest.mark.cluster, pytest.mark.xdist_group("ray")]
+pytestmark = [pytest.mark.slow, pytest.mark.cluster, pytest.mark.heavy, pytest.mark.xdist_group("ray")]
 
 
 def test_the_port_of_a_head_is_told_from_the_port_of_a_node(ray_cluster):

@@ -25,6 +25,7 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.fault,
     pytest.mark.cluster,
+    pytest.mark.heavy,
     pytest.mark.xdist_group("ray"),
     pytest.mark.usefixtures("ray_cluster"),
     pytest.mark.timeout(120),

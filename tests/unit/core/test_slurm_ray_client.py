@@ -70,6 +70,7 @@ def test_a_node_that_never_hears_of_the_head_says_where_it_looked(monkeypatch, t
 
 @pytest.mark.slow
 @pytest.mark.cluster
+@pytest.mark.heavy
 @pytest.mark.xdist_group("ray")
 @pytest.mark.usefixtures("no_cluster")
 def test_the_first_node_runs_the_command_on_all_nodes_and_the_others_end_with_it(tmp_path):
