@@ -85,7 +85,7 @@ def test_fields_nobody_touched_are_byte_identical(reference):
 
 EXECUTORS = {
     "two workers": LocalExecutor(num_workers=2),
-    "eight workers": LocalExecutor(num_workers=8),
+    "four workers": LocalExecutor(num_workers=4),
     "stage after stage": LocalExecutor(num_workers=2, execution_mode="batch"),
 }
 

@@ -158,7 +158,10 @@ class WorkerLoop:
         return True
 
     def run(self) -> None:
-        Silence(self.crumbs, lambda: (self.crumbs[: CRUMB.size], self.running)).start()
+        with Silence(self.crumbs, lambda: (self.crumbs[: CRUMB.size], self.running)):
+            self._run_until_drained()
+
+    def _run_until_drained(self) -> None:
         while True:
             if not self.calls:
                 self._flush()

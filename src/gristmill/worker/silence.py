@@ -40,14 +40,19 @@ class Silence:
         self._last: tuple[bytes, int] | None = None
         self._since = 0.0
         self._has_noted = False
+        self._is_over = threading.Event()
 
-    def start(self) -> None:
-        """Begin to look now and then, until the process ends."""
+    def __enter__(self) -> "Silence":
+        """Begin to look now and then."""
         threading.Thread(target=self._run, name="gristmill-silence", daemon=True).start()
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        """Look no more: the process may go on as another worker."""
+        self._is_over.set()
 
     def _run(self) -> None:
-        while True:
-            time.sleep(LOOK_EVERY_S)
+        while not self._is_over.wait(LOOK_EVERY_S):
             # The block is closed, because the worker is ending; or a batch cannot be looked at, and nobody is named.
             with contextlib.suppress(ValueError, LookupError, TypeError, AttributeError, GristmillError):
                 self.look(time.monotonic())

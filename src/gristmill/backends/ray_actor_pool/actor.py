@@ -95,19 +95,21 @@ class WorkerActor:
         return os.getpid()
 
     def begin(self, duty: Duty, stages: bytes, crumbs: str) -> None:
-        """Set up and start to work, leaving crumbs in this file."""
-        Path(crumbs).write_bytes(empty_block(duty.lanes))
-        with Path(crumbs).open("r+b") as file:
-            mapped = mmap(file.fileno(), 0)
+        """Set up and start to work, leaving crumbs in this new file."""
+        file = Path(crumbs)
+        with file.open("x+b", buffering=0) as made:  # over one that is there, whoever has mapped that would be ended
+            made.write(empty_block(duty.lanes))
+            mapped = mmap(made.fileno(), 0)
         self._line.incoming = queue.SimpleQueue()  # what came too late for earlier work is none of the new one's
-        arguments = (duty, stages, mapped)
+        arguments = (duty, stages, mapped, file)
         threading.Thread(target=self._work, args=arguments, name="gristmill-worker", daemon=True).start()
 
-    def _work(self, duty: Duty, stages: bytes, crumbs: mmap) -> None:
+    def _work(self, duty: Duty, stages: bytes, crumbs: mmap, file: Path) -> None:
         """Work until drained. A thread that ends in any other way takes the actor along, or nobody would notice."""
         clean = False
         try:
             self._run(duty, stages, crumbs)
+            file.unlink(missing_ok=True)  # the next run's workers have others
             clean = True
         finally:
             if not clean:

@@ -14,6 +14,7 @@ import os
 import queue
 import sys
 import time
+import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -75,6 +76,7 @@ class RayPool(Posting):
         self.settings = settings
         self.machines = machines
         self._ray = machines.ray
+        self._name = uuid.uuid4().hex  # of its crumbs: machines are kept, and workers are numbered from 0 again
         self._blocks = ObjectBlocks()
         self._shelf = ParcelShelf(self._blocks)
         self._workers: dict[int, _Worker] = {}
@@ -145,7 +147,7 @@ class RayPool(Posting):
             machine,
             actor,
             Hearing(number, self._shelf),
-            f"{machine.crumbs}/{number}",
+            f"{machine.crumbs}/{self._name}-{number}",
             asked,
             may_be_kept,
             time.monotonic(),

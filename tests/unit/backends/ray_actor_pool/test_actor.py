@@ -58,8 +58,8 @@ def begun(stage, tmp_path):
     return actor
 
 
-def begin(actor, plan, tmp_path):
-    actor.begin(Duty(3, 0, (), RunSettings()), pickled(plan.groups), str(tmp_path / "crumb"))
+def begin(actor, plan, tmp_path, crumb="crumb"):
+    actor.begin(Duty(3, 0, (), RunSettings()), pickled(plan.groups), str(tmp_path / crumb))
 
 
 def call(task, number=0):
@@ -145,12 +145,38 @@ def test_an_actor_whose_worker_was_drained_begins_again_with_other_stages(tmp_pa
     actor.listen()
     actor.post([("drain", None), ("recall", (0,))], [])
     assert actor.listen() == ([("drained",)], 0)
-    begin(actor, Pipeline("q", stages=[PassesOn()]).plan(initial_tasks=[batch(1)]), tmp_path)
+    begin(actor, Pipeline("q", stages=[PassesOn()]).plan(initial_tasks=[batch(1)]), tmp_path, "another")
     (ready,), _ = actor.listen()
     actor.post([call(batch(5))], [])
     (done,), _ = actor.listen()
 
     assert (ready[0], done[0], [made[1] for made in done[2]]) == ("ready", "done", ["item"])
+
+
+def test_a_drained_worker_leaves_no_crumb_and_nothing_that_looks_at_it(tmp_path):
+    """The actor goes on as another run's worker: what still read the old crumb would end it with the file."""
+    others = set(threading.enumerate())
+    actor = begun(Doubles(), tmp_path)
+    actor.listen()
+    actor.post([call(batch(5))], [])
+    actor.listen()
+    mine = set(threading.enumerate()) - others
+    actor.post([("drain", None)], [])
+    actor.listen()
+    for thread in mine:
+        thread.join(60)
+
+    assert {thread.name for thread in mine} == {"gristmill-worker", "gristmill-silence"}
+    assert not any(thread.is_alive() for thread in mine)
+    assert not (tmp_path / "crumb").exists()
+
+
+def test_a_crumb_that_another_worker_has_left_is_not_written_over(tmp_path):
+    (tmp_path / "crumb").write_bytes(b"of another")
+
+    with pytest.raises(FileExistsError):
+        begun(Doubles(), tmp_path)
+    assert (tmp_path / "crumb").read_bytes() == b"of another"
 
 
 def test_a_set_up_that_fails_is_told_with_its_traceback(tmp_path):
