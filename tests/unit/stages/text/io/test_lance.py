@@ -250,3 +250,28 @@ def test_a_killed_and_continued_run_is_one_version_with_every_document_once(tmp_
     assert done.returncode == 0, done.stderr
     assert [each["version"] for each in made.versions()] == [version] == [1]
     assert made.to_table()["id"].to_pylist() == [f"{part}-{row}" for part in range(3) for row in range(4)]
+
+
+def test_a_limit_on_the_size_of_files_is_named_with_the_dataset_and_costs_no_document(tmp_path):
+    documents = [{"id": str(row), "text": f"{row} " * 2000} for row in range(50)]
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in/a.jsonl").write_text("".join(json.dumps(document) + "\n" for document in documents))
+    script = (
+        "import os, resource\n"
+        "from gristmill import JsonlReader, LocalExecutor, Pipeline\n"
+        "from gristmill.stages.text.io import LanceWriter\n"
+        "if not os.path.exists('room'):\n"
+        "    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 15, resource.RLIM_INFINITY))\n"
+        "stages = [JsonlReader('in'), LanceWriter('d', 'commits', write_kwargs={'data_storage_version': '2.0'})]\n"
+        "print(Pipeline('p', stages=stages).run(LocalExecutor(num_workers=0), quiet=True).written)\n"
+    )
+    (tmp_path / "script.py").write_text(script)
+    options = {"cwd": tmp_path, "capture_output": True, "text": True}
+    failed = subprocess.run([sys.executable, "script.py"], check=False, **options)
+    (tmp_path / "room").touch()
+    done = subprocess.run([sys.executable, "script.py"], check=False, **options)
+
+    assert failed.returncode != 0
+    assert f"{tmp_path}/d: File too large" in failed.stderr
+    assert "Raise the limit on the size of a file (ulimit -f)" in failed.stderr
+    assert (done.stdout.strip(), done.returncode) == ("50", 0), done.stderr

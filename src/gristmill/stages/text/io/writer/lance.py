@@ -12,6 +12,8 @@ import base64
 import contextlib
 import fcntl
 import json
+import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,7 +26,7 @@ from gristmill.errors import ConfigError, NoInputError, check_installed, nearest
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.io.files import check_kwargs, storage_options, write_output
 from gristmill.stages.text.io.reader.lance import EXTRA, OWN, open_dataset
-from gristmill.storage.atomic_write import make_directory, write_file
+from gristmill.storage.atomic_write import machine_error, make_directory, write_file
 from gristmill.storage.file_system import StorageOptions, absolute, file_system, is_url
 from gristmill.storage.open_read import read_start
 from gristmill.tasks import DocumentBatch, FileGroupTask
@@ -117,14 +119,15 @@ class LanceWriter(ProcessingStage[DocumentBatch, FileGroupTask]):
         table = self._table(task)
         options = storage_options(self.write_kwargs)
         kwargs = {key: value for key, value in self.write_kwargs.items() if key != "storage_options"}
-        fragments = require("lance.fragment", extra=EXTRA).write_fragments(
-            table,
-            self.path,
-            schema=table.schema,
-            mode="append" if self.mode == "append" else "overwrite",
-            storage_options=dict(options) if options else None,
-            **kwargs,
-        )
+        with _failures_of_lance(self.path):
+            fragments = require("lance.fragment", extra=EXTRA).write_fragments(
+                table,
+                self.path,
+                schema=table.schema,
+                mode="append" if self.mode == "append" else "overwrite",
+                storage_options=dict(options) if options else None,
+                **kwargs,
+            )
         record = {
             "mode": self.mode,
             "dataset": self.path,
@@ -142,6 +145,18 @@ class LanceWriter(ProcessingStage[DocumentBatch, FileGroupTask]):
         wanted = [name for name in self.fields or table.column_names if not name.startswith(OWN)]
         table = table.select(wanted)
         return table if self.schema is None else table.select(self.schema.names).cast(self.schema)
+
+
+@contextlib.contextmanager
+def _failures_of_lance(path: str) -> Iterator[None]:
+    """Say what the system said: Lance has its number in the text alone, "… (os error 28), /…/structural.rs:190:9"."""
+    try:
+        yield
+    except OSError as error:
+        number = re.search(r"\(os error (\d+)\)", str(error))
+        if number is None:
+            raise
+        raise machine_error(path, OSError(int(number[1]), os.strerror(int(number[1])))) from error
 
 
 class _Records(NamedTuple):
