@@ -15,9 +15,8 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pyarrow as pa
 import pytest
@@ -26,62 +25,34 @@ from gristmill.backends.base import BaseExecutor
 from gristmill.backends.chrome_trace import chrome_trace
 from gristmill.backends.local import LocalExecutor
 from gristmill.backends.schedules import RunSchedule
+from gristmill.cli.run_files import RunFiles
+from gristmill.dashboard.report import Report
+from gristmill.dashboard.run_data import read_run
 from gristmill.engine.plan import AnyTask
 from gristmill.engine.spans import Span
 from gristmill.errors import ConfigError, InputsChanged, TooManyQuarantined
-from gristmill.metrics.exporter import MetricsOptions
 from gristmill.metrics.observation_files import encode_observations, load_observations
 from gristmill.metrics.pace import NUM_SLOTS
-from gristmill.metrics.snapshot import RunSnapshot
 from gristmill.pipeline import Pipeline
 from gristmill.runs.books import RunResult
 from gristmill.runs.directory import ON_DISK
 from gristmill.stages.base import ProcessingStage
 from gristmill.stages.exchange import Exchange
-from gristmill.stages.text.filters import ScoreFilter
-from gristmill.stages.text.filters.heuristic import WordCountFilter
 from gristmill.stages.text.io.reader import JsonlReader
 from gristmill.stages.text.io.writer import JsonlWriter
 from gristmill.stages.worker_info import NodeInfo, WorkerMetadata
 from gristmill.tasks import DocumentBatch
-
-FILES, ROWS = 2, 120
-POISON = 17  # one document in each file
-MIN_WORDS = 3
-
-
-class _SplitsInTwo(ProcessingStage[DocumentBatch, DocumentBatch]):
-    """Not fused with its neighbours, so that tasks have to travel, two for each that comes."""
-
-    name = "splits_in_two"
-    fusible = False
-
-    def process(self, task: DocumentBatch) -> list[DocumentBatch]:
-        half = (task.num_items + 1) // 2
-        return [part for part in (task.slice(0, half), task.slice(half, half)) if part.num_items]
-
-
-class _FailsOnPoison(ProcessingStage[DocumentBatch, DocumentBatch]):
-    """Raises for some documents. `nodes` is a directory in which every machine leaves a note that it was set up."""
-
-    name = "fails_on_poison"
-
-    def __init__(self, nodes: str) -> None:
-        self._nodes = nodes
-
-    def setup_on_node(self, node_info: NodeInfo | None = None, worker_metadata: WorkerMetadata | None = None) -> None:
-        node = node_info.node_id if node_info is not None else "?"
-        with (Path(self._nodes) / node).open("a") as note:
-            note.write("set up\n")
-
-    def process(self, task: DocumentBatch) -> DocumentBatch:
-        self.context.count("looked_at", task.num_items)  # before it fails: what is tried again must not count twice
-        if task.num_items:
-            self.context.observe("numbers", task.column("n"))
-        bad = [n for n in task.column("n").to_pylist() if n % ROWS == POISON]
-        if bad:
-            raise ValueError(f"cannot do {bad}")
-        return task
+from gristmill.testing.contracts.curation import (
+    FILES,
+    ROWS,
+    Curated,
+    FailsOnPoison,
+    SplitsInTwo,
+    curate,
+    curation,
+    visible_files,
+    write_corpus,
+)
 
 
 class _TouchesAnInput(ProcessingStage[DocumentBatch, DocumentBatch]):
@@ -133,71 +104,6 @@ class _MeetsAnother(ProcessingStage[DocumentBatch, DocumentBatch]):
 
     def num_workers(self) -> int | None:
         return 1
-
-
-@dataclass
-class Curated:
-    """One run of the pipeline most tests look at."""
-
-    result: RunResult
-    out: Path
-    nodes: Path
-    run: Path
-    snapshots: list[RunSnapshot]
-    metrics: str  # as Prometheus reads them
-
-    def outputs(self) -> dict[str, bytes]:
-        return visible_files(self.out)
-
-    def quarantine(self) -> list[dict[str, object]]:
-        """Quarantined documents in order, without tracebacks: their frames below the stage are the executor's own."""
-        files = sorted((self.run / "quarantine").iterdir())
-        entries = [json.loads(line) for file in files for line in file.read_text().splitlines()]
-        return [{key: value for key, value in entry.items() if key != "traceback"} for entry in entries]
-
-
-def visible_files(directory: Path) -> dict[str, bytes]:
-    """The files below a directory that a user sees, by relative name."""
-    paths = [path for path in sorted(directory.rglob("*")) if path.is_file()]
-    named = {path.relative_to(directory): path for path in paths}
-    return {
-        str(name): path.read_bytes() for name, path in named.items() if not any(p.startswith(".") for p in name.parts)
-    }
-
-
-def write_corpus(directory: Path) -> Path:
-    """Documents of 0 to 10 words, one malformed line in every file."""
-    directory.mkdir(parents=True)
-    for file in range(FILES):
-        documents = [{"n": ROWS * file + row, "text": "wörd, " * (row % 11), "site": row % 7} for row in range(ROWS)]
-        lines = [json.dumps(document, ensure_ascii=False) for document in documents]
-        lines.insert(5, '{"n": ')
-        (directory / f"part-{file}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return directory
-
-
-def curation(corpus: Path, out: Path, nodes: Path) -> Pipeline:
-    """Read in pieces, filter, travel, fail on some, write."""
-    nodes.mkdir(parents=True, exist_ok=True)
-    stages: list[object] = [
-        JsonlReader(str(corpus), blocksize="2KB"),
-        ScoreFilter(WordCountFilter(min_words=MIN_WORDS), score_field="words"),
-        _SplitsInTwo(),
-        _FailsOnPoison(str(nodes)),
-        JsonlWriter(str(out)),
-    ]
-    return Pipeline("curation", stages=stages)  # type: ignore[arg-type]  # stages of documents are stages
-
-
-def curate(executor: BaseExecutor, corpus: Path, where: Path) -> Curated:
-    """Run the pipeline of this contract in a directory of its own."""
-    snapshots: list[RunSnapshot] = []
-    out, nodes, run = where / "out", where / "nodes", where / "run"
-    metrics = MetricsOptions(file=where / "metrics.prom")
-    result = curation(corpus, out, nodes).run(
-        executor, rejects_path=out / "rejects", checkpoint_path=run, observer=snapshots.append, metrics=metrics
-    )
-    return Curated(result, out, nodes, run, snapshots, (where / "metrics.prom").read_text(encoding="utf-8"))
 
 
 class ExecutorContract:
@@ -305,6 +211,54 @@ class ExecutorContract:
         failed = [float(value) for series, _, value in samples if 'outcome="quarantined"' in series]
         assert sum(failed) == result.quarantined
 
+    def test_the_dashboard_says_what_the_books_say(self, curated: Curated) -> None:
+        counts = curated.result.counts
+        state, funnel = curated.dashboard("run"), curated.dashboard("funnel")
+        rows = {row["stage"]: row for row in funnel["rows"] if row["rule"] is None}
+        reasons = {(row["stage"], row["rule"]): row["dropped"] for row in funnel["rows"] if row["dropped"]["documents"]}
+
+        assert state["run"] == "finished"
+        for name in ("read", "created", "written", "quarantined"):
+            assert state["snapshot"][name] == funnel["books"][name] == getattr(curated.result, name)
+        assert state["snapshot"]["dropped"] == funnel["books"]["dropped"] == curated.result.dropped_total
+        assert list(rows) == [stage["name"] for stage in state["snapshot"]["stages"]] == list(counts)
+        for name, own in counts.items():
+            lost = {"documents": own.dropped_total, "bytes": sum(own.dropped_bytes.values())}
+            assert rows[name]["in"]["documents"] == (own.documents_in or own.read)
+            assert rows[name]["out"] == {"documents": own.documents_out or own.written, "bytes": own.bytes_out}
+            assert (rows[name]["dropped"], rows[name]["failed"]) == (lost, {"documents": own.quarantined})
+            for reason, number in own.dropped.items():
+                assert reasons[name, reason] == {"documents": number, "bytes": own.dropped_bytes[reason]}
+
+    def test_the_dashboard_shows_the_rules_and_the_schedule_of_the_run(self, curated: Curated) -> None:
+        counts, schedule = curated.result.counts, curated.dashboard("schedule")
+        stages = curated.dashboard("run")["snapshot"]["stages"]
+
+        for name in ("word_count", "few_commas"):
+            rule = curated.dashboard("rule", {"stage": name, "rule": name})
+            assert (rule["num_kept"], rule["num_refused"]) == (counts[name].documents_out, counts[name].dropped[name])
+        done = Counter[int]()
+        for worker in schedule["busy"]:
+            done[worker["group"]] += worker["tasks"]
+        assert done == {stage["group"]: sum(stage["latency"]) for stage in stages}
+        assert schedule["spans"]["kind"].count(schedule["kinds"].index("task")) == sum(done.values())
+        assert not schedule["problem"]
+
+    def test_a_filter_of_a_users_own_shows_up_wherever_a_run_is_shown(self, curated: Curated) -> None:
+        own, report = curated.result.counts["few_commas"], Report.of([read_run(RunFiles(str(curated.run)))])
+        [flow] = [flow for flow in report.runs[0].run.documents.funnel if flow.stage == "few_commas"]
+        [measured] = [rule for rule in report.runs[0].run.documents.rules if rule.stage == "few_commas"]
+        series = [line for line in curated.metrics.splitlines() if 'reason="few_commas"' in line]
+        dropped = own.dropped["few_commas"]
+
+        assert dropped
+        assert [(reason.reason, reason.documents) for reason in flow.reasons] == [("few_commas", dropped)]
+        assert (measured.name, measured.kept, measured.refused) == ("few_commas", own.documents_out, dropped)
+        assert "few_commas" in report.to_html()
+        assert [float(line.rpartition(" ")[2]) for line in series if "documents" in line] == [dropped]
+        assert curated.dashboard("rule", {"stage": "few_commas", "rule": "few_commas"})["high"] == measured.high
+        assert {"stage": "few_commas", "reason": "few_commas", "documents": dropped} in curated.dashboard("reasons")
+
     def test_whoever_watches_learns_how_stages_and_machines_are_doing(self, curated: Curated) -> None:
         last, result = curated.snapshots[-1], curated.result
 
@@ -333,21 +287,33 @@ class ExecutorContract:
     def test_the_schedule_holds_every_second_of_the_books_and_no_worker_is_at_two_things(
         self, curated: Curated
     ) -> None:
-        schedule = RunSchedule(curated.run)
-        spans = [shown for shown in schedule if isinstance(shown, Span)]
+        spans = [shown for shown in RunSchedule(curated.run) if isinstance(shown, Span)]
         tasks = [span for span in spans if span.kind == "task"]
         booked_s = sum(counts.process_s for counts in curated.result.counts.values())
 
         assert sum(sum(span.process_s) for span in tasks) == pytest.approx(booked_s, rel=0.01)
-        trace = json.loads(b"".join(chrome_trace(schedule, schedule.groups, name="p")))["traceEvents"]
-        written_s = sum(event["args"].get("process s", 0) for event in trace if event.get("cat") == "task")
-        assert written_s == pytest.approx(booked_s, rel=0.01)
         assert (
             sum(span.documents_in for span in tasks if span.group == 1)
             == curated.result.counts["splits_in_two"].documents_in
         )
         for _, row in itertools.groupby(sorted(spans, key=_row), lambda span: _row(span)[:3]):
             assert all(first.end_s <= second.start_s for first, second in itertools.pairwise(row))
+
+    def test_a_trace_draws_every_second_of_the_books_once(self, curated: Curated) -> None:
+        schedule = RunSchedule(curated.run)
+        trace = json.loads(b"".join(chrome_trace(schedule, schedule.groups, name="p")))["traceEvents"]
+        drawn = sorted((event for event in trace if event["ph"] == "X"), key=_thread)
+        tasks, stages = ([event for event in drawn if event["cat"] == cat] for cat in ("task", "stage"))
+        counts = curated.result.counts
+
+        for name, own in counts.items():
+            drawn_s = sum(event["dur"] for event in stages if event["name"] == name) / 1e6
+            assert drawn_s == pytest.approx(own.process_s, rel=0.01)
+        booked_s = sum(own.process_s for own in counts.values())
+        assert sum(event["args"].get("process s", 0) for event in tasks) == pytest.approx(booked_s, rel=0.01)
+        for events in (stages, [event for event in drawn if event["cat"] != "stage"]):
+            for _, row in itertools.groupby(events, lambda event: _thread(event)[:2]):
+                assert all(a["ts"] + a["dur"] <= b["ts"] + 0.002 for a, b in itertools.pairwise(row))  # rounded to ns
 
     def test_a_finished_run_is_not_done_again(self, executor: BaseExecutor, corpus: Path, curated: Curated) -> None:
         times = _times(curated.out)
@@ -363,7 +329,7 @@ class ExecutorContract:
         self, executor: BaseExecutor
     ) -> None:
         given = [DocumentBatch("given", pa.table({"n": [n] * 3, "text": ["x" * 50] * 3})) for n in range(5)]
-        stages = [_SplitsInTwo(), _AddsTheSetUp()]
+        stages = [SplitsInTwo(), _AddsTheSetUp()]
         result = Pipeline("tasks", stages=stages).run(executor, initial_tasks=given)  # type: ignore[arg-type]
 
         assert [_numbers(task) for task in result] == [[n] * k for n in range(5) for k in (2, 1)]
@@ -372,7 +338,7 @@ class ExecutorContract:
     def test_too_many_quarantined_documents_stop_the_run(
         self, executor: BaseExecutor, corpus: Path, tmp_path: Path
     ) -> None:
-        stages = [JsonlReader(str(corpus)), _FailsOnPoison(str(tmp_path)), JsonlWriter(str(tmp_path / "out"))]
+        stages = [JsonlReader(str(corpus)), FailsOnPoison(str(tmp_path)), JsonlWriter(str(tmp_path / "out"))]
 
         with pytest.raises(TooManyQuarantined, match="expected at most 1 document in quarantine"):
             Pipeline("limited", stages=stages).run(executor, max_quarantined=1)  # type: ignore[arg-type]
@@ -407,6 +373,10 @@ class ExecutorContract:
 
         with pytest.raises(ConfigError, match=f"^{kind.__name__}: expected one of its options .*; got 'n_workrs'"):
             kind.from_options({"n_workrs": 3})
+
+
+def _thread(event: dict[str, Any]) -> tuple[int, int, float]:
+    return event["pid"], event["tid"], event["ts"]
 
 
 def _row(span: Span) -> tuple[int, int, int, float]:
