@@ -1,7 +1,8 @@
 """A schedule as a Chrome trace: the JSON that Perfetto, speedscope and Chromium's own viewer open.
 
 A group is a process there, a lane of a worker a thread. Times are microseconds from the beginning of the run. Stages
-of a group follow each other inside their task as long as each took; a stage that streams was at it in turns.
+of a group follow each other inside their task as long as each took, so that they add up to the seconds of the books; a
+stage that streams was at it in turns.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -92,7 +93,7 @@ class _Writer:
             "args": _arguments(span),
         }
         stages = self._groups[span.group].stages
-        if span.kind == "task" and len(stages) > 1:
+        if span.kind == "task":  # also where there is one: a task takes longer than its stages, by what is around them
             yield from _stages(stages, span.process_s, pid, tid, start, end)
 
     def _mark(self, mark: Mark) -> Iterator[Event]:

@@ -286,7 +286,7 @@ class _Follower:
             for output in event.outputs:
                 self._wait(worker.group + 1, output.item_id)
         counts = event.counts
-        process_s = tuple(stage.process_s for stage in counts) or (event.useful_s,)
+        process_s = tuple(stage.process_s for stage in counts)  # none if no document was in it, as in the books
         span = Span(
             "task" if is_first else "wasted",
             worker.number,
