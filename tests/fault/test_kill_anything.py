@@ -10,7 +10,7 @@ from tests.fault.corpus import make_corpus
 from tests.fault.curate import run
 from tests.fault.hold import held, hold_until
 from tests.fault.processes import finish, pause, wait_until
-from tests.fault.traces import contents, ledger, shared_memory, temporary_files
+from tests.fault.traces import contents, ledger, report, shared_memory, temporary_files
 
 pytestmark = [pytest.mark.fault, pytest.mark.slow]
 
@@ -35,9 +35,14 @@ def corpus(tmp_path_factory):
 def undisturbed(corpus, tmp_path_factory):
     work = tmp_path_factory.mktemp("undisturbed")
     run(corpus, work, work_ms=WORK_MS)
-    found = contents(work)
+    found = everything(work)
     assert {name.partition("/")[0] for name in found} == {"out", "rejects", "run"}
     return found
+
+
+def everything(work):
+    """What a run has published, and what its report says about documents."""
+    return contents(work) | report(work)
 
 
 def curate(scene, corpus, **options):
@@ -95,7 +100,7 @@ def test_kills_of_workers_and_drivers_change_nothing(scene, corpus, undisturbed)
     finish(curate(scene, corpus))
 
     assert drivers_killed >= 2
-    assert contents(scene.work) == undisturbed
+    assert everything(scene.work) == undisturbed
     assert sorted(line["root"] for line in ledger(scene.work)) == list(range(PARTITIONS)), "finished work was redone"
     assert_nothing_is_left(scene, shared_before)
 
@@ -119,7 +124,7 @@ def test_a_document_at_which_workers_are_killed_again_and_again_is_kept(scene, t
     hold_until(limit, 1)
     finish(program)
 
-    assert contents(scene.work) == contents(work)
+    assert everything(scene.work) == everything(work)
 
 
 class ServerKiller:
@@ -155,7 +160,7 @@ def small(tmp_path_factory):
     work = tmp_path_factory.mktemp("small")
     make_corpus(work / "raw", SMALL)
     run(work / "raw", work, work_ms=WORK_MS)
-    return work / "raw", contents(work)
+    return work / "raw", everything(work)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -171,7 +176,7 @@ def test_a_run_whose_fork_server_is_killed_three_times_finishes_by_itself(scene,
     finish(killer.program)
 
     assert len(killer.killed) == 3
-    assert contents(scene.work) == undisturbed
+    assert everything(scene.work) == undisturbed
     assert sorted(line["root"] for line in ledger(scene.work)) == list(range(SMALL)), "finished work was redone"
     assert_nothing_is_left(scene, shared_before)
 
@@ -187,7 +192,7 @@ def test_a_run_whose_fork_server_is_killed_four_times_fails_in_words_and_the_nex
 
     assert "the process that starts workers has ended 4 times (the last time: killed by SIGKILL" in errors
     assert "the same command continues the run" in errors
-    assert contents(scene.work) == undisturbed
+    assert everything(scene.work) == undisturbed
     assert 5 <= committed < SMALL
     assert len(ledger(scene.work)) == SMALL
 

@@ -3,6 +3,9 @@
 import json
 from pathlib import Path
 
+from gristmill.cli.run_files import RunFiles
+from gristmill.dashboard.report_documents import documents_sections
+from gristmill.dashboard.run_data import read_run
 from gristmill.metrics.observation_files import encode_observations, load_observations
 
 SHARED_MEMORY = Path("/dev/shm")
@@ -12,6 +15,14 @@ def contents(work):
     """What a run has published below a work directory, as bytes: files, and what it recorded about documents."""
     found = {name: (work / name).read_bytes() for name in published(work)}
     return found | {"run/observations": encode_observations(load_observations(work / "run"))}
+
+
+def report(work):
+    """What a report says about documents: its sections as they are on the page, and all that they are made from."""
+    run = read_run(RunFiles(str(work / "run")))
+    return {"run/report/documents": run.documents} | {
+        f"run/report/{name}": part for name, part in documents_sections(run)
+    }
 
 
 def published(work):
