@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 
 import jsonschema
 import pyarrow as pa
@@ -20,6 +21,7 @@ from gristmill.errors import ConfigError
 from gristmill.metrics.snapshot import StageCounts
 from gristmill.pipeline import Pipeline
 from gristmill.stages.base import ProcessingStage
+from gristmill.stages.context import Observation
 from gristmill.stages.deduplication.exact.workflow import ExactDeduplicationWorkflow
 from gristmill.stages.exchange import Exchange
 from gristmill.stages.text.classifiers.base import KeepLabels
@@ -29,6 +31,7 @@ from gristmill.stages.text.io import JsonlReader, JsonlWriter
 from gristmill.tasks import DocumentBatch
 
 HERE = LocalExecutor(num_workers=0)
+BY_SOURCE = Observation(slices=("source",))
 HOSTILE = "</style><script>alert(1)</script>\u202e\x1b"
 
 
@@ -86,18 +89,19 @@ def finished(tmp_path_factory):
     """One run of everything that can happen to a document."""
     work = tmp_path_factory.mktemp("report")
     write_corpus(work / "in")
-    result = pipeline(work / "in", work / "out").run(HERE, checkpoint_path=work / "run")
+    result = pipeline(work / "in", work / "out").run(HERE, checkpoint_path=work / "run", observe=BY_SOURCE)
     return work, result
 
 
 def ledger_counts(path):
     """The lines of a ledger added up the plain way, without the code under test."""
-    counts: dict[str, dict[str, int]] = {}
+    counts: dict[str, dict[str, float]] = {}
     for line in path.read_text().splitlines():
         for stage, own in json.loads(line)["counts"].items():
             there = counts.setdefault(stage, {})
-            flat = {key: value for key, value in own.items() if isinstance(value, int)}
+            flat = {key: value for key, value in own.items() if isinstance(value, int | float)}
             flat |= {f"dropped {reason}": number for reason, number in own.get("dropped", {}).items()}
+            flat |= {f"bytes of {reason}": number for reason, number in own.get("dropped_bytes", {}).items()}
             for key, number in flat.items():
                 there[key] = there.get(key, 0) + number
     return counts
@@ -123,6 +127,46 @@ def test_every_number_of_documents_is_the_ledgers(finished):
     assert books.quarantined
     assert books.balanced
     assert sum(group.documents for group in documents.quarantine) == result.quarantined
+
+
+def test_every_number_of_bytes_and_seconds_is_the_ledgers(finished):
+    work, _ = finished
+    run, counts = reported(work / "run").runs[0].run, ledger_counts(work / "run" / "ledger.jsonl")
+
+    for stage in run.documents.funnel:
+        own = counts[stage.stage]
+        assert (stage.bytes_in, stage.bytes_out) == (own["bytes_in"], own.get("bytes_out"))
+        lost = {f"bytes of {reason.reason}": reason.num_bytes for reason in stage.reasons}
+        assert lost == {key: value for key, value in own.items() if key.startswith("bytes of ")}
+        assert all(lost.values())
+    assert {stage.stage: stage.process_s for stage in run.time.stages} == {
+        name: pytest.approx(own["process_s"], abs=0.0005) for name, own in counts.items()
+    }
+
+
+def test_what_was_recorded_of_rules_and_slices_adds_up_to_the_ledger(finished):
+    work, _ = finished
+    documents = reported(work / "run").runs[0].run.documents
+    [stage] = [stage for stage in documents.funnel if stage.reasons]
+    counts = ledger_counts(work / "run" / "ledger.jsonl")[stage.stage]
+    came = counts["documents_in"]
+
+    for rule in documents.rules:  # each sees what the one before it has kept
+        assert rule.refused == rule.dropped == counts[f"dropped {rule.name}"]
+        assert rule.kept == came - rule.refused
+        came = rule.kept
+    assert came == counts["documents_out"]
+    assert [rule.name for rule in documents.rules] == ["word_count", "odd_letters"]
+    [sources] = documents.slices
+    assert sum(value.written for value in sources.values) == documents.books.written
+    assert sum(value.written_bytes for value in sources.values) == counts["bytes_out"]
+    for reason in stage.reasons:
+        losses = [loss for value in sources.values for loss in value.losses if loss.reason == reason.reason]
+        assert sum(loss.documents for loss in losses) == counts[f"dropped {reason.reason}"]
+        assert sum(loss.num_bytes for loss in losses) == counts[f"bytes of {reason.reason}"]
+    written = [file.read_text(encoding="utf-8").splitlines() for file in (work / "out").glob("*.jsonl")]
+    lines = [json.loads(line) for file in written for line in file]
+    assert {value.value: value.written for value in sources.values} == Counter(line["source"] for line in lines)
 
 
 def test_the_page_shows_these_numbers_and_only_as_text(finished):
@@ -180,7 +224,8 @@ def test_documents_kept_by_label_are_shown_by_label_and_compared_by_it(tmp_path)
 
 def test_what_is_about_documents_is_the_same_for_any_number_of_workers(finished, tmp_path):
     work, _ = finished
-    pipeline(work / "in", tmp_path / "out").run(LocalExecutor(num_workers=4), checkpoint_path=tmp_path / "run")
+    four_workers = LocalExecutor(num_workers=4)
+    pipeline(work / "in", tmp_path / "out").run(four_workers, checkpoint_path=tmp_path / "run", observe=BY_SOURCE)
     one, four = (reported(path / "run").runs[0] for path in (work, tmp_path))
 
     assert one.run.documents == four.run.documents
