@@ -168,6 +168,9 @@ def _written(run: _Run, document_id: str) -> list[tuple[Place, Found]]:
     for one in find_id(run.rejects, document_id, quoted=False):
         names = ("reject_stage", "reject_reason", "reject_value", "reject_threshold")
         details = {name.removeprefix("reject_"): one.document.get(name) for name in names}
+        about = [one.document[key] for key in one.document if key.startswith("reject_") and key != "reject_id"]
+        if not one.is_id and any(is_named(value, document_id) for value in about):
+            continue  # another document, that says of this one why it was dropped: a duplicate, that it lost to it
         entries.append((Place("reject", one.path, one.line, details=details), one))
     entries += [(Place("output", one.path, one.line, one.row), one) for one in find_id(run.outputs, document_id)]
     return entries
@@ -320,8 +323,10 @@ def _holds(part: object, found: Found) -> bool:
 
 def _with_neighbours(batch: "Batch[object]", stages: Sequence[AnyStage], passed: int) -> "tuple[Batch[object], int]":
     """Run stages right behind the reader that look at all documents of a partition, as one that numbers them does."""
-    while passed < len(stages) and not stages[passed].rows_are_independent and not stages[passed].is_exchange:
-        made = stages[passed].process(batch)
+    for stage in stages[passed:]:
+        if stage.rows_are_independent or stage.is_exchange or stage.searches:
+            break
+        made = stage.process(batch)
         if not isinstance(made, Batch) or made.num_items != batch.num_items:
             break
         made.inherit(batch)
@@ -373,7 +378,8 @@ def _verdict(done: ReExecution | None, places: Sequence[Place], duplicates: Sequ
     by_kind = {place.kind: place.details for place in reversed(places)}
     if "quarantine" in by_kind:
         return f"in quarantine: {by_kind['quarantine'].get('stage', 'a stage')} failed on it"
-    if done is not None:
+    ends_early = done is None or (done.incomplete and done.kept)
+    if done is not None and not (ends_early and "reject" in by_kind):
         return _outcome(done, is_there="output" in by_kind)
     if "reject" in by_kind:
         return f"dropped by {by_kind['reject'].get('stage')}: {by_kind['reject'].get('reason')}"

@@ -81,7 +81,8 @@ def re_execute(
         if isinstance(stage, FileWriter):
             _tell_written(done, name)
             return done
-        if stage.is_exchange or isinstance(stage, WritePartitions):  # in a plan, the latter stands for the former
+        # In a plan, what writes partitions stands for an exchange.
+        if stage.is_exchange or stage.searches or isinstance(stage, WritePartitions):
             done.incomplete = f"{name} brings all documents together; what follows depends on the others"
             done.passages.append(Passage(name, "not run", note=done.incomplete))
             return done

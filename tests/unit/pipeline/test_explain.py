@@ -16,7 +16,7 @@ from gristmill.pipeline.explain import explain_document
 from gristmill.pipeline.explanation import changes_between, printable
 from gristmill.pipeline.find_document import document_at, find_id
 from gristmill.stages.base import ProcessingStage
-from gristmill.stages.deduplication import ExactDeduplication
+from gristmill.stages.deduplication import ExactDeduplication, FuzzyDeduplication
 from gristmill.stages.exchange import Exchange
 from gristmill.stages.text.filters import Filter, ScoreFilter
 from gristmill.stages.text.filters.heuristic import MeanWordLengthFilter, WordCountFilter
@@ -80,20 +80,20 @@ class DropsByWeather(ProcessingStage):
         return task.filter([False] * task.num_items)
 
 
-def write_jsonl(path):
-    path.write_text("".join(json.dumps(document) + "\n" for document in DOCUMENTS))
+def write_jsonl(path, documents=DOCUMENTS):
+    path.write_text("".join(json.dumps(document) + "\n" for document in documents))
     return JsonlReader(str(path.parent))
 
 
-def write_gzip(path):
-    lines = "".join(json.dumps(document, ensure_ascii=False) + "\n" for document in DOCUMENTS)
+def write_gzip(path, documents=DOCUMENTS):
+    lines = "".join(json.dumps(document, ensure_ascii=False) + "\n" for document in documents)
     with gzip.open(f"{path}.gz", "wt", encoding="utf-8") as file:
         file.write(lines)
     return JsonlReader(str(path.parent))
 
 
-def write_parquet(path):
-    table = pa.table({"id": [str(d["id"]) for d in DOCUMENTS], "text": [d["text"] for d in DOCUMENTS]})
+def write_parquet(path, documents=DOCUMENTS):
+    table = pa.table({"id": [str(d["id"]) for d in documents], "text": [d["text"] for d in documents]})
     pq.write_table(table, path.with_suffix(".parquet"), row_group_size=3)
     return ParquetReader(str(path.parent))
 
@@ -405,6 +405,58 @@ def test_what_brings_documents_together_drops_none_by_itself(tmp_path, stage):
     assert twin.verdict == ("kept" if isinstance(stage, Exchange) else "removed as a duplicate of a")
     assert short.verdict == "dropped by word_count: word_count"
     assert [told.disagreements for told in (kept, twin, short)] == [(), (), ()]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("named", [True, False], ids=["by a column", "by its place"])
+@pytest.mark.parametrize("form", list(FORMATS))
+def test_a_duplicate_names_the_document_it_lost_to_in_every_format(tmp_path, form, named):
+    """Behind the deduplication is a filter, which is not run again: what it did is read from the rejects."""
+    texts = {"short": "one", "first": "one two three", "second": "one two three", "last": "four five"}
+    (tmp_path / "in").mkdir()
+    documents = [{"id": name, "text": text} for name, text in texts.items()]
+    reader = FORMATS[form](tmp_path / "in" / "docs.jsonl", documents)
+    stages = [ExactDeduplication(id_field="id" if named else None), ScoreFilter(WordCountFilter(2))]
+    pipeline = Pipeline("twins", stages=[reader, *stages, JsonlWriter(str(tmp_path / "out"))])
+    run(tmp_path, pipeline)
+    short, first, second, last = (pipeline.explain(tmp_path / "out", name) for name in texts)
+    [lost_to] = second.duplicates
+
+    assert second.verdict == f"removed as a duplicate of {lost_to.kept_id}"
+    assert lost_to.kept_id == ("first" if named else "first (docs:1)")
+    assert lost_to.similarity == 1
+    assert {lost_to.source, lost_to.kept_source} == {str(next((tmp_path / "in").iterdir()))}
+    assert second.source is not None
+    assert (second.source.line, second.source.row) in ((3, None), (None, 2))
+    assert [place.kind for place in second.places] == ["reject"]
+    assert (first.verdict, first.duplicates, last.verdict) == ("kept", (), "kept")
+    assert short.verdict == "dropped by word_count: word_count"
+    assert [told.disagreements for told in (short, first, second, last)] == [()] * 4
+
+
+@pytest.mark.slow
+def test_a_near_duplicate_says_how_much_of_it_is_in_the_one_that_stays(tmp_path):
+    words = [f"word{n}" for n in range(40)]
+    documents = {"whole": words, "near": [*words[:-1], "end"], "else": words[::-1]}
+    (tmp_path / "in").mkdir()
+    lines = [{"id": name, "text": " ".join(text)} for name, text in documents.items()]
+    reader = write_jsonl(tmp_path / "in" / "docs.jsonl", lines)
+    stages = [reader, FuzzyDeduplication(id_field="id"), JsonlWriter(str(tmp_path / "out"))]
+    pipeline = Pipeline("near", stages=stages)
+    run(tmp_path, pipeline)
+    told = {name: pipeline.explain(tmp_path / "out", name) for name in documents}
+    [lost_to] = told["near"].duplicates
+
+    assert {name: found.verdict for name, found in told.items()} == {
+        "whole": "kept",
+        "near": "removed as a duplicate of whole",
+        "else": "kept",
+    }
+    assert lost_to.similarity == pytest.approx(
+        35 / 37
+    )  # of 36 shingles of five words each has one that the other lacks
+    assert "lost to     whole" in str(told["near"])
+    assert not any(found.disagreements for found in told.values())
 
 
 @pytest.mark.slow
