@@ -13,6 +13,8 @@ from gristmill.backends.delegated.task_times import TaskTime, TaskTimes
 from gristmill.backends.local import LocalExecutor
 from gristmill.backends.schedules import RunSchedule, ScheduledGroup
 from gristmill.cli.main import app
+from gristmill.cli.run_readers import read_timeline
+from gristmill.dashboard.timeline import workers
 from gristmill.engine.spans import Level, Mark, Span
 from gristmill.errors import ConfigError
 from gristmill.pipeline import Pipeline
@@ -131,6 +133,17 @@ def test_where_another_engine_schedules_the_times_of_tasks_are_the_schedule(tmp_
     assert [s.item_id for s in RunSchedule(tmp_path, session=1) if isinstance(s, Span)] == ["old"]
     with pytest.raises(ConfigError, match="expected one of its 1 earlier sessions, 1 the latest; got 2"):
         RunSchedule(tmp_path, session=2)
+
+
+def test_a_process_that_is_given_tasks_of_two_groups_is_a_worker_of_each(tmp_path):
+    times = TaskTimes(tmp_path / "tasks.jsonl", [group(0), group(1, lanes=2)])
+    times.add([TaskTime(0, "n-1", "p", 10.0, 11.0, 1.0, 9, 8, 70, (1.0,))])
+    times.add([TaskTime(1, "n-1", name, 11.0, 13.0, 2.0, 1, 1, 1, (2.0,)) for name in ("x", "y")])
+    timeline = read_timeline(str(tmp_path))
+
+    busy = [(worker.group, worker.tasks, timeline.names[worker.number]) for worker in workers(timeline, is_live=False)]
+    assert busy == [(0, 1, "n-1"), (1, 2, "n-1")]
+    assert list(timeline.lane) == [0, 0, 1]  # as many as its own group has
 
 
 def test_the_registrar_notes_when_a_task_was_begun_and_done_by_its_own_clock():

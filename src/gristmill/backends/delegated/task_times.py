@@ -103,13 +103,16 @@ def read_times(path: Path, start: int) -> Iterator[TaskTime]:
 
 
 def spans_of(header: TimesHeader, times: Iterable[TaskTime], *, began: float | None = None) -> Iterator[Shown]:
-    """Yield tasks as they were done, and the names of workers; there are no decisions to show."""
-    workers: dict[str, int] = {}
+    """Yield tasks as they were done, and the names of workers; there are no decisions to show.
+
+    A process that Ray Data gives tasks of several groups is a worker of each.
+    """
+    workers: dict[tuple[str, int], int] = {}
     rows: list[Rows] = []
     for time in times:
         if began is None:
             began = time.begun
-        worker = workers.setdefault(time.worker, len(workers))
+        worker = workers.setdefault((time.worker, time.group), len(workers))
         if worker == len(rows):
             rows.append(Rows(header.groups[time.group].lanes, 0.0))
             yield Mark("worker", 0.0, time.worker, worker, time.group)
