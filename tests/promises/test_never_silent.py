@@ -1,9 +1,11 @@
 """It never hangs in silence, and importing it costs nothing."""
 
+import json
 import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,6 +14,7 @@ import pytest
 from gristmill.backends.local import LocalExecutor
 from gristmill.pipeline import Pipeline
 from gristmill.stages.base import ProcessingStage
+from gristmill.stages.text.io.reader import JsonlReader
 from gristmill.tasks import DocumentBatch
 from gristmill.worker import machine
 
@@ -58,6 +61,47 @@ def test_the_watchdog_names_stage_worker_and_task(tmp_path):
     assert "of waits_to_be_noticed has been busy with part-00000 for " in heard[0]
     assert heard[0].endswith("(in stage waits_to_be_noticed, one of 2 documents)")
     assert heard[0] in result.messages
+
+
+class StopsAtOneDocument(ProcessingStage[DocumentBatch, DocumentBatch]):
+    """Goes through texts as a user's stage does, and at one of them waits until the test opens a named pipe."""
+
+    name = "stops_at_one_document"
+
+    def __init__(self, gate):
+        self.gate = str(gate)
+
+    def process(self, task):
+        for text in task.column("text").to_pylist():
+            if "stop here" in text:
+                Path(f"{self.gate}-reached").write_text(str(time.monotonic()))
+                Path(self.gate).read_text()
+        return task
+
+
+@pytest.mark.timeout(180)
+def test_a_document_at_which_a_stage_stands_still_is_named_within_45_seconds(tmp_path):
+    """With the watchdog as it is by default: this takes 40 s by the clock, and nothing works meanwhile."""
+    texts = ["please stop here" if n == 17 else f"text {n}" for n in range(40)]
+    documents = [json.dumps({"id": f"doc-{n}", "text": text}) for n, text in enumerate(texts)]
+    (tmp_path / "part-003.jsonl").write_text("\n".join(documents) + "\n")
+    gate, heard = tmp_path / "gate", []
+    os.mkfifo(gate)
+
+    def observe(snapshot):
+        busy = [message for message in snapshot.messages if "busy with" in message]
+        if busy and not heard:
+            heard.extend([time.monotonic(), *busy])
+            gate.write_text("noticed")
+
+    stages = [JsonlReader(str(tmp_path / "part-003.jsonl")), StopsAtOneDocument(gate)]
+    result = Pipeline("sleepy", stages=stages).run(LocalExecutor(num_workers=1), observer=observe, quiet=True)
+
+    assert sum(task.num_items for task in result) == len(texts)
+    at, message = heard
+    assert "of jsonl_reader…stops_at_one_document has been busy with part-003 for 4" in message
+    assert message.endswith("(in stage stops_at_one_document, document doc-17 of part-003.jsonl:18)")
+    assert at - float((tmp_path / "gate-reached").read_text()) <= 45
 
 
 class DiesOnThirteen(ProcessingStage[DocumentBatch, DocumentBatch]):
