@@ -8,6 +8,7 @@ import subprocess
 import sys
 from itertools import pairwise
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from tests.browser import browser
@@ -42,6 +43,21 @@ class Odd(ProcessingStage):
         self.context.drop(batch, mask, reason="<b onclick=alert(4)>reason</b>", values=[len(text) for text in texts])
         return batch.filter(pa.array([not dropped for dropped in mask]))
 
+class Named(ProcessingStage):
+    """Drops, measures and fails under a name that its user has chosen."""
+    def __init__(self, name, key):
+        self.name, self.key = name, key
+    def process(self, batch):
+        texts = batch.column("text").to_pylist()
+        for text in texts:
+            if text.startswith("poison " + self.key):
+                raise ValueError(self.name + " cannot take it")
+        dropped = [text.startswith("drop " + self.key) for text in texts]
+        kept, lengths = [not each for each in dropped], [len(text) for text in texts]
+        self.context.measure(self.name[:80], lengths, kept, (None, 100), of=batch)
+        self.context.drop(batch, dropped, reason=self.name, values=lengths)
+        return batch.filter(pa.array(kept))
+
 class Waits(ProcessingStage):
     """Waits in the second file until it may go on."""
     name = "waits"
@@ -57,6 +73,17 @@ class Vowels(DocumentFilter):
     def bounds(self):
         return 0.15, None
 '''
+
+# Names of a stage, a reason, a rule and an error, and how the page shows them. A rule's is as long as is allowed; there
+# is no limit to the others, but a question about them has to fit into the headers that the server takes.
+NAMES = {
+    "script": (SCRIPT, SCRIPT),
+    "style": (STYLE, STYLE),
+    "bidi": ("abc\u202edcba\u2066end", "abc⟨U+202E⟩dcba⟨U+2066⟩end"),
+    "control": ("bell\u0007 escape\u001b[31m null\u0000", "bell␇ escape␛[31m null␀"),
+    "long": ("very-long-" * 100, "very-long-" * 100),
+}
+NUM_DROPPED, MEGABYTE = 3, "x" * 1_000_000
 
 
 def documents():
@@ -78,6 +105,15 @@ def documents():
     return [{"source": SCRIPT, **document} for document in [*plain, *odd]]
 
 
+def named_documents():
+    """Of each name: some that its stage drops, one of them a line of a megabyte, and one that it fails on."""
+    yield from ({"id": f"plain-{n}", "text": "the mill grinds"} for n in range(50))
+    for key in NAMES:
+        yield {"id": f"{key}-huge", "text": f"drop {key} {MEGABYTE}"}
+        yield from ({"id": f"{key}-{n}", "text": f"drop {key} {n}"} for n in range(NUM_DROPPED - 1))
+        yield {"id": f"{key}-poison", "text": f"poison {key}"}
+
+
 def write(path, found):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(json.dumps(document) + "\n" for document in found))
@@ -97,7 +133,7 @@ HOSTILE = (
 
 @pytest.fixture(scope="module")
 def work(tmp_path_factory):
-    """Two finished runs: one with everything that is hostile, and one that nothing fails in."""
+    """Three finished runs: one with everything that is hostile, one that nothing fails in, and one of hostile names."""
     place = tmp_path_factory.mktemp("dashboard")
     (place / "own_stages.py").write_text(OWN)
     write(place / "raw/a.jsonl", documents())
@@ -111,6 +147,11 @@ def work(tmp_path_factory):
     )
     gristmill(place, "run", "hostile.yaml", "--input", "raw", "--output", "hostile", "--rejects", "rejects")
     gristmill(place, "run", "plain.yaml", "--input", "plain", "--output", "kept")
+    write(place / "names/a.jsonl", named_documents())
+    named = (f"own_stages.Named: {{name: {json.dumps(name)}, key: {key}}}" for key, (name, _) in NAMES.items())
+    recipe(place / "named.yaml", *named)
+    options = ("--rejects", "named-rejects", "--max-quarantined", str(len(NAMES)))
+    gristmill(place, "run", "named.yaml", "--input", "names", "--output", "named", *options)
     return place
 
 
@@ -126,7 +167,7 @@ def gristmill(place, *arguments):
 @pytest.fixture(scope="module")
 def address(work):
     with subprocess.Popen(
-        [*COMMAND, "dashboard", "hostile", "kept"], cwd=work, stdout=subprocess.PIPE, text=True
+        [*COMMAND, "dashboard", "hostile", "kept", "named"], cwd=work, stdout=subprocess.PIPE, text=True
     ) as process:
         yield process.stdout.readline().strip()
         process.send_signal(signal.SIGINT)
@@ -148,11 +189,16 @@ def page(session, address):
     session.open(address)
     session.until("document.querySelector('#state').textContent === 'finished'")
     yield session
+    assert_nothing_forbidden_happened(session, address)
+
+
+def assert_nothing_forbidden_happened(session, address):
     assert session.run("window.violations") == []
     assert (session.failures, session.dialogs) == ([], [])
     home = address.partition("#")[0]
     elsewhere = [url for url in session.requests if not url.startswith((home, "data:", "about:", "blob:" + home))]
     assert elsewhere == []
+    assert any(url.startswith(f"{home}api/") for url in session.requests)
 
 
 def go(page, screen):
@@ -161,6 +207,11 @@ def go(page, screen):
     page.until(
         f"document.querySelector('main').className === 'screen-{name}' && !document.querySelector('[aria-busy]')"
     )
+
+
+def choose_run(page, index):
+    select = "document.querySelector('#run')"
+    page.run(f"({select}.value = {index}, {select}.dispatchEvent(new Event('change')))")
 
 
 def number(text):
@@ -245,9 +296,7 @@ def drag(page, bound, to_x):
 
 
 def test_dragging_a_threshold_gives_the_count_that_rethreshold_gives(page, work):
-    page.run(
-        "(document.querySelector('#run').value = 1, document.querySelector('#run').dispatchEvent(new Event('change')))"
-    )
+    choose_run(page, 1)
     go(page, "rule&stage=word_count&rule=word_count")
     page.until("document.querySelector('.grip')")
     box = page.box(".histogram")
@@ -287,8 +336,18 @@ def test_an_example_opens_as_text(page):
 def test_a_quarantined_document_opens_with_its_error(page):
     go(page, "quarantine")
     assert "<script>alert(3)</script> cannot take poison" in page.text(".choices")
+    opened = {}
+    for index in range(page.run("document.querySelectorAll('.choices button').length")):
+        page.run(f"document.querySelectorAll('.choices button')[{index}].click()")
+        shown = page.run(f"document.querySelectorAll('.choices button')[{index}].querySelector('small').textContent")
+        page.until(f"document.querySelector('.sides .lead')?.textContent === {json.dumps(shown)}")
+        page.run("document.querySelector('button.open').click()")
+        document = json.loads(page.text("dialog pre.text"))
+        opened[document["id"]] = document["text"]
+        page.press("Escape")
+        page.until("!document.querySelector('dialog')")
+    assert opened == {SCRIPT: "poison " + STYLE, "p2": "poison " + BIDI}
     page.run("document.querySelector('button.open').click()")
-    assert page.text("dialog pre.text") in (json.dumps({"id": SCRIPT}), page.text("dialog pre.text"))
     assert "alert(3)" in page.text("dialog pre.traceback")
     assert page.run("document.querySelectorAll('dialog script, dialog img').length") == 0
     page.press("Escape")
@@ -309,6 +368,41 @@ def test_names_of_stages_are_text_wherever_they_stand(page):
         ), screen
     go(page, "funnel")
     assert SCRIPT in page.text(".funnel")
+
+
+@pytest.mark.parametrize("key", NAMES)
+def test_a_hostile_name_of_stage_reason_rule_and_error_is_text_on_every_screen(page, work, key):
+    name, shown = NAMES[key]
+    stage, errors = f"stage={quote(name)}", "[...document.querySelectorAll('.choices button')]"
+    choose_run(page, 2)
+    go(page, "flow")
+    page.until(f"document.querySelectorAll('.flow tbody tr').length === {2 + len(NAMES)}")
+    assert shown in page.run("[...document.querySelectorAll('.flow tbody th')].map((cell) => cell.textContent)")
+    go(page, "funnel")
+    [row] = [row for row in funnel_rows(page) if row[0] == shown]
+    assert (row[2], row[3]) == (NUM_DROPPED, 1)
+    go(page, f"rule&{stage}&rule={quote(name[:80])}")
+    page.until("document.querySelector('.verdict')")
+    assert shown in page.text("main")
+    assert page.run("+document.querySelector('.verdict').dataset.refused") == NUM_DROPPED
+    go(page, f"rejects&{stage}&reason={quote(name)}")
+    page.until(f"document.querySelectorAll('.example').length === {NUM_DROPPED}")
+    assert f"{shown} – {NUM_DROPPED} documents dropped by {shown}" in page.text("main")
+    page.run("document.querySelector('.example button').click()")
+    assert page.text("dialog pre.text") == f"drop {key} {MEGABYTE}"[:200_000]
+    page.press("Escape")
+    go(page, "quarantine")
+    errors = "[...document.querySelectorAll('.choices button')]"
+    page.run(f"{errors}.find((button) => button.textContent.includes({json.dumps(shown)})).click()")
+    page.until(
+        f"document.querySelector('pre.traceback')?.textContent.includes({json.dumps(shown + ' cannot take it')})"
+    )
+    page.run("document.querySelector('button.open').click()")
+    assert f"poison {key}" in page.text("dialog pre.text")
+    page.press("Escape")
+    for screen in SCREENS:
+        go(page, screen)
+        assert page.run("document.querySelectorAll('main script, main img, main style').length") == 0, screen
 
 
 FOCUSABLE = """[...document.querySelectorAll('a[href], button, select, input, [tabindex="0"]')]

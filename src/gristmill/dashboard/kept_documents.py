@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from gristmill.dashboard.measures import Excerpt
-from gristmill.metrics.snapshot import alike
+from gristmill.metrics.snapshot import alike, without_kind
 
 MOST_CHARS = 200_000  # of a document that is shown
 MOST_READ_BYTES = 16_000_000  # of files looked through for examples
@@ -79,7 +79,9 @@ class KeptDocuments:
         for file, offset, line in _lines(files, MOST_READ_BYTES):
             record = _object(line)
             error = _text(record.get("error"))
-            if (record.get("stage"), record.get("kind")) != (stage, kind) or not alike(error).endswith(alike(message)):
+            if (record.get("stage"), record.get("kind")) != (stage, kind):
+                continue
+            if not alike(without_kind(error, kind)).endswith(alike(message)):
                 continue
             number = record.get("line")
             place = f"{_text(record.get('source'))}" + (f":{number}" if number is not None else "")

@@ -144,7 +144,7 @@ def error_kind(kind: str, error: str) -> str:
     >>> error_kind("ValueError", "ValueError: line 17: expected 'text'")
     "ValueError: line …: expected …"
     """
-    message = re.sub(_VARYING, "…", _without_kind(error[:MAX_MESSAGE_CHARS], kind).partition("\n")[0])
+    message = re.sub(_VARYING, "…", without_kind(error[:MAX_MESSAGE_CHARS], kind).partition("\n")[0])
     return (f"{kind}: {message}" if kind and message else kind or message)[:MAX_KIND_CHARS]
 
 
@@ -153,10 +153,10 @@ def of_record(
 ) -> ErrorCount:
     """Return what a quarantine record counts as. One without a document is a part of a file that cannot be read."""
     lost = num_documents == 0
-    return ErrorCount(stage, kind, _without_kind(error, kind), num_documents, int(lost), lost_bytes, example)
+    return ErrorCount(stage, kind, without_kind(error, kind), num_documents, int(lost), lost_bytes, example)
 
 
-def _without_kind(error: str, kind: str) -> str:
+def without_kind(error: str, kind: str) -> str:
     """Python writes `json.decoder.JSONDecodeError: Expecting value`; the exception is named already."""
     name, colon, message = error.partition(": ")
     return message if colon and name.rpartition(".")[2] == kind else error

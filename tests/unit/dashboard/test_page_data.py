@@ -17,7 +17,7 @@ from gristmill.dashboard.watched_run import Remembered, WatchedRun
 from gristmill.metrics.history import read_history
 from gristmill.metrics.history_writer import HistoryWriter
 from gristmill.metrics.observations import LabelCount, Labels, MeasureTally, Observations, Side
-from gristmill.metrics.snapshot import RunSnapshot, StageSnapshot
+from gristmill.metrics.snapshot import MAX_MESSAGE_CHARS, RunSnapshot, StageSnapshot
 from gristmill.metrics.tally import NOT_A_NUMBER, slot_of
 
 
@@ -105,6 +105,15 @@ def test_documents_in_quarantine_are_those_with_errors_like_the_one_asked_for(tm
     assert [record.place for record in found] == ["a.txt:3", "a.txt:17"]
     shown = documents.document(found[1].ref)
     assert (shown.text, shown.traceback, shown.facts["line"]) == ("text 17", "Traceback: …", 17)
+
+
+def test_documents_in_quarantine_are_found_by_the_beginning_of_a_long_error(tmp_path):
+    """The page knows of an error as much as a report says of it."""
+    message = "the beginning " + "of a long story " * 100
+    record = {"stage": "parse", "kind": "ValueError", "error": f"ValueError: {message}", "document": "text"}
+    file = written(tmp_path / "q.jsonl", [record, {**record, "error": "ValueError: another " + message}])
+    for known in (message, message[:MAX_MESSAGE_CHARS]):
+        assert len(KeptDocuments().quarantined([file], "parse", "ValueError", known)) == 1
 
 
 # The timeline
