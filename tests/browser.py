@@ -135,6 +135,14 @@ class Browser:
         )
         return self.run(script % json.dumps(selector))
 
+    def boxes(self, selector: str) -> list[dict[str, float]]:
+        """Return where all elements of a kind are."""
+        script = (
+            "[...document.querySelectorAll(%s)].map((e) => e.getBoundingClientRect())"
+            ".map(({x, y, width, height}) => ({x, y, width, height}))"
+        )
+        return self.run(script % json.dumps(selector))
+
     def prefer(self, scheme: str) -> None:
         """Wish for light or dark."""
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])

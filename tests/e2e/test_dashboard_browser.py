@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,8 +11,12 @@ from itertools import pairwise
 from pathlib import Path
 from urllib.parse import quote
 
+import numpy as np
 import pytest
 from tests.browser import browser
+from tests.run_snapshots import STARTED_AT, run_snapshot, stage_snapshot
+
+from gristmill.metrics.history_writer import HistoryWriter
 
 pytestmark = [pytest.mark.heavy, pytest.mark.e2e, pytest.mark.xdist_group("browser")]
 
@@ -74,6 +79,13 @@ class Vowels(DocumentFilter):
         return 0.15, None
 '''
 
+RUNS = {
+    "hostile": "texts, ids and errors that were made to break the page",
+    "kept": "a run that nothing fails in",
+    "named": "names that were made to break the page",
+    "long": "the same as kept, with a history of five minutes",
+    "brief": "the same, with two moments",
+}
 # Names of a stage, a reason, a rule and an error, and how the page shows them. A rule's is as long as is allowed; there
 # is no limit to the others, but a question about them has to fit into the headers that the server takes.
 NAMES = {
@@ -133,7 +145,7 @@ HOSTILE = (
 
 @pytest.fixture(scope="module")
 def work(tmp_path_factory):
-    """Three finished runs: one with everything that is hostile, one that nothing fails in, and one of hostile names."""
+    """Finished runs: `RUNS` says which, in the order in which the page has them."""
     place = tmp_path_factory.mktemp("dashboard")
     (place / "own_stages.py").write_text(OWN)
     write(place / "raw/a.jsonl", documents())
@@ -152,7 +164,27 @@ def work(tmp_path_factory):
     recipe(place / "named.yaml", *named)
     options = ("--rejects", "named-rejects", "--max-quarantined", str(len(NAMES)))
     gristmill(place, "run", "named.yaml", "--input", "names", "--output", "named", *options)
+    for name, seconds in (("long", 300), ("brief", 2)):
+        shutil.copytree(place / "kept", place / name)
+        (place / name / ".gristmill" / "metrics.jsonl").write_bytes(even_history(seconds))
     return place
+
+
+def even_history(seconds):
+    """What a run that goes on evenly writes down about itself, a line a second."""
+    writer, stage = HistoryWriter(), stage_snapshot(name="jsonl_reader", workers=2)
+    moments = [
+        run_snapshot(
+            [stage],
+            read=100 * n,
+            written=60 * n,
+            made_at=STARTED_AT + n,
+            elapsed_s=float(n),
+            resource_seconds={"cpu": {"useful": 1.0 + n, "starved": 1.0 + n}},
+        )
+        for n in range(seconds)
+    ]
+    return b"".join(writer.lines(moment) for moment in moments)
 
 
 def gristmill(place, *arguments):
@@ -166,9 +198,7 @@ def gristmill(place, *arguments):
 
 @pytest.fixture(scope="module")
 def address(work):
-    with subprocess.Popen(
-        [*COMMAND, "dashboard", "hostile", "kept", "named"], cwd=work, stdout=subprocess.PIPE, text=True
-    ) as process:
+    with subprocess.Popen([*COMMAND, "dashboard", *RUNS], cwd=work, stdout=subprocess.PIPE, text=True) as process:
         yield process.stdout.readline().strip()
         process.send_signal(signal.SIGINT)
 
@@ -209,9 +239,9 @@ def go(page, screen):
     )
 
 
-def choose_run(page, index):
+def choose_run(page, name):
     select = "document.querySelector('#run')"
-    page.run(f"({select}.value = {index}, {select}.dispatchEvent(new Event('change')))")
+    page.run(f"({select}.value = {list(RUNS).index(name)}, {select}.dispatchEvent(new Event('change')))")
 
 
 def number(text):
@@ -296,7 +326,7 @@ def drag(page, bound, to_x):
 
 
 def test_dragging_a_threshold_gives_the_count_that_rethreshold_gives(page, work):
-    choose_run(page, 1)
+    choose_run(page, "kept")
     go(page, "rule&stage=word_count&rule=word_count")
     page.until("document.querySelector('.grip')")
     box = page.box(".histogram")
@@ -374,7 +404,7 @@ def test_names_of_stages_are_text_wherever_they_stand(page):
 def test_a_hostile_name_of_stage_reason_rule_and_error_is_text_on_every_screen(page, work, key):
     name, shown = NAMES[key]
     stage, errors = f"stage={quote(name)}", "[...document.querySelectorAll('.choices button')]"
-    choose_run(page, 2)
+    choose_run(page, "named")
     go(page, "flow")
     page.until(f"document.querySelectorAll('.flow tbody tr').length === {2 + len(NAMES)}")
     assert shown in page.run("[...document.querySelectorAll('.flow tbody th')].map((cell) => cell.textContent)")
@@ -498,6 +528,71 @@ def test_bars_and_lines_are_where_they_must_be(page, scheme):
     assert sum(close_to(pixel, kept) for pixel in row) > 50
 
 
+def near(picture, box, colour):
+    """How many pixels of a box have nearly this colour."""
+    top, left = max(0, int(box["y"])), max(0, int(box["x"]))
+    inside = picture[top : int(box["y"] + box["height"]), left : int(box["x"] + box["width"])]
+    return int((np.abs(inside.astype(int) - np.array(colour)).max(axis=-1) <= 24).sum())
+
+
+def background(page, selector):
+    found = page.run(f"getComputedStyle(document.querySelector({json.dumps(selector)})).backgroundColor")
+    return [float(part) for part in re.findall(r"[\d.]+", found)][:3]
+
+
+def coloured_columns(picture, box, colour):
+    """The share of a box's columns in which something has nearly this colour."""
+    top, left = int(box["y"]), int(box["x"])
+    inside = picture[top : top + int(box["height"]), left : left + int(box["width"])].astype(int)
+    return float((np.abs(inside - np.array(colour)).max(axis=-1) <= 24).any(axis=0).mean())
+
+
+def charts(page, run, scheme):
+    """Where the four charts of the flow are, and a picture of them."""
+    choose_run(page, run)
+    go(page, "flow")
+    page.until("document.querySelectorAll('.chart canvas').length === 4")
+    page.run("document.querySelector('.grid').scrollIntoView({block: 'end'})")
+    return page.boxes(".chart canvas"), page.picture(PICTURES / f"charts-{run}-{scheme}.png")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_lines_of_charts_are_drawn_over_all_of_the_time(page, scheme):
+    page.prefer(scheme)
+    (speed, memory, workers, time), picture = charts(page, "long", scheme)
+    drawn = ((speed, "c1"), (memory, "c1"), (memory, "dropped"), (workers, "c1"), (time, "c1"), (time, "c3"))
+    for chart, line in drawn:
+        share = coloured_columns(picture, chart, resolved(page, line))
+        assert share > (0.3 if line == "dropped" else 0.75), (chart, line)  # the limit is dashed; left are the axes
+    assert coloured_columns(picture, speed, resolved(page, "c2")) > 0.3
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_what_a_run_of_two_moments_has_to_show_is_seen(page, scheme):
+    page.prefer(scheme)
+    boxes, picture = charts(page, "brief", scheme)
+    for box in boxes:
+        assert near(picture, box, resolved(page, "c1")) >= 12
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_bars_of_the_funnel_and_squares_of_workers_are_drawn(page, scheme):
+    page.prefer(scheme)
+    go(page, "funnel")
+    picture = page.picture(PICTURES / f"funnel-{scheme}.png")
+    for kind in ("kept", "dropped"):
+        widest = max(page.boxes(f".funnel .bar .{kind}"), key=lambda box: box["width"])
+        assert widest["width"] > 5
+        # What is dropped is striped.
+        assert near(picture, widest, resolved(page, kind)) > 0.4 * widest["width"] * widest["height"]
+    go(page, "workers")
+    page.until("document.querySelector('.square.ended')")
+    picture, squares = page.picture(PICTURES / f"workers-{scheme}.png"), page.boxes(".square")
+    assert len(squares) >= 2
+    for box in squares:
+        assert near(picture, box, background(page, ".square.ended")) > 0.6 * box["width"] * box["height"]
+
+
 def test_a_live_run_is_followed_to_its_end(session, work, tmp_path):
     (tmp_path / "own_stages.py").write_text(OWN)
     write(tmp_path / "raw/a.jsonl", documents()[:200])
@@ -519,14 +614,25 @@ def test_a_live_run_is_followed_to_its_end(session, work, tmp_path):
     command = [*COMMAND, *arguments]
     with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, env=os.environ) as run:
         address = next(line.split()[-1] for line in run.stderr if line.startswith("dashboard "))
+        for noted in (session.failures, session.requests, session.dialogs):
+            noted.clear()
         session.prefer("light")
         session.open(address)
         # The first file is through; the second waits.
         session.until("document.querySelector('#state').textContent === 'running'")
         session.until("document.querySelector('#line').textContent.includes('200 read')")
         session.picture(PICTURES / "flow-live.png")
+        session.prefer("dark")
+        picture = session.picture(PICTURES / "flow-live-dark.png")
+        assert close_to(picture[880, 170], resolved(session, "bg"))
+        bar = session.box(".flow tbody tr:nth-child(2) .bar .kept")
+        assert near(picture, bar, resolved(session, "kept")) > 0.9 * bar["width"] * bar["height"] > 100
         go(session, "workers")
         session.until("document.querySelector('.square.busy')")
+        busy = session.box(".square.busy")
+        picture = session.picture(PICTURES / "workers-live-dark.png")
+        assert near(picture, busy, resolved(session, "kept")) > 0.6 * busy["width"] * busy["height"]
+        session.prefer("light")
         (tmp_path / "go").touch()
         go(session, "flow")
         session.until("document.querySelector('#state').textContent === 'finished'")
@@ -535,4 +641,4 @@ def test_a_live_run_is_followed_to_its_end(session, work, tmp_path):
     assert run.returncode == 0
     told = books(tmp_path, "out")
     assert shown == {"Read": 300, "Kept": told["written"], "Dropped": told["dropped"]["word_count"]["word_count"]}
-    assert session.run("window.violations") == []
+    assert_nothing_forbidden_happened(session, address)

@@ -36,7 +36,7 @@ export function timeChart(title, lines, {format, stacked = false, most = null, h
       font: "11px system-ui, sans-serif"};
     const series = lines.map((line, i) => ({label: line.name, stroke: colour(line.of), width: stacked ? 0.5 : 1.5,
       dash: line.dash ?? (stacked ? [] : DASHES[i % DASHES.length]), fill: stacked || line.fill ? colour(line.of + "f") : undefined,
-      points: {show: () => data[0].length === 1, size: 6}}));
+      points: {show: (_, k) => data[k].filter((v) => v != null).length === 1, size: 6, fill: colour(line.of)}})); // no line goes through one
     chart = new uPlot({width: plot.clientWidth || 400, height, cursor: {show: false}, legend: {show: false},
       padding: [8, 8, 0, 0],
       scales: {x: {range: (_, low, high) => high - low < 10 ? [low, low + 10] : [low, high]}, y: {range: (_, low, high) => [0, most ?? ((high || 1) * 1.08)]}},
