@@ -4,10 +4,13 @@ The page asks for a document by a number that was given out with its excerpt: no
 Files are those below the directories of the run; what is a link to elsewhere is left out.
 """
 
+import contextlib
 import json
+import os
 import threading
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
 
@@ -55,6 +58,8 @@ class KeptDocuments:
     def rejects(self, directory: Path, stage: str, reason: str) -> list[Excerpt]:
         """Return the first documents a stage dropped for a reason, as far as they are found without much reading."""
         found: list[Excerpt] = []
+        if directory.is_symlink():
+            return found
         for file, offset, line in _lines(sorted(directory.glob("*.jsonl")), MOST_READ_BYTES):
             record = _object(line)
             if (record.get("reject_stage"), record.get("reject_reason")) != (stage, reason):
@@ -98,7 +103,8 @@ class KeptDocuments:
             if not 0 <= ref < len(self._places):
                 return None
             file, offset, length = self._places[ref]
-        with file.open("rb") as opened:
+        record: dict[str, object] = {}
+        with contextlib.suppress(OSError), _opened(file) as opened:
             opened.seek(offset)
             record = _object(opened.read(length))
         if not record:
@@ -122,12 +128,17 @@ class KeptDocuments:
             return self._numbers[place]
 
 
+def _opened(file: Path) -> BinaryIO:
+    """Open a file, but not what a link of its name leads to, also if that was put in its place a moment ago."""
+    return os.fdopen(os.open(file, os.O_RDONLY | os.O_NOFOLLOW), "rb")
+
+
 def _lines(files: Iterable[Path], most_bytes: int) -> Iterator[tuple[Path, int, bytes]]:
     for file in files:
         if file.is_symlink() or not file.is_file():
             continue
         offset = 0
-        with file.open("rb") as opened:
+        with _opened(file) as opened:
             while line := opened.readline(MOST_LINE_BYTES):
                 yield file, offset, line
                 offset += len(line)

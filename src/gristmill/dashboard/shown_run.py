@@ -135,7 +135,9 @@ class ShownRun:
         return {"examples": sampled, "note": "A sample of all of them." if sampled else ""}
 
     def _quarantined(self, query: Query) -> object:
-        files = [Path(file) for file in self._readers.quarantine_files()]
+        home = Path(str(self.watched.source)).resolve()
+        found = map(Path, self._readers.quarantine_files())
+        files = [file for file in found if file.resolve().is_relative_to(home)]  # no link leads out of the run
         wanted = [_given(query, name) for name in ("stage", "kind", "message")]
         return {"records": self._documents.quarantined(files, *wanted)}
 

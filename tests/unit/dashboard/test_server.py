@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import http.client
+import json
 import socket
 import threading
 from collections.abc import Iterator
@@ -12,8 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from gristmill.cli.run_files import RunFiles
 from gristmill.dashboard.guard import TOKEN_HEADER, Guard
-from gristmill.dashboard.run_data import Life
+from gristmill.dashboard.kept_documents import KeptDocuments
+from gristmill.dashboard.measures import Measures
+from gristmill.dashboard.run_data import Books, Documents, Life, RunData, RunTime, Setting
 from gristmill.dashboard.runs_site import RunsSite
 from gristmill.dashboard.server import Answer, Limits, WebServer, Wrong
 from gristmill.dashboard.shown_run import Readers, ShownRun
@@ -310,6 +314,70 @@ def test_wrong_questions_say_what_was_expected(site):
 
 
 # The page
+
+
+# Links
+
+DROPPED = {"id": "d1", "text": SECRET, "reject_stage": "words", "reject_reason": "short", "reject_id": "d1"}
+FAILED = {"stage": "words", "kind": "ValueError", "error": "ValueError: no", "document": SECRET, "document_id": "d2"}
+ASKED = ("/api/examples?stage=words&reason=short", "/api/quarantined?stage=words&kind=ValueError&message=no")
+
+
+def shown_documents(run, rejects):
+    """What a server over this run directory says about dropped and quarantined documents: a list for each."""
+    data = RunData(
+        run_dir=str(run),
+        name="run",
+        state="finished",
+        is_live=False,
+        process="",
+        documents=Documents(books=Books(), funnel=()),
+        time=RunTime(),
+        setting=Setting(rejects_path=str(rejects)),
+    )
+    readers = Readers(lambda: (data, Measures([], {}, {}), {}), dict, dict, dict, RunFiles(str(run)).quarantine_files)
+    with serving(Site([ShownRun(WatchedRun(Directory(run)), readers)])) as server:
+        answers = [json.loads(asked(server, question)[1]) for question in ASKED]
+        listed = answers[0]["examples"], answers[1]["records"]
+        texts = [
+            json.loads(asked(server, f"/api/document?ref={document['ref']}")[1])["text"]
+            for documents in listed
+            for document in documents
+        ]
+    return listed, texts
+
+
+@pytest.fixture
+def kept(tmp_path):
+    """A run directory and its rejects, with a document in each."""
+    places = tmp_path / "run" / "quarantine" / "a.jsonl", tmp_path / "rejects" / "a.jsonl"
+    for place, record in zip(places, (FAILED, DROPPED), strict=True):
+        place.parent.mkdir(parents=True)
+        place.write_text(json.dumps(record) + "\n")
+    return places
+
+
+def test_documents_that_a_run_has_kept_are_shown(kept, tmp_path):
+    listed, texts = shown_documents(tmp_path / "run", tmp_path / "rejects")
+    assert [len(documents) for documents in listed] == [1, 1]
+    assert texts == [SECRET, SECRET]
+
+
+@pytest.mark.parametrize("linked", ["files", "directories"])
+def test_no_link_leads_out_of_what_a_run_has_kept(kept, tmp_path, linked):
+    for number, place in enumerate(kept):
+        there = place if linked == "files" else place.parent
+        there.rename(tmp_path / f"elsewhere-{number}")
+        there.symlink_to(tmp_path / f"elsewhere-{number}")
+    assert shown_documents(tmp_path / "run", tmp_path / "rejects") == (([], []), [])
+
+
+def test_a_link_that_takes_the_place_of_a_file_that_was_listed_is_not_followed(kept):
+    documents = KeptDocuments()
+    [found] = documents.rejects(kept[1].parent, "words", "short")
+    kept[1].rename(kept[1].with_suffix(".moved"))
+    kept[1].symlink_to(kept[1].with_suffix(".moved"))
+    assert documents.document(found.ref) is None
 
 
 FORBIDDEN = (
