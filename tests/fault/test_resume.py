@@ -9,6 +9,8 @@ from tests.fault.processes import finish, wait_until
 from tests.fault.traces import contents, ledger, modification_times
 
 from gristmill.backends.local import LocalExecutor
+from gristmill.backends.schedules import RunSchedule
+from gristmill.engine.spans import Span
 from gristmill.errors import ConfigError, ResumeRefused
 from gristmill.pipeline import Pipeline
 from gristmill.stages.text.io import JsonlWriter
@@ -126,6 +128,21 @@ def test_the_number_of_workers_may_change_between_sessions(finished, corpus):
 
     assert result.resumed
     assert contents(finished) == before
+
+
+def test_the_log_of_events_of_every_earlier_session_is_kept_and_can_be_shown(finished, corpus):
+    home, logs = finished / "run", []
+    for number in (3, 4):
+        logs.insert(0, (home / "events.log").read_bytes())
+        (finished / "out" / f"part-{number:04}.jsonl").unlink()
+        run(corpus, finished, work_ms=1, workers=0)
+
+    assert [(home / f"events.{number}.log").read_bytes() for number in (1, 2)] == logs
+    assert not (home / "events.3.log").exists()
+    done = [{span.item_id for span in RunSchedule(home, session=n) if isinstance(span, Span)} for n in (None, 1, 2)]
+    assert ("part-0004" in done[0], "part-0003" in done[0]) == (True, False)
+    assert ("part-0003" in done[1], "part-0004" in done[1]) == (True, False)
+    assert {f"part-{number:04}" for number in range(PARTITIONS)} <= done[2]
 
 
 def test_two_runs_at_once_in_one_directory_are_refused(corpus, scene):

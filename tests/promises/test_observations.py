@@ -7,10 +7,13 @@ import stat
 from itertools import pairwise
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from tests.jsonl_files import write_documents
+from typer.testing import CliRunner
 
 from gristmill.backends.local import LocalExecutor
+from gristmill.cli.main import app
 from gristmill.errors import ConfigError
 from gristmill.metrics.observation_files import encode_observations, load_observations
 from gristmill.metrics.observations import EXCERPT_CHARS, NEAREST, SAMPLED
@@ -20,7 +23,7 @@ from gristmill.stages.context import Observation
 from gristmill.stages.text.classifiers.base import KeepLabels
 from gristmill.stages.text.filters import DocumentFilter, Filter, Score, ScoreFilter
 from gristmill.stages.text.filters.heuristic import MeanWordLengthFilter, WordCountFilter
-from gristmill.stages.text.io.reader import JsonlReader
+from gristmill.stages.text.io.reader import JsonlReader, ParquetReader
 from gristmill.stages.text.io.writer import JsonlWriter
 from gristmill.stages.text.judging.rule import Rule, RuleSet
 from gristmill.stages.text.rules import ApplyRules
@@ -232,6 +235,55 @@ def test_slices_tell_what_became_of_the_documents_of_each_source(corpus, tmp_pat
     assert sum(one.total.documents for one in outcomes.values()) == result.read
     words = sum(one.dropped["word_count"]["word_count"].documents for one in outcomes.values())
     assert words == result.counts["word_count"].dropped["word_count"]
+
+
+def test_without_a_word_about_it_columns_of_source_and_language_are_sliced_by(tmp_path):
+    """Where there are columns: in Parquet, and where a stage has made them. In JSON lines nobody looks for them."""
+    rows = [{"text": "one two", "source": f"s{n % 2}", "language": "en" if n < 5 else None, "n": n} for n in range(8)]
+    (tmp_path / "in").mkdir()
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "in" / "a.parquet")
+    write_documents(tmp_path / "lines" / "a.jsonl", rows)
+    for reader, out in ((ParquetReader(str(tmp_path / "in")), "out"), (JsonlReader(str(tmp_path / "lines")), "plain")):
+        stages = [reader, ScoreFilter(WordCountFilter(1)), JsonlWriter(str(tmp_path / out))]
+        Pipeline("sliced", stages=stages).run(LocalExecutor(num_workers=0), quiet=True)
+    slices = seen(tmp_path / "out").slices
+    written = {name: {value: one.written.documents for value, one in slices[name].by_size()} for name in slices}
+
+    assert written == {"source": {"s0": 4, "s1": 4}, "language": {"en": 5, None: 3}}
+    assert seen(tmp_path / "plain").slices == {}
+
+
+RECIPE = """
+name: words
+stages:
+- JsonlReader: {file_paths: "${input}"}
+- ScoreFilter: {filter_obj: {WordCountFilter: {min_words: 6}}}
+- JsonlWriter: {path: "${output}"}
+"""
+
+
+@pytest.mark.parametrize("level", [None, "full", "counts", "off"])
+def test_the_command_records_what_its_flags_say(corpus, tmp_path, level):
+    (tmp_path / "words.yaml").write_text(RECIPE)
+    given = ["run", tmp_path / "words.yaml", "--input", corpus, "--output", tmp_path / "out", "--workers", 0, "--quiet"]
+    flags = ["--slice", "source", "--slice", "n", *([] if level is None else ["--observe", level])]
+    done = CliRunner().invoke(app, [str(argument) for argument in (*given, *flags)])
+    found = seen(tmp_path / "out")
+
+    assert done.exit_code == 0, done.output
+    assert len(found.tallies) == (0 if level == "off" else 1)
+    assert sorted(found.slices) == ([] if level == "off" else ["n", "source"])
+    shows_texts = any(window.kept for tally in found.tallies for window in tally.nearest) and bool(found.samples)
+    assert shows_texts is (level in (None, "full"))
+
+
+def test_the_command_refuses_a_level_that_there_is_not(corpus, tmp_path):
+    (tmp_path / "words.yaml").write_text(RECIPE)
+    given = ["run", str(tmp_path / "words.yaml"), "-i", str(corpus), "-o", str(tmp_path / "out"), "--observe", "some"]
+    refused = CliRunner().invoke(app, given)
+
+    assert refused.exit_code != 0
+    assert "expected one of full, counts, off; got 'some'" in f"{refused.output}{refused.exception}"
 
 
 @pytest.mark.parametrize("wrong", [{"level": "all"}, {"slices": "source"}, {"slices": (3,)}])
