@@ -23,16 +23,21 @@ from gristmill.stages.text.io.writer import JsonlWriter
 from gristmill.tasks import DocumentBatch
 
 STEP_S = 0.01
-DOCUMENTS = 40  # of a partition: of ten, one is short, one cannot be processed
+DOCUMENTS = 40  # of a partition: of ten, one is short and one cannot be processed, unless there is no poison
 
 
-def write_input(directory, partitions):
+def write_input(directory, partitions, *, poison=True):
     (directory / "in").mkdir(parents=True)
     let(directory, 0)
     for part in range(partitions):
         lines = [
             json.dumps(
-                {"id": f"{part}-{n}", "part": part, "poison": n % 10 == 1, "text": "word " * (2 if n % 10 == 2 else 80)}
+                {
+                    "id": f"{part}-{n}",
+                    "part": part,
+                    "poison": poison and n % 10 == 1,
+                    "text": "word " * (2 if n % 10 == 2 else 80),
+                }
             )
             for n in range(DOCUMENTS)
         ]

@@ -68,8 +68,8 @@ class PrometheusServer:
 
     @classmethod
     @contextlib.contextmanager
-    def started(cls, directory, *, factor=1.0, ray_dir="/nowhere"):
-        write_monitoring(directory, MonitoringOptions(interval_s=0.25, factor=factor, ray_dir=ray_dir))
+    def started(cls, directory, *, factor=1.0, interval_s=0.25, ray_dir="/nowhere"):
+        write_monitoring(directory, MonitoringOptions(interval_s=interval_s, factor=factor, ray_dir=ray_dir))
         command = [
             *("prometheus", f"--config.file={directory}/prometheus.yml", f"--storage.tsdb.path={directory}/data"),
             # An instant query finds a sample so far back, where a target has not been marked as gone.

@@ -219,3 +219,27 @@ def test_no_alert_fires_for_runs_that_end_well_however_short(tmp_path):
         # Other programs may fill this machine's memory, and every tenth document fails on purpose.
         others = [labels for labels in server.firing() if "node" not in labels]
         assert {labels["alertname"] for labels in others} <= {"GristmillErrorsHigh"}
+
+
+def test_no_alert_at_all_fires_for_runs_without_errors_that_are_shorter_than_a_scrape_interval(tmp_path):
+    """One has nearly always ended before the first scrape; of the other the server hears, then not before its end."""
+    interval_s, unseen, seen = 10, tmp_path / "unseen", tmp_path / "seen"
+    for place in (unseen, seen):
+        write_input(place, 2, poison=False)
+    state = 'last_over_time(gristmill_run_state{state="%s"}[1h])'
+    with PrometheusServer.started(tmp_path / "monitoring", factor=0.1, interval_s=interval_s) as server:
+        let(unseen, 2)
+        with gated_run(unseen, server) as run:
+            assert run.wait() == 0
+        with gated_run(seen, server) as run:
+            wait_for(lambda: 1 in {value for _, value in server.query(state % "running")}, "a run that is heard of")
+            let(seen, 2)
+            assert run.wait() == 0
+        server.wait_for_evaluations(15)  # a driver would be said to be gone six seconds after its end
+
+        assert {value for _, value in server.query(state % "finished")} == {1}
+        reports = [json.loads((place / "out" / ".gristmill" / "report.json").read_text()) for place in (unseen, seen)]
+        assert reports[0]["wall_s"] < interval_s
+        assert [report["quarantined"] for report in reports] == [0, 0]
+        # Of the alerts only those about a node are not about these runs: other programs may fill the machine's memory.
+        assert [labels for labels in server.firing() if "node" not in labels] == []
