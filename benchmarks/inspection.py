@@ -1,16 +1,16 @@
 """How long `gristmill inspect` takes to open a large file, and how much memory to page, search and measure it.
 
-    python -m benchmarks.inspection [--gigabytes 10] [--directory DIR] [--peers DIR]
+    make benchmarks/out/venvs/frames/.installed
+    python -m benchmarks.inspection [--gigabytes 10] [--directory DIR] [--peers PYTHON]
 
 Makes a Parquet file and a file of JSON lines of that size each, of texts that are all different, looks at both in
 processes of their own, and removes them. Peers are measured on one thing they can do too, the first page of rows:
-duckdb and polars, from where they are installed, or from the directory of `pip install --target DIR duckdb polars`.
+duckdb and polars, run by the Python of the environment that the first line makes, or by another that has them.
 Files just written are in the page cache as far as they fit: what is measured is the program, not the disk.
 """
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -22,6 +22,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from benchmarks.record import header, record
 
+PEERS = Path(__file__).parent / "out" / "venvs" / "frames" / "bin" / "python"
+FIRST_PAGE = "open and first page"
 PAGE = 20
 TEXT_BYTES = 2_500
 ROWS_AT_ONCE = 20_000
@@ -33,7 +35,7 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--gigabytes", type=float, default=10.0)
     options.add_argument("--directory", default=None, help="where to make the files; a temporary directory otherwise")
-    options.add_argument("--peers", default="", help="a directory with duckdb and polars in it")
+    options.add_argument("--peers", type=Path, default=PEERS, help="a Python with duckdb and polars")
     options.add_argument("--form", choices=["parquet", "jsonl"], help="only this one")
     options.add_argument("--only-make", action="store_true", help="make the files and leave them")
     chosen, _ = options.parse_known_args()
@@ -50,13 +52,15 @@ def main() -> None:
             record("inspection", began, {file.suffix[1:]: measured(file, chosen.peers) for file in files})
 
 
-def measure(gigabytes: float = 1.0) -> dict[str, object]:
+def measure(gigabytes: float = 1.0, peers: Path = PEERS) -> dict[str, object]:
     """The same with less, for `benchmarks.observation` to print."""
+    if not peers.exists():
+        raise FileNotFoundError(f"{peers} is not there: make benchmarks/out/venvs/frames/.installed")
     with tempfile.TemporaryDirectory() as scratch:
         files = [Path(scratch, "large.parquet"), Path(scratch, "large.jsonl")]
         make_parquet(files[0], int(gigabytes * 1e9))
         make_lines(files[1], int(gigabytes * 1e9))
-        return {file.suffix[1:]: measured(file, "") for file in files}
+        return {file.suffix[1:]: measured(file, peers) for file in files}
 
 
 def tables(num_bytes: int):
@@ -98,25 +102,20 @@ def make_lines(path: Path, num_bytes: int) -> None:
             )
 
 
-def measured(file: Path, peers: str) -> dict[str, object]:
+def measured(file: Path, peers: Path) -> dict[str, object]:
     """Each step in its own words; every program in a process of its own, whose greatest memory is its peak."""
     names = {"gristmill": OURS, "gristmill, first page": OUR_FIRST_PAGE, "duckdb": DUCKDB, "polars": POLARS}
     found: dict[str, object] = {"gigabytes": round(file.stat().st_size / 1e9, 2)}
     for name, script in names.items():
-        environment = {
-            **os.environ,
-            "PYTHONPATH": os.pathsep.join(filter(None, [peers, os.environ.get("PYTHONPATH", "")])),
-        }
-        if name.startswith("gristmill"):
-            environment = dict(os.environ)
-        command = [sys.executable, "-c", PRELUDE + script, str(file), NEEDLE]
+        python = sys.executable if name.startswith("gristmill") else str(peers)
         began = time.perf_counter()
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [python, "-c", PRELUDE + script, str(file), NEEDLE], capture_output=True, text=True, check=False
+        )
         wall = time.perf_counter() - began
         if done.returncode:
-            found[name] = (done.stderr.strip().splitlines() or ["failed"])[-1]
-        else:
-            found[name] = {**json.loads(done.stdout.splitlines()[-1]), "whole_process_s": round(wall, 2)}
+            raise RuntimeError(f"{name} on {file.name}: {done.stderr}")
+        found[name] = {**json.loads(done.stdout.splitlines()[-1]), "whole_process_s": round(wall, 2)}
         print(file.name, name, found[name], file=sys.stderr, flush=True)
     return found
 

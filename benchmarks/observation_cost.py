@@ -1,10 +1,18 @@
 """What recording costs: processor seconds of all processes of a run with everything recorded, over one with nothing.
 
-A run of `english-heuristics` (28 filters) over the corpus of the text benchmark, with `--observe full` and with
-`--observe off`. Runs take turns, in pairs whose order alternates. What is told is the median of the ratios of pairs,
-with the interval that holds the true median in 95 of 100 cases.
+A run of `english-heuristics` (28 filters) over the corpus of the text benchmark, with everything on and with everything
+off. Runs take turns, in pairs whose order alternates. What is told is the median of the ratios of pairs, with the
+interval that holds the true median in 95 of 100 cases.
+
+    on    `--observe full --slice source`, and the history a line a second
+    off   `--observe off`, and a history of its first and its last line (`logging_interval` of the executor)
+
+What cannot be switched off is on in both: the ledger with its counts by reason, the event log, which is also what a
+resumed run and `gristmill replay` need, and the snapshot a second in `status.json`. What is on only if asked for is off
+in both: endpoints and files of metrics, whose cost `observation_scrape` measures, and the dashboard, another process.
 """
 
+import json
 import math
 import os
 import statistics
@@ -16,8 +24,15 @@ from pathlib import Path
 from benchmarks import process_tree
 from benchmarks.corpus import corpus
 
+from gristmill.config.shipped import recipe_path
+from gristmill.metrics.history import read_history
+from gristmill.metrics.observation_files import load_observations
+
 PAIRS, MEGABYTES = 20, 150
 GOAL = 1.02
+NEVER_S = 1_000_000.0  # between two lines of the history
+FLAGS = {"full": ("--observe", "full", "--slice", "source"), "off": ("--observe", "off")}
+EXECUTORS = {"full": {"num_workers": 2}, "off": {"num_workers": 2, "logging_interval": NEVER_S}}
 
 
 def interval(values: Sequence[float]) -> tuple[float, float]:
@@ -36,14 +51,24 @@ def interval(values: Sequence[float]) -> tuple[float, float]:
 def run_recipe(source: Path, level: str) -> tuple[float, int]:
     """Return processor seconds of a whole run, and the bytes of what it recorded about documents."""
     with tempfile.TemporaryDirectory(dir=source.parent) as place:
-        out = Path(place) / "out"
-        command = [sys.executable, "-m", "gristmill.cli.main", "run", "english-heuristics", "--quiet"]
-        command += ["--input", str(source), "--output", str(out), "--workers", "2", "--observe", level]
+        out, recipe = Path(place) / "out", Path(place) / "recipe.yaml"
+        executor = json.dumps({"executor": {"LocalExecutor": EXECUTORS[level]}})[1:-1]
+        recipe.write_text(f"{recipe_path('english-heuristics').read_text()}\n{executor}\n")
+        command = [sys.executable, "-m", "gristmill.cli.main", "run", str(recipe), "--quiet"]
+        command += ["--input", str(source), "--output", str(out), *FLAGS[level]]
         # Modules are loaded as in an installation, where pip has compiled them, whatever this shell says.
         kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
         seconds = process_tree.measure(command, kept).cpu_s
+        check(out / ".gristmill", level)
         recorded = sum(file.stat().st_size for file in (out / ".gristmill").glob("measures/*"))
     return seconds, recorded
+
+
+def check(run: Path, level: str) -> None:
+    """See that what is compared is what was meant."""
+    seen, lines = load_observations(run), len(read_history((run / "metrics.jsonl").read_bytes()))
+    if (bool(seen.tallies), "source" in seen.slices) != (level == "full",) * 2 or (level == "off" and lines > 2):
+        raise RuntimeError(f"{level}: got {len(seen.tallies)} tallies, slices {list(seen.slices)}, {lines} lines")
 
 
 def measure() -> dict[str, object]:
