@@ -40,6 +40,7 @@ MEANINGS = {
     "no_content": "`ChunkMergeStage`: the chunk is missing or empty, or the model found nothing of use in it.",
     "repeated_chunk": "`ChunkMergeStage`: a chunk of this number came before.",
     "too_long": "`ChunkMergeStage`: the chunks together exceed `max_text_length`.",
+    "not_a_file": "`WebDatasetReader`: the member of an archive of samples is a link, a device or a pipe.",
     "no_text": "Training a classifier: the text is missing or blank.",
 }
 
