@@ -92,7 +92,7 @@ class DownloadFailed(ReadError):
     """A file could not be fetched. Nothing of it counts, and what has come of it is kept for the next try.
 
     `is_final` says that all tries were made, and that the file counts as lost. `kind` is what it is in quarantine as,
-    whoever notices: who fetches it, or who reads it where it is.
+    whoever notices: the downloader, or a reader that reads it in place.
     """
 
     kind = "download_failed"

@@ -86,8 +86,8 @@ RUNS = {
     "long": "the same as kept, with a history of five minutes",
     "brief": "the same, with two moments",
 }
-# Names of a stage, a reason, a rule and an error, and how the page shows them. A rule's is as long as is allowed; there
-# is no limit to the others, but a question about them has to fit into the headers that the server takes.
+# Names of a stage, a reason, a rule and an error, and how the page shows them. A rule's is as long as is allowed. The
+# others may be of any length, but a question about them has to fit into the headers that the server takes.
 NAMES = {
     "script": (SCRIPT, SCRIPT),
     "style": (STYLE, STYLE),

@@ -23,7 +23,7 @@ from gristmill.stages.text.io.writer import JsonlWriter
 from gristmill.tasks import DocumentBatch
 
 STEP_S = 0.01
-DOCUMENTS = 40  # of a partition: of ten, one is short and one cannot be processed, unless there is no poison
+DOCUMENTS = 40  # of a partition; in every ten one is short, and with poison one cannot be processed
 
 
 def write_input(directory, partitions, *, poison=True):

@@ -284,3 +284,17 @@ def test_two_that_make_the_file_at_once_get_one(tmp_path):
     for cache in made:
         cache.put(key(os.getpid()), STORED)
         cache.close()
+
+
+def test_a_block_is_read_once_and_what_is_left_of_old_blocks_is_let_go_of():
+    near = response_cache._Neighbours()
+    for block in range(20):
+        first = block * response_cache.BLOCK_ROWS
+        rows = [(b"%d" % (first + row), b"[]", "m", 1, 1, 0.0) for row in range(response_cache.BLOCK_ROWS)]
+        assert near.block_to_read(first) == block
+        near.add(block, rows, but=rows[0][0])
+        assert near.block_to_read(first + 5) is None
+        for row in rows[1:40]:
+            assert near.take(row[0]) == row
+
+    assert len(near._rows) == response_cache.BLOCKS * (response_cache.BLOCK_ROWS - 40)

@@ -117,7 +117,7 @@ class WebDatasetReaderStage(ReadingStage[DocumentBatch]):
             self._drop(links)
 
     def _drop(self, links: list[str]) -> None:
-        """Count members that are no files, and begin a new list of them."""
+        """Count members that are not files, and begin a new list of them."""
         batch = DocumentBatch("links", pa.table({KEY: pa.array(map(sample_of, links), pa.string()), "name": links}))
         self.context.drop(batch, [True] * len(links), reason=NOT_A_FILE)
         links.clear()
