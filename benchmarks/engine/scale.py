@@ -2,7 +2,7 @@
 
 import gc
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
 
 from benchmarks.engine.outcome import Outcome, Row
 
@@ -13,35 +13,8 @@ from gristmill.engine import events as e
 
 SIZES = (1_000, 10_000, 100_000)
 EVENTS = 30_000
-BUDGET_S = 20.0
+WARM_UP_S = 120.0  # of virtual time: all workers are there, and the first have been moved between stages
 FLAT = 3.0  # the largest may cost so many times the smallest
-
-
-@dataclass
-class Stopwatch:
-    """Counts the processor time spent in the scheduler, which is what is measured, not the pretended cluster."""
-
-    simulation: Simulation
-    spent_s: float = 0.0
-
-    def __post_init__(self) -> None:
-        self._clock_s = _clock_s()
-        self._handle = self.simulation.scheduler.handle
-        self.simulation.scheduler.handle = self.handle  # type: ignore[method-assign]
-
-    def handle(self, *events: e.Event) -> list[c.Command]:
-        began = time.process_time()
-        commands = self._handle(*events)
-        self.spent_s += time.process_time() - began - self._clock_s
-        return commands
-
-
-def _clock_s() -> float:
-    """What one look at the clock costs: up to 40 µs on a virtual machine, half of what is to be measured."""
-    began = time.process_time()
-    for _ in range(1_000):
-        time.process_time()
-    return (time.process_time() - began) / 1_000
 
 
 def spec_of(workers: int) -> SimulationSpec:
@@ -58,18 +31,52 @@ def spec_of(workers: int) -> SimulationSpec:
     )
 
 
+class Recording:
+    """What a pretended cluster told its scheduler, call by call.
+
+    It is played to a second scheduler, so that what is measured is the scheduler alone. Looking at the clock in every
+    call would not do: that takes up to 40 µs on a virtual machine, half of what is to be measured, and how much
+    to take off again differs from minute to minute.
+    """
+
+    def __init__(self, workers: int) -> None:
+        self.simulation = Simulation(spec_of(workers))
+        self.calls: list[tuple[e.Event, ...]] = []
+        self._handle = self.simulation.scheduler.handle
+        self.simulation.scheduler.handle = self._record  # type: ignore[method-assign]
+        self.simulation.begin()
+
+    def go_on(self, until: Callable[[], bool]) -> None:
+        """Record until something holds. A limit of real time would have a slow machine measure other events."""
+        while not until():
+            self.simulation.step()
+
+    def _record(self, *events: e.Event) -> list[c.Command]:
+        self.calls.append(events)
+        return self._handle(*events)
+
+
+def recorded(workers: int) -> tuple[SimulationSpec, list[tuple[e.Event, ...]], int]:
+    """Return what was simulated, the calls of its scheduler, and how many of them come before anything is measured."""
+    recording = Recording(workers)
+    simulation = recording.simulation
+    recording.go_on(lambda: simulation.now >= WARM_UP_S)
+    warm_up, before = len(recording.calls), simulation.num_events
+    recording.go_on(lambda: simulation.num_events - before >= EVENTS)
+    return simulation.spec, recording.calls, warm_up
+
+
 def microseconds_per_event(workers: int) -> float:
     """Once the workers are there and have had work for a while."""
-    simulation = Simulation(spec_of(workers))
-    simulation.begin()
-    began = time.process_time()
-    while simulation.now < 240 and time.process_time() - began < BUDGET_S:
-        simulation.step()
-    watch, before, began = Stopwatch(simulation), simulation.num_events, time.process_time()
+    spec, calls, warm_up = recorded(workers)
+    scheduler = Simulation(spec).scheduler
+    for events in calls[:warm_up]:
+        scheduler.handle(*events)
     gc.collect()
-    while simulation.num_events - before < EVENTS and time.process_time() - began < BUDGET_S:
-        simulation.step()
-    return watch.spent_s / max(1, simulation.num_events - before) * 1e6
+    began = time.process_time()
+    for events in calls[warm_up:]:
+        scheduler.handle(*events)
+    return (time.process_time() - began) / sum(map(len, calls[warm_up:])) * 1e6
 
 
 def _measure() -> list[Outcome]:

@@ -190,9 +190,12 @@ class Account(msgspec.Struct):
     def enter_counts(self, root: RootRecord, group: GroupRecord, event: TaskFinished) -> None:
         """Add what a task did to the books of its root and of the run."""
         first = group.plan.first_stage
-        root.files.extend(event.files)
-        root.side_files.extend(event.side_files)
-        root.facts.extend(event.facts)
+        if event.files:
+            root.files.extend(event.files)
+        if event.side_files:
+            root.side_files.extend(event.side_files)
+        if event.facts:
+            root.facts.extend(event.facts)
         if not event.counts:
             # A task that steers but holds no documents is not worth an entry of its own.
             self.totals[first].process_s += event.useful_s

@@ -347,16 +347,19 @@ class Dispatcher:
 
     def _share_out(self, index: int, group: GroupRecord) -> None:
         """If nothing is waiting, give idle workers what waits behind other tasks, or a straggler's second run."""
-        crew = group.crew
+        crew, plan = group.crew, group.plan
+        most = plan.lanes * (1 if plan.has_sized_batches else plan.batch_size)
         for _ in range(crew.num_ready):
+            # Nobody has too much, and what comes next comes by itself: so it is at nearly every event.
+            if not crew.any_holds(above=most) and self.scheduler.more_is_coming(index):
+                return
             if group.queue or not crew.num_open or self.must_wait(index):
                 return
-            if not self._find_work(index, group):
+            if not self._find_work(index, group, most):
                 return
             self._dispatch_group(index, group)
 
-    def _find_work(self, index: int, group: GroupRecord) -> bool:
-        most = group.plan.lanes * (1 if group.plan.has_sized_batches else group.plan.batch_size)
+    def _find_work(self, index: int, group: GroupRecord, most: int) -> bool:
         victim = group.crew.most_loaded(above=most)
         if victim is not None and self.scheduler.recalls.recall(victim):
             return True

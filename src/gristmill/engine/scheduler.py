@@ -432,7 +432,7 @@ class Scheduler:
             del running[task.call]
             if worker.overdue:
                 worker.overdue.discard(task.call)
-            call = behind.popleft()
+            call = behind.pop(0)
             call.since = now
             running[call.number] = call
         else:
@@ -481,8 +481,9 @@ class Scheduler:
 
     def more_is_coming(self, index: int) -> bool:
         """Whether a group may get tasks that are not there yet."""
-        source_goes_on = not self.source_exhausted or bool(self.restarts.listed_again)
-        return source_goes_on or any(group.live for group in self.groups[:index])
+        if not self.source_exhausted or self.restarts.listed_again:
+            return True
+        return any(group.live for group in self.groups[:index])
 
     # Time
 
