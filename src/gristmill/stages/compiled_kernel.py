@@ -13,7 +13,7 @@ import importlib
 import os
 from collections.abc import Callable, Iterable
 from functools import cache
-from typing import NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
@@ -29,8 +29,20 @@ KERNELS_VARIABLE = "GRISTMILL_KERNELS"  # a target's name, or:
 COMPILE = "compile"  # as if nothing had come with the package
 # Called by modules that a worker imports when it has something to count, and then it is too late to compile.
 _COUNTING = ("tally.count_measures",)
+_Number = TypeVar("_Number", bound=np.generic)
 
-Argument = NDArray[np.generic] | int
+
+class Fixed(Generic[_Number]):
+    """An array that is passed again and again, such as room for results: its address is asked for once."""
+
+    __slots__ = ("address", "array", "dtype", "size")
+
+    def __init__(self, array: NDArray[_Number]) -> None:
+        self.array = array  # which keeps the memory where it is
+        self.dtype, self.size, self.address = array.dtype, array.size, _address(array)
+
+
+Argument = NDArray[Any] | Fixed[Any] | int
 # What modules imported here call. Looking through them all for it would copy, in a worker, a thousand pages it shares
 # with the fork server: to look at an object is to count a reference to it.
 _named: set[str] = set()
@@ -57,15 +69,18 @@ class CompiledKernel:
                 raise EngineBug(f"{self.name}: expected {', '.join(takes)}; got {', '.join(got)}")
         passed: list[int] = []
         for given in arguments:
-            passed += (given,) if isinstance(given, int) else (_address(given), given.size)
+            if isinstance(given, int):
+                passed.append(given)
+            else:
+                passed += (given.address if isinstance(given, Fixed) else _address(given), given.size)
         result = kernel(*passed)
         if result < TOO_SHORT + len(checked):
-            shapes = [given if isinstance(given, int) else given.shape for given in arguments]
+            shapes = [given if isinstance(given, int) else given.size for given in arguments]
             raise EngineBug(f"{self.name}: expected a longer array for {checked[result - TOO_SHORT]!r}; got {shapes}")
         return result
 
 
-def _address(array: NDArray[np.generic]) -> int:
+def _address(array: NDArray[Any]) -> int:
     flags = array.flags
     if flags.carray and array.size:  # a fifth of what asking numpy takes
         return ctypes.addressof(ctypes.c_char.from_buffer(array))  # type: ignore[arg-type]  # it is a buffer

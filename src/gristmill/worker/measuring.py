@@ -9,7 +9,7 @@ Letters: R rules, V values of all rules, D documents, G reasons documents were d
 from collections.abc import Sequence
 from itertools import pairwise
 from operator import ge
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from gristmill.kernels import tally_layout as layout
 from gristmill.kernels.arrow_arrays import is_null, numbers_of
 from gristmill.metrics.tally import BEYOND, NOT_A_NUMBER, slot_of, tallied
-from gristmill.stages.compiled_kernel import CompiledKernel
+from gristmill.stages.compiled_kernel import CompiledKernel, Fixed
 
 _count_measures = CompiledKernel("tally", "count_measures")
 _FRACTION_BITS = 32
@@ -27,6 +27,7 @@ _WINDOW = layout.WINDOWS * layout.NEAREST  # documents of a rule
 Doubles = NDArray[np.float64]
 Longs = NDArray[np.int64]
 Keys = NDArray[np.uint64]
+_Number = TypeVar("_Number", bound=np.generic)
 
 
 class Values(NamedTuple):
@@ -129,9 +130,9 @@ def numbers_in(values: Any) -> Doubles | Longs | None:
     Of a score of several parts the last that is a number counts: of a language, how sure the model is.
     """
     if isinstance(values, np.ndarray):
-        is_plain = values.dtype is _DOUBLE or values.dtype is _LONG
-        known = values.ndim == 1 and values.dtype.kind in "fiub"
-        return None if not known else values if is_plain else values.astype(np.float64)
+        kind = values.dtype
+        known = values.ndim == 1 and (kind is _DOUBLE or kind is _LONG or kind.kind in "fiub")
+        return None if not known else values if kind is _DOUBLE or kind is _LONG else values.astype(np.float64)
     if isinstance(values, pa.ChunkedArray):
         parts = [numbers_in(chunk) for chunk in values.chunks]
         numbers = [part for part in parts if part is not None]
@@ -221,27 +222,31 @@ class _Room:
     def __init__(self, rules: int, reasons: int, near: int, samples: int, documents: int) -> None:
         self.fits = rules, reasons, near, samples, documents
         chosen = min(documents, near + samples)
-        self.sums, self.extremes = np.empty(4 * rules, np.int64), np.empty(4 * rules)
-        self.ends = np.empty(2 * rules, np.uint32)
-        self.near_rows, self.marks = np.empty(near, np.int64), np.zeros(documents, np.int32)
-        self.owners, self.examples = np.empty(near + samples, np.uint16), np.empty(near + samples, np.uint32)
-        self.values, self.gone, self.documents = np.empty(near), np.empty(samples, np.int64), np.empty(chosen, np.int64)
+        self.sums, self.extremes = _room(4 * rules, np.int64), _room(4 * rules, np.float64)
+        self.ends = _room(2 * rules, np.uint32)
+        self.near_rows, self.marks = _room(near, np.int64), Fixed(np.zeros(documents, np.int32))
+        self.owners, self.examples = _room(near + samples, np.uint16), _room(near + samples, np.uint32)
+        self.values, self.gone = _room(near, np.float64), _room(samples, np.int64)
+        self.documents = _room(chosen, np.int64)
         # Few of its pages are ever used.
-        self.beginnings = np.empty(chosen * layout.BEGINNING * layout.LONGEST_CHARACTER + 8, np.uint8)
-        self.beginning_ends, self.made = np.empty(chosen, np.uint32), np.empty(3, np.int64)
+        self.beginnings = _room(chosen * layout.BEGINNING * layout.LONGEST_CHARACTER + 8, np.uint8)
+        self.beginning_ends, self.made = _room(chosen, np.uint32), _room(3, np.int64)
 
     def has(self, *wanted: int) -> bool:
         """Whether there is as much as that."""
         return all(map(ge, self.fits, wanted))
 
 
+def _room(size: int, kind: type[_Number]) -> Fixed[_Number]:
+    return Fixed(np.empty(size, kind))
+
+
 class Counter:
     """Counts with compiled code, in memory that is used again: what it returns holds until it is asked again."""
 
     def __init__(self) -> None:
-        self._counts = np.zeros(2 * layout.SLOTS, np.int32)
-        self._slots, self._taken = np.empty(0, np.int16), np.empty(0, np.int32)
-        self._current = np.empty(0, np.int64)
+        self._counts = Fixed(np.zeros(2 * layout.SLOTS, np.int32))
+        self._slots, self._taken, self._current = _room(0, np.int16), _room(0, np.int32), _room(0, np.int64)
         self._room = _Room(0, 0, 0, 0, 0)
 
     def count(
@@ -260,9 +265,13 @@ class Counter:
         """
         rules, reasons, number = len(values.firsts) - 1, len(gone.firsts) - 1, len(values.numbers)
         own, whose = (np.arange(rules), np.arange(reasons)) if places is None else places
-        if len(self._slots) < number:
-            self._slots, self._taken = np.empty(number * 5 // 4, np.int16), np.empty(number * 5 // 4, np.int32)
-            self._current = np.empty(number * 5 // 4, np.int64)
+        if self._slots.size < number:
+            size = number * 5 // 4
+            self._slots, self._taken, self._current = (
+                _room(size, np.int16),
+                _room(size, np.int32),
+                _room(size, np.int64),
+            )
         wanted = rules, reasons, len(windows.found), len(windows.least), len(keys)
         if not self._room.has(*wanted):
             self._room = _Room(*map(max, self._room.fits, wanted))
@@ -276,23 +285,23 @@ class Counter:
             *(windows.least, windows.sampled, *wanted[2:], room.marks, room.owners, room.examples, room.values),
             *(room.gone, room.documents, room.beginnings, room.beginning_ends, room.made),
         )
-        near, samples, chosen = room.made.tolist()
+        near, samples, chosen = room.made.array.tolist()
         first = len(windows.found)
         end = first + samples
         return Counted(
-            sums=room.sums[: 4 * rules],
-            extremes=room.extremes[: 4 * rules],
-            ends=room.ends[: 2 * rules],
-            slots=self._slots[:taken],
-            counts=self._taken[:taken],
-            windows=room.owners[:near],
-            values=room.values[:near],
-            near=room.examples[:near],
-            reasons=room.owners[first:end],
-            gone=room.gone[:samples],
-            sampled=room.examples[first:end],
-            documents=room.documents[:chosen],
-            beginnings=None if texts is None else (room.beginnings, room.beginning_ends[:chosen]),
+            sums=room.sums.array[: 4 * rules],
+            extremes=room.extremes.array[: 4 * rules],
+            ends=room.ends.array[: 2 * rules],
+            slots=self._slots.array[:taken],
+            counts=self._taken.array[:taken],
+            windows=room.owners.array[:near],
+            values=room.values.array[:near],
+            near=room.examples.array[:near],
+            reasons=room.owners.array[first:end],
+            gone=room.gone.array[:samples],
+            sampled=room.examples.array[first:end],
+            documents=room.documents.array[:chosen],
+            beginnings=None if texts is None else (room.beginnings.array, room.beginning_ends.array[:chosen]),
         )
 
 

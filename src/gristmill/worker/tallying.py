@@ -81,7 +81,7 @@ class Tallying:
         part = _part(rules.encoded, counted)
         if lost:
             part.reasons = [(place.name, place.number, one.reason) for place, one in lost]
-            part.sample_values = _values_of(lost, counted.gone)
+            part.sample_values = _values_of(lost, dropped.firsts, counted)
         if len(counted.documents):
             part.documents = shown.packed(counted, keys)
         if labelled:
@@ -210,7 +210,8 @@ def _in_numbers(measured: _Measured, shown: _Shown) -> tuple[Measures, _Measured
     labelled: _Measured = []
     end, follows = 0, False  # whether the measure before is counted too
     for n, (place, one) in enumerate(measured):
-        numbers, rows = numbers_in(one.values), one.rows
+        _, values, kept, rows, of = one
+        numbers = numbers_in(values)
         if numbers is None:
             chosen = chosen if labelled else measured[:n]
             labelled.append((place, one))
@@ -218,20 +219,22 @@ def _in_numbers(measured: _Measured, shown: _Shown) -> tuple[Measures, _Measured
             continue
         if labelled:
             chosen.append((place, one))
-        if one.of is None:
+        if of is None:
             rows = np.zeros(len(numbers), np.int64)  # nobody will ask which documents they are
         elif rows is KEPT_BEFORE and not follows:
             rows = _rows_left(measured, n)
-        follows = one.of is not None
+        follows = of is not None
         given.numbers.append(numbers)
-        given.kept.append(one.kept)
-        given.offsets.append(shown.offset(one.of))
-        if isinstance(rows, np.ndarray):
+        given.kept.append(kept)
+        given.offsets.append(shown.offset(of))
+        if rows is KEPT_BEFORE:
+            given.sources.append(KEPT)
+        elif isinstance(rows, np.ndarray):
             given.sources.append(end)
             given.rows.append(rows)
             end += len(rows)
         else:
-            given.sources.append(ALL if rows is None else KEPT)
+            given.sources.append(ALL)
     return given, chosen, labelled
 
 
@@ -263,13 +266,18 @@ def _part_rule(place: Place, about: About, *, is_shown: bool = False) -> PartRul
     )
 
 
-def _values_of(lost: list[tuple[Place, Gone]], chosen: Longs) -> bytes:
-    """What was measured of some dropped documents; not a number where that was nothing, or no number."""
-    if not len(chosen):
-        return b""
-    each = [None if one.values is None else numbers_in(one.values) for _, one in lost]
-    known = [np.full(len(one.rows), np.nan) if own is None else own for own, (_, one) in zip(each, lost, strict=True)]
-    return (np.concatenate(known)[chosen] + 0.0).tobytes()
+def _values_of(lost: list[tuple[Place, Gone]], firsts: Longs, counted: Counted) -> bytes:
+    """What was measured of dropped documents that are examples; not a number where that was nothing, or no number."""
+    reasons = counted.reasons.tolist()
+    known = {reason: _numbers_of(lost[reason][1].values) for reason in set(reasons)}
+    places = (counted.gone - firsts[counted.reasons]).tolist()  # among the documents of a reason
+    each = [known[reason] for reason in reasons]
+    found = [np.nan if numbers is None else numbers[place] for numbers, place in zip(each, places, strict=True)]
+    return (np.array(found, np.float64) + 0.0).tobytes()
+
+
+def _numbers_of(values: Any) -> Doubles | Longs | None:
+    return None if values is None else numbers_in(values)
 
 
 def _labels(place: Place, one: Measured) -> tuple[PartRule, Labels]:

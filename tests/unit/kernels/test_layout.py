@@ -32,7 +32,7 @@ from gristmill.kernels.text import layout
 from gristmill.kernels.text.layout import WORD_COLUMNS
 from gristmill.models.fasttext_file import FastTextSettings
 from gristmill.models.fasttext_model import bundled_model
-from gristmill.stages.compiled_kernel import KERNELS_VARIABLE, CompiledKernel
+from gristmill.stages.compiled_kernel import KERNELS_VARIABLE, CompiledKernel, Fixed
 from gristmill.stages.context import StageContext
 from gristmill.stages.text.decontamination.ngrams import find_ngrams, hash_ngrams
 from gristmill.stages.text.filters import Score
@@ -100,7 +100,8 @@ class Guards:
     def __call__(self, kernel, arguments):
         function = self._functions[kernel.name]
         self.called.add(kernel.name)
-        values = dict(zip(inspect.signature(function).parameters, arguments, strict=True))
+        given = [each.array if isinstance(each, Fixed) else each for each in arguments]
+        values = dict(zip(inspect.signature(function).parameters, given, strict=True))
         (result, views), *others = (self._outcome(target, kernel, function, values) for target in host_targets())
         for again, found in others:
             assert again == result, f"{kernel.name} depends on the processor"
@@ -301,6 +302,22 @@ def test_an_array_that_is_too_short_is_named_and_nothing_is_touched(array):
     with pytest.raises(EngineBug, match=f"^count_words: expected a longer array for '{array}'; got "):
         kernel(given["data"], given["starts"], given["stops"], 2, given["letters"], given["counts"])
     assert not counts.any()
+
+
+@pytest.mark.slow
+def test_an_array_whose_address_is_known_is_used_and_checked_like_any_other():
+    texts = TextColumn.of(pa.chunked_array([["one two", "three " * 40]]))
+    kernel, counts = CompiledKernel("text.words", "count_words"), np.zeros(2 * WORD_COLUMNS, np.int64)
+    fixed, plain = Fixed(counts.copy()), counts.copy()
+
+    kernel(texts.data, texts.starts, texts.stops, 2, letters(), plain)
+    kernel(texts.data, texts.starts, texts.stops, 2, letters(), fixed)
+    assert plain.any()
+    assert fixed.array.tolist() == plain.tolist()
+    with pytest.raises(EngineBug, match=r"^count_words: expected a longer array for 'counts'; got "):
+        kernel(texts.data, texts.starts, texts.stops, 2, letters(), Fixed(counts[:-1]))
+    with pytest.raises(EngineBug, match=r"^count_words: expected .*; got .*int32\*$"):
+        kernel(texts.data, texts.starts, texts.stops, 2, letters(), Fixed(counts.astype(np.int32)))
 
 
 @pytest.mark.slow
