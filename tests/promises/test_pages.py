@@ -33,8 +33,8 @@ def archive(directory, pages):
     return str(directory)
 
 
-def run(source, out, extractor, executor=HERE):
-    stages = [WarcReader(source, extractor=extractor), JsonlWriter(str(out))]
+def run(source, out, extractor, executor=HERE, blocksize=None):
+    stages = [WarcReader(source, extractor=extractor, blocksize=blocksize), JsonlWriter(str(out))]
     return Pipeline("pages", stages=stages).run(executor, quiet=True)
 
 
@@ -88,12 +88,15 @@ class ShortDeadline(CommonCrawlHTMLExtractor):
 
 @pytest.mark.slow
 @pytest.mark.fault
-def test_a_hang_in_c_is_ended_by_the_deadline_and_costs_one_page(tmp_path):
-    good = good_pages(8)
+@pytest.mark.parametrize("blocksize", [None, 1000], ids=["apart", "where parts are read"])
+def test_a_hang_in_c_is_ended_by_the_deadline_and_costs_one_page(tmp_path, blocksize):
+    good = {url: page for url, page in good_pages(40).items() if "5" not in url or url.endswith("/5")}
+    source, executor = archive(tmp_path / "in", good), LocalExecutor(num_workers=1)
     extractor = ShortDeadline(HangsInC(), limits=QUICK)
 
-    result = run(archive(tmp_path / "in", good), tmp_path / "out", extractor, LocalExecutor(num_workers=1))
-    assert (result.read, result.written, result.quarantined) == (8, 7, 1)
+    result = run(source, tmp_path / "out", extractor, executor, blocksize)
+    assert (result.read, result.written, result.quarantined) == (len(good), len(good) - 1, 1)
+    assert len({document["url"] for document in documents(tmp_path / "out")}) == len(good) - 1
     [lost] = [json.loads(line) for line in quarantine(result)]
     assert lost["kind"] == "WorkerLost"
     assert "no result within the deadline of 4 s" in lost["error"]

@@ -83,14 +83,15 @@ def _listed(columns: Sequence[str], most: int = 12) -> str:
 # Moving a batch to another process costs a copy and a round trip, so neighbours are fused unless something speaks
 # against it: other resources or environment, another number of workers, a GPU (its memory was asked for by one stage),
 # a stage that batches tasks the group before it does not, a stage that must not be fused, or a source that streams one
-# large file: then the stages behind it can keep the other cores busy.
+# large file, or a few parts to a slow stage: then the stages behind it can keep the other cores busy.
 
 
 def fuse(stages: Sequence[AnyStage], names: Sequence[str], sources: Sequence[AnyTask]) -> tuple[Group, ...]:
     """Cut the line of stages into groups."""
     cuts = [0]
     for index in range(1, len(stages)):
-        streaming = index == 1 and any(stages[0].streams(task) for task in sources)
+        few = len(sources) < stages[0].fusible_from
+        streaming = index == 1 and (few or any(stages[0].streams(task) for task in sources))
         if streaming or not belong_together(stages[index - 1], stages[index], stages[cuts[-1]]):
             cuts.append(index)
     cuts = _apart_unless_written(stages, cuts)

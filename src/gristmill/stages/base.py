@@ -122,6 +122,8 @@ class ProcessingStage(Generic[X, Y]):
                      instance), so that nobody looks for what they have in common
     `makes_small_tasks`      True if one task becomes many small ones: files written of them are joined, where they can
     `fusible`        False to keep the stage in worker processes of its own
+    `fusible_from`   so many source partitions there have to be before it shares a process with the stages behind it, if
+                     it is the first: with fewer, other processes help with what it reads
     `fuses_to_the_end`   True if it shares a process with the stages behind it only where all of them up to a writer do.
                      For a stage that streams: what becomes of its tasks counts when the last of them is written, so it
                      need not become the same again should the worker die half-way
@@ -147,6 +149,7 @@ class ProcessingStage(Generic[X, Y]):
     makes_new_documents: ClassVar[bool] = False
     makes_small_tasks: ClassVar[bool] = False
     fusible: ClassVar[bool] = True
+    fusible_from: ClassVar[int] = 0
     fuses_to_the_end: ClassVar[bool] = False
     is_exchange: ClassVar[bool] = False  # what stands behind starts when all before is done: see stages/exchange
     searches: ClassVar[bool] = (

@@ -113,6 +113,10 @@ class Quick(Plain):
     is_quick = True
 
 
+class KeepsTime(Plain):
+    keeps_time = True
+
+
 def archive(path, pages=40):
     path.write_bytes(b"".join(crawl(pages)))
     return str(path)
@@ -123,10 +127,13 @@ def archive(path, pages=40):
     [
         ({"extractor": Quick(), "blocksize": 2000}, [3]),
         ({"extractor": Plain(), "blocksize": 2000}, [1, 1, 1]),
+        ({"extractor": KeepsTime(), "blocksize": 2000}, [3]),
+        ({"extractor": KeepsTime(), "blocksize": 8000}, [1, 2]),
+        ({"extractor": CommonCrawlHTMLExtractor("justext"), "blocksize": 2000}, [3]),
         ({"blocksize": 2000}, [2]),
         ({"extractor": Quick()}, [3]),
     ],
-    ids=["quick", "slow", "no extractor", "one part"],
+    ids=["quick", "slow", "keeps time", "keeps time, few parts", "jusText", "no extractor", "one part"],
 )
 def test_parts_of_archives_are_read_by_who_extracts_from_them_if_that_is_quick(tmp_path, options, groups):
     stages = [WarcReader(archive(tmp_path / "a.warc.gz"), **options), JsonlWriter(str(tmp_path / "out"))]

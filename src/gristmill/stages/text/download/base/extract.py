@@ -24,7 +24,7 @@ class DocumentExtractor(ABC):
 
     A record that makes `extract` raise, end its process or hang is quarantined alone. `batch_records` records go to a
     worker together, and a call for them that takes longer than `batch_deadline_s` is taken for one that hangs. With
-    `is_quick` that worker is the one which reads the file.
+    `is_quick` that worker is the one which reads the file; with `keeps_time` it is if there are many parts to read.
     """
 
     batch_records: ClassVar[int] = 64
@@ -37,6 +37,15 @@ class DocumentExtractor(ABC):
 
         That saves handing every record to another process. A record that ends the process has its part read again
         from the beginning, and extracted again, some four times: too much for an extractor that takes minutes.
+        """
+        return False
+
+    @property
+    def keeps_time(self) -> bool:
+        """Whether `extract` itself gives up a record that takes too long, so that hardly any ends its process.
+
+        Then whoever reads a part extracts as well, quick or not, where there are parts enough to keep all cores busy:
+        reading would have a core to itself otherwise, and on two cores that is half of the machine.
         """
         return False
 

@@ -8,7 +8,8 @@ what was made of others is not made again. So nothing that depends on time or ch
 An extractor that is quick is not worth that: handing records from process to process costs as much as making documents
 of some of them, and of two cores one would only read or only extract. There the same process reads a part of a file,
 extracts and goes on to the writer (`fuses_to_the_end`). If it dies, the part is begun again, batch by batch and in the
-end record by record, as any task is that kills its workers (`engine/policies/retry.py`).
+end record by record, as any task is that kills its workers (`engine/policies/retry.py`). A slow extractor that minds
+the time itself, and so seldom ends its process, works like that too if there are many parts.
 """
 
 from abc import ABC, abstractmethod
@@ -33,6 +34,7 @@ from gristmill.tasks.records import Record, name_of_record, record_bytes, record
 MAX_BATCH_BYTES = 64 * 1024**2  # of records: more leave as another batch
 MAX_LEFT_OUT_BYTES = 8 * 1024**2  # of records nobody wants, before they are reported
 MAX_DOCUMENT_BYTES = 32 * 1024**2  # the same where records are the documents, and a batch becomes a file
+MANY_PARTS = 8  # that keep a machine busy; with fewer, a slow extractor has its own processes, one for each core
 _SAMPLE_BYTES = 1 << 12
 NOT_EXTRACTED = "not_extracted"
 REASONS = {NOT_EXTRACTED: "The extractor returned None for the record."}
@@ -140,7 +142,8 @@ class DocumentIterateExtractStage(CompositeStage[FileGroupTask, DocumentBatch]):
         reading._is_apart = isinstance(self.iterator.split, WholeFiles)
         if self.extractor is not None:
             reading.batch_records = self.extractor.batch_records
-            reading._is_apart = not self.extractor.is_quick
+            reading._is_apart = not _may_read(self.extractor)
+            reading._shares_from = 0 if self.extractor.is_quick else MANY_PARTS
         stages: list[ProcessingStage[Any, Any]] = [_SplitFiles(self.iterator, self.record_limit), reading]
         if self.extractor is not None:
             stages.append(_ExtractRecords(self.extractor, columns))
@@ -209,10 +212,15 @@ class _IterateFiles(ProcessingStage[FileGroupTask, RecordBatch | DocumentBatch])
     extracts: bool = field(default=True, kw_only=True)  # somebody behind makes documents of the records
     batch_records: int = field(default=64, kw_only=True)
     _is_apart: bool = field(default=False, init=False, repr=False)
+    _shares_from: int = field(default=0, init=False, repr=False)
 
     @property
     def fusible(self) -> bool:  # type: ignore[override]  # it depends on what is behind it
         return not self._is_apart
+
+    @property
+    def fusible_from(self) -> int:  # type: ignore[override]  # likewise
+        return self._shares_from
 
     def __post_init__(self) -> None:
         self.name = f"iterate_{type(self.iterator).__name__.lower()}"
@@ -354,6 +362,11 @@ class _LeftOutRecords:
         self._held, self._size = {}, 0
 
 
+def _may_read(extractor: DocumentExtractor) -> bool:
+    """Whether it may work in the process that reads: a part that is begun again, for a death, must not cost much."""
+    return extractor.is_quick or extractor.keeps_time
+
+
 @dataclass(eq=False)
 class _ExtractRecords(ProcessingStage[RecordBatch, DocumentBatch]):
     """Make a document of each record."""
@@ -366,7 +379,7 @@ class _ExtractRecords(ProcessingStage[RecordBatch, DocumentBatch]):
 
     @property
     def fusible(self) -> bool:  # type: ignore[override]  # it is the extractor that knows
-        return self.extractor.is_quick
+        return _may_read(self.extractor)
 
     @property
     def deadline_s(self) -> float | None:  # type: ignore[override]

@@ -81,6 +81,10 @@ class CommonCrawlHTMLExtractor(DocumentExtractor):
     def is_quick(self) -> bool:
         return self._chosen.is_quick
 
+    @property
+    def keeps_time(self) -> bool:
+        return True  # whichever algorithm it is, `PageReader` has a limit of seconds for a page
+
     def input_columns(self) -> list[str]:
         return ["url", "warc_id", "source_id", "content", *self.extra]
 
