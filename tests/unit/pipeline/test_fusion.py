@@ -157,6 +157,18 @@ def test_extractors_that_take_minutes_for_a_part_are_not_quick(extractor, is_qui
     assert extractor.is_quick is is_quick
 
 
+def test_files_that_are_not_divided_are_read_apart_from_a_slow_extractor_however_many_there_are(tmp_path):
+    paths = [archive(tmp_path / f"{number}.warc.gz", pages=3) for number in range(12)]
+    writer = JsonlWriter(str(tmp_path / "out"))
+
+    def groups(**options):
+        plan = compile_chain("p", [WarcReader(paths, extractor=KeepsTime(), **options), writer], None)
+        return [len(group.stages) for group in plan.groups]
+
+    assert groups() == [3]
+    assert groups(record_limit=2) == [1, 2]
+
+
 def test_an_archive_that_cannot_be_divided_is_read_apart(tmp_path, monkeypatch):
     monkeypatch.setattr(CommonCrawlWarcIterator, "block_bytes", 1000)
     path = archive(tmp_path / "a.warc.gz")

@@ -142,7 +142,8 @@ class DocumentIterateExtractStage(CompositeStage[FileGroupTask, DocumentBatch]):
         reading._is_apart = isinstance(self.iterator.split, WholeFiles)
         if self.extractor is not None:
             reading.batch_records = self.extractor.batch_records
-            reading._is_apart = not _may_read(self.extractor)
+            is_divided = self.record_limit is None and not isinstance(self.iterator.split, WholeFiles)
+            reading._is_apart = not (self.extractor.is_quick or (self.extractor.keeps_time and is_divided))
             reading._shares_from = 0 if self.extractor.is_quick else MANY_PARTS
         stages: list[ProcessingStage[Any, Any]] = [_SplitFiles(self.iterator, self.record_limit), reading]
         if self.extractor is not None:
@@ -362,11 +363,6 @@ class _LeftOutRecords:
         self._held, self._size = {}, 0
 
 
-def _may_read(extractor: DocumentExtractor) -> bool:
-    """Whether it may work in the process that reads: a part that is begun again, for a death, must not cost much."""
-    return extractor.is_quick or extractor.keeps_time
-
-
 @dataclass(eq=False)
 class _ExtractRecords(ProcessingStage[RecordBatch, DocumentBatch]):
     """Make a document of each record."""
@@ -379,7 +375,7 @@ class _ExtractRecords(ProcessingStage[RecordBatch, DocumentBatch]):
 
     @property
     def fusible(self) -> bool:  # type: ignore[override]  # it is the extractor that knows
-        return _may_read(self.extractor)
+        return self.extractor.is_quick or self.extractor.keeps_time
 
     @property
     def deadline_s(self) -> float | None:  # type: ignore[override]
