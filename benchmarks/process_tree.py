@@ -6,6 +6,7 @@ The sampler runs in the parent of what it measures, so that it is not part of th
 import contextlib
 import resource
 import subprocess
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -37,26 +38,35 @@ class TreeUse:
         return (self.cpu_s + self.queued_s) / self.wall_s
 
 
-def measure(command: Sequence[str], env: Mapping[str, str] | None = None) -> TreeUse:
-    """Run a command to its end and return what it and its descendants used; raises if it fails."""
+def measure(
+    command: Sequence[str], env: Mapping[str, str] | None = None, *, cwd: Path | None = None, quiet: bool = False
+) -> TreeUse:
+    """Run a command to its end and return what it and its descendants used; raises if it fails.
+
+    With `quiet`, nothing is shown of what it prints unless it fails.
+    """
     use = TreeUse()
     before = _reaped_s()
-    started = time.perf_counter()
-    process = subprocess.Popen(command, env=env)
-    root = psutil.Process(process.pid)
-    cpu: dict[int, tuple[float, float]] = {}
-    while True:
-        try:
-            process.wait(INTERVAL_S)
-            break
-        except subprocess.TimeoutExpired:
-            _sample(root, use, cpu)
-    use.wall_s = time.perf_counter() - started
+    with tempfile.TemporaryFile() as printed:
+        started = time.perf_counter()
+        output = printed if quiet else None
+        process = subprocess.Popen(command, env=env, cwd=cwd, stdout=output, stderr=output)
+        root = psutil.Process(process.pid)
+        cpu: dict[int, tuple[float, float]] = {}
+        while True:
+            try:
+                process.wait(INTERVAL_S)
+                break
+            except subprocess.TimeoutExpired:
+                _sample(root, use, cpu)
+        use.wall_s = time.perf_counter() - started
+        printed.seek(0)
+        said = printed.read().decode(errors="replace")
     # Samples miss the last moments of every process, and the system what nobody has waited for.
     use.cpu_s = max(sum(running for running, _ in cpu.values()), _reaped_s() - before)
     use.queued_s = sum(queued for _, queued in cpu.values())
     if process.returncode:
-        raise SystemExit(f"{command}: expected exit code 0; got {process.returncode}")
+        raise SystemExit(f"{said}{command}: expected exit code 0; got {process.returncode}")
     return use
 
 
