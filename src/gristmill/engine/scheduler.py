@@ -481,9 +481,8 @@ class Scheduler:
 
     def more_is_coming(self, index: int) -> bool:
         """Whether a group may get tasks that are not there yet."""
-        if not self.source_exhausted or self.restarts.listed_again:
-            return True
-        return any(group.live for group in self.groups[:index])
+        goes_on = not self.source_exhausted or bool(self.restarts.listed_again)
+        return goes_on or any(group.live for group in self.groups[:index])
 
     # Time
 
