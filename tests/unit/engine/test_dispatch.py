@@ -28,6 +28,21 @@ def test_what_waits_behind_a_long_task_is_taken_back_for_an_idle_worker():
     assert run.now < 110
 
 
+def test_what_waits_behind_a_long_task_is_taken_back_though_more_is_to_be_listed():
+    s = Scheduler((group(0, num_workers=2),), SchedulerConfig(num_sources=100, rescale_interval_s=1e9))
+    s.handle(e.NodeJoined(0, 2, (), 10**9))
+    s.handle(e.WorkerReady(0), e.WorkerReady(1))
+    s.handle(e.SourceListed(tuple(e.SourceItem(i, f"p{i}", 1, f"<p{i}>") for i in range(9))))
+    commands = []
+    for now in range(1, 20):
+        if own := list(s.fleet.find(0).assigned):
+            commands += s.handle(e.Ticked(float(now)), e.TaskFinished(0, own[0], (), 1.0, ()))
+
+    assert not s.source_exhausted
+    assert [recall.worker for recall in of_kind(commands, c.RecallTask)] == [1]
+    assert len(held(s)[1]) == 1  # which it runs
+
+
 def test_nothing_is_taken_back_where_all_tasks_are_alike():
     assert of_kind(with_one_long_task(1.0).commands, c.RecallTask) == []
 
