@@ -135,6 +135,22 @@ def test_a_filter_written_in_five_lines_shows_up(finished):
     assert all(example.value % 7 == 0 for example in seen(out).sample("poison_and_vowels", "vowels"))
 
 
+@pytest.mark.parametrize(
+    ("stage", "reason", "measured"),
+    [
+        ("poison_and_vowels", "vowels", VowelsFilter().score_document),
+        ("word_count", "word_count", lambda text: len(text.split())),
+    ],
+)
+def test_the_sample_of_a_reason_shows_of_each_document_what_was_measured_on_it(finished, stage, reason, measured):
+    _, out = finished
+    texts = {document["id"]: document["text"] for document in documents()}
+    sample = list(seen(out).sample(stage, reason))
+
+    assert len({example.value for example in sample}) > 1
+    assert [example.value for example in sample] == [measured(texts[example.id]) for example in sample]
+
+
 def test_the_documents_next_to_a_threshold_are_shown(finished):
     _, out = finished
     texts = {document["id"]: document["text"] for document in documents()}
