@@ -74,6 +74,21 @@ def drive(path, steps, **options):
 
 
 @pytest.mark.slow
+def test_what_comes_after_the_screen_was_left_is_not_drawn(path):
+    from textual.css.query import NoMatches
+
+    left = []
+
+    async def steps(screen):
+        left.append(screen.app)
+
+    drive(path, steps)
+    with pytest.raises(NoMatches):
+        left[0].draw_title()
+    left[0].unless_left(left[0].draw_title)
+
+
+@pytest.mark.slow
 def test_pages_jumps_and_searches_show_the_rows_they_should(path):
     async def steps(screen):
         assert screen.column("id") == [f"d{n}" for n in range(20)]

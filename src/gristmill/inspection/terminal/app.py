@@ -4,6 +4,7 @@ What takes time runs in a thread, one step at a time, and Escape stops it. Value
 what could act on a terminal is escaped by `show`, and nothing is read as markup.
 """
 
+import contextlib
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from textual import work
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
+from textual.css.query import NoMatches
 from textual.widget import Widget
 from textual.widgets import DataTable, Footer, Input, Static
 from textual.worker import get_current_worker
@@ -102,7 +104,18 @@ class InspectApp(App[None]):
 
     def _part(self, selector: str, kind: type[Part]) -> Part:
         """A part of the first screen, also while a text lies over it: a step may end meanwhile."""
-        return self.screen_stack[0].query_one(selector, kind)
+        screens = self.screen_stack
+        if not screens:
+            raise NoMatches(f"expected a screen with {selector}; it was left")
+        return screens[0].query_one(selector, kind)
+
+    def unless_left(self, draw: Callable[[], None]) -> None:
+        """Draw what comes by itself, from a timer or a thread: the screen may be gone by then, and nobody misses it."""
+        with contextlib.suppress(NoMatches):
+            draw()
+
+    def _from_thread(self, draw: Callable[[], None]) -> None:
+        self.call_from_thread(self.unless_left, draw)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Keys of the first screen do nothing while a text lies over it."""
@@ -111,7 +124,7 @@ class InspectApp(App[None]):
     def on_mount(self) -> None:
         """Show the first page, and start counting rows."""
         threading.Thread(target=self._dataset.count_rows, daemon=True).start()
-        self.set_interval(_LOOKED_S, self._draw_title)
+        self.set_interval(_LOOKED_S, lambda: self.unless_left(self.draw_title))
         where, search = self._opened.where, self._opened.search
         if where:
             self._run(lambda go_on: self._view.want(where, go_on))
@@ -130,14 +143,15 @@ class InspectApp(App[None]):
         def go_on(share: float) -> bool:
             if int(share * 100) != told[0]:
                 told[0] = int(share * 100)
-                self.call_from_thread(self._tell, f"looking … {told[0]} % (Esc stops)")
+                words = f"looking … {told[0]} % (Esc stops)"
+                self._from_thread(lambda: self._tell(words))
             return not worker.is_cancelled
 
         try:
             said = step(go_on)
         except (GristmillError, OSError) as error:
             said = str(error)
-        self.call_from_thread(self._draw, said)
+        self._from_thread(lambda: self._draw(said))
 
     def action_step(self, name: str) -> None:
         """Go to another page."""
@@ -163,24 +177,24 @@ class InspectApp(App[None]):
     @work(thread=True, exclusive=True)
     def action_statistics(self) -> None:
         """Measure the columns on a sample."""
-        self.call_from_thread(self._tell, "measuring …")
+        self._from_thread(lambda: self._tell("measuring …"))
         try:
             found = measure(self._dataset, self._columns, seed=0, wanted=self._view.wanted)
             text = "\n".join(f"{name}  {lines}\n" if name else lines for name, lines in statistics_lines(found))
         except (GristmillError, OSError) as error:
             text = brief(str(error))
-        self.call_from_thread(self._show_text, "columns", text)
+        self._from_thread(lambda: self._show_text("columns", text))
 
     @work(thread=True, exclusive=True)
     def _compare(self, path: str) -> None:
-        self.call_from_thread(self._tell, "comparing: both datasets are read …")
+        self._from_thread(lambda: self._tell("comparing: both datasets are read …"))
         try:
             with Dataset(path) as there:
                 found = compare(self._dataset, there, id_field=self._opened.id_field)
                 text = "\n".join(difference_lines(self._dataset, there, found, self._opened.id_field))
         except (GristmillError, OSError) as error:
             text = brief(str(error))
-        self.call_from_thread(self._show_text, f"compared with {brief(path)}", text)
+        self._from_thread(lambda: self._show_text(f"compared with {brief(path)}", text))
 
     def _show_text(self, title: str, text: str) -> None:
         self._tell("")
@@ -272,7 +286,8 @@ class InspectApp(App[None]):
         self._said = said
         self._part("#status", Static).update(brief(said))
 
-    def _draw_title(self) -> None:
+    def draw_title(self) -> None:
+        """Say what is looked at, and how many rows are known."""
         paths = self._dataset.paths
         files = brief(paths[0]) if len(paths) == 1 else f"{len(paths):,} files"
         where = self._view.wanted.where
@@ -285,7 +300,7 @@ class InspectApp(App[None]):
         table.add_columns(*(Text(name) for name in (" ", "row", *map(brief, self._columns))))
         for located in self._view.rows:
             table.add_row(*self._cells(located))
-        self._draw_title()
+        self.draw_title()
         self._tell(said)
         self._draw_row()
 
