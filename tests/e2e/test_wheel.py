@@ -15,8 +15,15 @@ from gristmill.kernels.targets import all_targets
 from gristmill.stages.kernel_compiler import kernel_names
 from gristmill.stages.kernel_sets import KernelSet
 
-# Heavy: where nothing is built yet, kernels are compiled for every kind of machine, which takes two minutes of a core.
-pytestmark = [pytest.mark.heavy, pytest.mark.slow, pytest.mark.e2e, pytest.mark.xdist_group("wheel")]
+# Heavy: where nothing is built yet, kernels are compiled for every kind of machine, which takes two minutes of a core;
+# beside other tests four, and the first test here has to wait for it.
+pytestmark = [
+    pytest.mark.heavy,
+    pytest.mark.slow,
+    pytest.mark.e2e,
+    pytest.mark.xdist_group("wheel"),
+    pytest.mark.timeout(900),
+]
 
 REPOSITORY = Path(__file__).parents[2]
 
