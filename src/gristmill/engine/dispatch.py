@@ -308,9 +308,12 @@ class Dispatcher:
 
     def slots(self, group: GroupRecord, *, more_coming: bool) -> int:
         """Tasks a worker of a group may hold; calls, where workers are compared by those."""
+        plan, mean_s = group.plan, group.mean_service_s
+        size = 1 if plan.has_sized_batches else plan.batch_size
+        if more_coming and plan.lanes == 1 and mean_s is not None and mean_s > PREFETCH_S:
+            return 2 * size  # what `slots` would say: one call runs, one waits. It is asked at every event
         share = None if more_coming else tail_share(group.live, group.crew.num_ready)
-        size = 1 if group.plan.has_sized_batches else group.plan.batch_size
-        return slots(group.mean_service_s, batch_size=size, lanes=group.plan.lanes, share=share)
+        return slots(mean_s, batch_size=size, lanes=plan.lanes, share=share)
 
     def _dispatch_group(self, index: int, group: GroupRecord) -> None:
         s, size, workers = self.scheduler, group.plan.batch_size, group.crew.num_ready

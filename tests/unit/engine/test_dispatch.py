@@ -1,8 +1,11 @@
 """Tasks go where they are done soonest: nobody is idle beside a task that waits behind another."""
 
+import pytest
+
 from gristmill.engine import commands as c
 from gristmill.engine import events as e
 from gristmill.engine import invariants
+from gristmill.engine.dispatch import PREFETCH_S, slots
 from gristmill.engine.scheduler import Scheduler
 from gristmill.engine.scheduler_config import SchedulerConfig
 from gristmill.testing.virtual_run import Deed, VirtualRun, group
@@ -41,6 +44,17 @@ def test_what_waits_behind_a_long_task_is_taken_back_though_more_is_to_be_listed
     assert not s.source_exhausted
     assert [recall.worker for recall in of_kind(commands, c.RecallTask)] == [1]
     assert len(held(s)[1]) == 1  # which it runs
+
+
+@pytest.mark.parametrize("mean_service_s", [None, 0.0, 0.001, PREFETCH_S, PREFETCH_S * 1.001, 0.1, 60.0])
+@pytest.mark.parametrize("options", [{}, {"batch_size": 7}, {"lanes": 4}, {"batch_size": 64, "batch_items": 100}])
+def test_what_a_worker_may_hold_is_what_the_rule_says_though_it_is_not_always_asked(mean_service_s, options):
+    s = Scheduler((group(0, num_workers=2, **options),), SchedulerConfig(num_sources=9, rescale_interval_s=1e9))
+    s.groups[0].mean_service_s = mean_service_s
+    size = 1 if "batch_items" in options else options.get("batch_size", 1)
+
+    expected = slots(mean_service_s, batch_size=size, lanes=options.get("lanes", 1))
+    assert s.dispatcher.slots(s.groups[0], more_coming=True) == expected
 
 
 def test_nothing_is_taken_back_where_all_tasks_are_alike():
