@@ -18,7 +18,7 @@ from gristmill.errors import DownloadFailed
 from gristmill.secrets import without_url_secrets
 from gristmill.storage import http
 from gristmill.storage.multipart_ranges import MAX_HEAD_BYTES, Part, boundary_of, parts_of
-from gristmill.storage.rate import REFUSED, HostRate, Place, seconds_asked
+from gristmill.storage.rate import REFUSED, SOON_S, HostRate, Place, seconds_asked
 from gristmill.storage.s3_requests import is_signed, signed
 from gristmill.storage.transfer import FINAL, TransferOptions, client_of, remote_size
 
@@ -207,6 +207,7 @@ class _Fetching:
         self._rates: dict[str, HostRate] = {}
         self._good: dict[HostRate, int] = {}  # answers that are not noted yet
         self._places: dict[HostRate, list[Place]] = {}  # claimed and not used yet, the next one last
+        self._claimed_to: dict[HostRate, float] = {}  # when the time of the last place comes
         self._trying: set[str] = set()  # hosts that are asked for several ranges for the first time
 
     def close(self) -> None:
@@ -229,11 +230,19 @@ class _Fetching:
         return ended
 
     def _claim_places(self) -> None:
+        """Claim places for requests that may start now, and for the one after them.
+
+        Places further ahead would keep the distance they were claimed with when the rate rises, and all be due at once
+        when this process was held up: then the server is asked more often than the rate says.
+        """
         room = self._options.max_connections - len(self._many) - len(self._waiting)
         while self._todo and room > 0:
-            ask = self._todo.popleft()
-            place = self._place(self._rate(ask.url))
-            self._push(place.start, ask, place)
+            rate = self._rate(self._todo[0].url)
+            if self._claimed_to.get(rate, 0.0) > time.monotonic() + SOON_S:
+                return
+            place = self._place(rate)
+            self._claimed_to[rate] = place.start
+            self._push(place.start, self._todo.popleft(), place)
             room -= 1
 
     def _place(self, rate: HostRate) -> Place:

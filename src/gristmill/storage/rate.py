@@ -1,12 +1,18 @@
 """`HostRate`: how many requests a second a server gets, one number for all workers of a machine.
 
-Nobody knows what a server allows, so it is found out. From `FIRST` a second on there is one more for each good answer,
-until the first refusal (403, 429, 503, no answer in time). What got through in the second before is what the server
-allows. From then on the rate comes back to a little less than that within `RECOVERY_S`, stays near it, and tries more
-after about `PROBE_S`: a curve like that of TCP CUBIC (RFC 9438), steeper before its flat part than behind it, because
-here it is known what is allowed. A refusal cuts to 70 %, once in two seconds at most, since all that is under way is
-refused together. Everybody pauses for a second, or as long as the server asks for, and
-claims a new place in the line: those that were claimed before are spaced by the rate that was too high.
+Nobody knows what a server allows, so it is found out, as TCP finds out what a network carries:
+
+    rise      from `FIRST` a second on there is one more for each good answer, until the first refusal (403, 429, 503,
+              no answer in time). What got through in the second before is what the server allows.
+    pause     everybody waits for a second, or as long as the server asks for, and claims a new place in the line.
+              Those claimed before are spaced by the rate that was too high.
+    recover   from 70 % back to a little less than what is allowed.
+    hold      stay there.
+    try       a twentieth more for each good answer, until the next refusal: pause again.
+
+If a refusal says the same as the one before, what is allowed is known: recovering is quick, and the rate holds twice as
+long before more is tried. A server that refuses without a good answer in between is closed, which says nothing about a
+rate: pauses grow, and the rate stays as it is.
 
 The state is in a file, under a lock, in a directory of this user and machine, so two runs that ask the same server
 share it too. With a rate for each worker, every one of them would have to find out by being refused. Times are of the
@@ -33,28 +39,36 @@ from gristmill.errors import MachineError
 FIRST = 50.0  # requests a second
 LEAST = 0.5
 CUT = 0.7
-CUT_S = 2.0  # between two cuts
+CUT_S = 2.0  # between two cuts: all that is under way is refused together
 RECOVERY_S = 5.0
-PROBE_S = 30.0  # to try more; each try that is refused costs everybody a second
+QUICK_RECOVERY_S = 1.0  # where what is allowed is known
+HOLD_S = 20.0  # each try that is refused costs everybody a second
+MAX_HOLD_S = 160.0
+TRY = 0.05  # of a request more for each good answer: twice as many after 14 s
 BELOW = 0.97  # of what is allowed: just there, the next request may be one too many
+SAME = 0.1  # by how much two findings may differ
 PAUSE_S = 1.0
+MAX_CLOSED_S = 8.0  # between two looks at a server that is closed
 MAX_PAUSE_S = 600.0  # however long a server says
 FORGET_S = 600.0  # after which an idle server is asked as if it were new
 REFUSED = frozenset({403, 429, 503})
 
 SOON_S = 0.005  # a place that comes so soon is claimed together with the one before
 
-_FORM = struct.Struct("=10dq?")
-_REFUSALS, _REFUSALS_AT = struct.Struct("=q"), struct.calcsize("=10d")
+_FORM = struct.Struct("=13dq??")
+_REFUSALS, _REFUSALS_AT = struct.Struct("=q"), struct.calcsize("=13d")
 
 
 class State(msgspec.Struct):
     """What is known of a server. Times are in seconds, and given: nothing here looks at a clock."""
 
-    rising: float = msgspec.field(default_factory=lambda: FIRST)  # the rate until the first refusal
-    allowed: float = 0.0  # what the server is thought to allow, after it
+    level: float = msgspec.field(default_factory=lambda: FIRST)  # the rate, but for recovering
+    allowed: float = 0.0  # what the server is thought to allow
     cut_at: float = 0.0
     resumed_at: float = 0.0  # when the pause after the last refusal was over
+    recovery_s: float = RECOVERY_S
+    hold_s: float = HOLD_S
+    pause_s: float = msgspec.field(default_factory=lambda: PAUSE_S)
     next_at: float = 0.0  # when the next request may start
     paused_until: float = 0.0
     used_at: float = 0.0
@@ -63,14 +77,14 @@ class State(msgspec.Struct):
     window_before: float = 0.0  # those of the second before it
     refusals: int = 0
     was_refused: bool = False
+    is_open: bool = False  # there was a good answer since the last refusal
 
     def rate(self, now: float) -> float:
         """Requests a second."""
-        if not self.was_refused:
-            return self.rising
-        since = now - self.resumed_at - RECOVERY_S
-        distance = since / (RECOVERY_S if since < 0.0 else PROBE_S)
-        return max(LEAST, BELOW * self.allowed * (1.0 + (1.0 - CUT) * distance**3))
+        missing = 1.0 - (now - self.resumed_at) / self.recovery_s if self.was_refused else 0.0
+        if missing <= 0.0:
+            return self.level
+        return max(LEAST, self.level * (1.0 - (1.0 - CUT) * min(1.0, missing) ** 3))
 
     def claim(self, now: float, most: float) -> float:
         """Take the next place in the line of requests; return when its time comes."""
@@ -85,21 +99,36 @@ class State(msgspec.Struct):
         """Note answers."""
         self._turn(now)
         self.window += number
-        if not self.was_refused:
-            self.rising += number
+        self.is_open = True
+        if self.was_refused and now < self.resumed_at + self.recovery_s + self.hold_s:
+            return
+        more = number * (TRY if self.was_refused else 1.0)
+        # Not far beyond what is used: a rate that nobody has tried is not known to be allowed.
+        self.level = max(self.level, min(self.level + more, FIRST + 2.0 * (self.window + self.window_before)))
 
     def take_refusal(self, now: float, asked_s: float | None = None) -> None:
         """Give way: the server has refused, or has not answered. `asked_s`: for so long it asks to be left alone."""
         if now - self.cut_at >= CUT_S or not self.was_refused:
-            got_through = self._got_through(now)
-            rate = self.rate(now)
-            # Where hardly anything was asked in the last second, that says little about what is allowed.
-            self.allowed = max(LEAST, min(rate, max(got_through, CUT * CUT * rate)))
-            self.cut_at, self.was_refused = now, True
-        pause = PAUSE_S if asked_s is None else min(max(asked_s, 0.0), MAX_PAUSE_S)
+            if self.is_open or not self.was_refused:
+                self._cut(now)
+            else:
+                self.pause_s = min(2.0 * self.pause_s, MAX_CLOSED_S)
+            self.cut_at, self.was_refused, self.is_open = now, True, False
+        pause = self.pause_s if asked_s is None else min(max(asked_s, 0.0), MAX_PAUSE_S)
         self.paused_until = max(self.paused_until, now + pause)
         self.resumed_at = self.next_at = self.paused_until
         self.refusals += 1
+
+    def _cut(self, now: float) -> None:
+        rate = self.rate(now)
+        # Where hardly anything was asked in the last second, that says little about what is allowed.
+        found = max(LEAST, min(rate, max(self._got_through(now), CUT * CUT * rate)))
+        has_recovered = self.was_refused and now >= self.resumed_at + self.recovery_s
+        is_known = has_recovered and abs(found - self.allowed) <= max(1.0, SAME * self.allowed)
+        self.recovery_s = QUICK_RECOVERY_S if is_known else RECOVERY_S
+        self.hold_s = min(2.0 * self.hold_s, MAX_HOLD_S) if is_known else HOLD_S
+        self.pause_s = PAUSE_S
+        self.allowed, self.level = found, max(LEAST, BELOW * found)
 
     def _forget(self) -> None:
         for name, value in msgspec.structs.asdict(State(refusals=self.refusals)).items():
