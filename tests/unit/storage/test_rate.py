@@ -11,16 +11,33 @@ from gristmill.storage import rate
 from gristmill.storage.rate import HostRate, State, seconds_asked
 
 
+class Server:
+    """Refuses everything for a second once more than `allowed(time)` requests came in `window_s`."""
+
+    def __init__(self, allowed, window_s):
+        self.allowed, self.window_s = allowed, window_s
+        self.recent, self.refusing_until = deque(), 0.0
+
+    def answers(self, now):
+        while self.recent and self.recent[0] <= now - self.window_s:
+            self.recent.popleft()
+        fine = now >= self.refusing_until and len(self.recent) < self.allowed(now - 1.0)
+        if fine:
+            self.recent.append(now)
+        elif now >= self.refusing_until:
+            self.refusing_until = now + 1.0
+        return fine
+
+
 def simulate(
     allowed, *, workers=64, processes=1, latency_s=0.05, seconds=60.0, most=float("inf"), window_s=1.0, held_up_s=0.0
 ):
-    """A server that refuses everything for a second once more than `allowed(time)` came in `window_s`.
+    """Ask a `Server` as processes do that share a rate: each claims the place of its next request, and no further ones.
 
-    A process claims the place of its next request, and no further ones. `held_up_s`: for so long in every seven seconds
-    nothing starts. Returns good answers a second and the share that was refused.
+    `held_up_s`: for so long in every seven seconds nothing starts. Returns good answers a second and the share that
+    was refused.
     """
-    state = State(used_at=1.0)
-    recent, refusing_until = deque(), 0.0
+    state, server = State(used_at=1.0), Server(allowed, window_s)
     good = refused = 0
     order = count()
     free, has_place = [workers // processes] * processes, [False] * processes
@@ -44,14 +61,7 @@ def simulate(
                 happen(now + latency_s / 2, "arrive", process)
             happen(now, "look", process)
         elif kind == "arrive":
-            while recent and recent[0] <= now - window_s:
-                recent.popleft()
-            fine = now >= refusing_until and len(recent) < allowed(now - 1.0)
-            if fine:
-                recent.append(now)
-            elif now >= refusing_until:
-                refusing_until = now + 1.0
-            happen(now + latency_s / 2, "answer", process, fine)
+            happen(now + latency_s / 2, "answer", process, server.answers(now))
         elif kind == "answer":
             free[process] += 1
             good, refused = good + known, refused + (not known)
