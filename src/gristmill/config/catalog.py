@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from typing import TypeGuard
 
 from gristmill.backends.options import EXECUTORS
 from gristmill.errors import ConfigError, nearest
@@ -167,8 +168,14 @@ def _find_shipped(name: str) -> type | None:
     )
 
 
+@cache
 def _look(name: str, modules: tuple[str, ...], base: type) -> type | None:
-    return next((found for module in modules if (found := _public_classes((module,), base).get(name))), None)
+    """Look for one name, and load nothing else of packages that fetch their names when they are used."""
+    for path in modules:
+        module = importlib.import_module(path)
+        if name in _public_names(module) and _is_below_class(found := getattr(module, name), base):
+            return found
+    return None
 
 
 def find_executor(name: str, *, who: str, allow_modules: Sequence[str] = ()) -> type:
@@ -308,11 +315,18 @@ def _subclasses(cls: type) -> Iterator[type]:
 @cache
 def _public_classes(modules: tuple[str, ...], base: type) -> dict[str, type]:
     found: dict[str, type] = {}
-    for module_name in modules:
-        module = importlib.import_module(module_name)
-        names = getattr(module, "__all__", [name for name in vars(module) if not name.startswith("_")])
-        for name in names:
-            value = getattr(module, name)
-            if isinstance(value, type) and issubclass(value, base) and value is not base:
+    for path in modules:
+        module = importlib.import_module(path)
+        for name in _public_names(module):
+            if _is_below_class(value := getattr(module, name), base):
                 found[name] = value
     return found
+
+
+def _public_names(module: ModuleType) -> Sequence[str]:
+    names: Sequence[str] = getattr(module, "__all__", None) or [name for name in vars(module) if name[:1] != "_"]
+    return names
+
+
+def _is_below_class(value: object, base: type) -> TypeGuard[type]:
+    return isinstance(value, type) and issubclass(value, base) and value is not base
