@@ -96,6 +96,10 @@ def kept_pieces(lines: pa.Array, mask: pa.Array) -> Iterator[memoryview]:
     source = memoryview(lines.buffers()[2] or b"")
     piece, used = memoryview(pa.allocate_buffer(_PIECE_BYTES)), 0
     for start, stop in _runs(_offsets(lines), _bits(mask)):
+        if used + stop - start <= _PIECE_BYTES:  # nearly always
+            piece[used : used + stop - start] = source[start:stop]
+            used += stop - start
+            continue
         for first in range(start, stop, _PIECE_BYTES):
             size = min(stop - first, _PIECE_BYTES)
             if used + size > _PIECE_BYTES:

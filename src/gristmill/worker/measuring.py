@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from gristmill.kernels import tally_layout as layout
 from gristmill.kernels.arrow_arrays import is_null, numbers_of
-from gristmill.metrics.tally import BEYOND, NOT_A_NUMBER, slot_of, tallied
+from gristmill.metrics.tally import BEYOND, NOT_A_NUMBER, edge_of, tallied
 from gristmill.stages.compiled_kernel import CompiledKernel, Fixed
 
 _count_measures = CompiledKernel("tally", "count_measures")
@@ -353,7 +353,7 @@ def _side(numbers: Doubles) -> tuple[dict[int, int], int, float, float]:
     """Return slots in order, the sum in fixed point, the least and the greatest."""
     slots = dict(sorted(tallied(numbers).items()))
     plain = numbers[~np.isnan(numbers)]
-    in_range = plain[np.array([abs(slot_of(value)) < BEYOND for value in plain.tolist()], np.bool_)]
+    in_range = plain[np.abs(plain) < edge_of(BEYOND)]  # below the last slot
     whole = np.floor(in_range)
     fractions = np.rint((in_range - whole) * 2.0**_FRACTION_BITS).astype(np.int64)
     total = (int(whole.astype(np.int64).sum()) << _FRACTION_BITS) + int(fractions.sum())
