@@ -173,3 +173,9 @@ def test_scripts_name_the_modules_they_allow(here):
     pipeline = create_pipeline_from_yaml({"stages": [f"{here.module}.Stage"]}, allow_modules=[here.module])
 
     assert [type(stage).__module__ for stage in pipeline.stages] == [here.module]
+
+
+@pytest.mark.parametrize("base", ["DocumentModifier", "RuleSet"])
+def test_what_a_package_has_for_subclasses_of_users_is_not_a_part_of_a_recipe(here, base):
+    with pytest.raises(ConfigError, match=rf"expected the name of a stage, .* got '{base}'"):
+        here.build(f"- {base}")

@@ -17,7 +17,11 @@ from gristmill.worker.job import Observed
 from gristmill.worker.measuring import Counter, Gone, Texts, Values, Windows, count_plainly, numbers_in
 from gristmill.worker.recorded import Recorded
 
-special = st.sampled_from([0.0, -0.0, 1.0, 5.0, 5.5, math.nan, math.inf, -math.inf, 2.0**41, -(2.0**39), 5e-324, 1e300])
+LAST = tally.edge_of(tally.BEYOND)  # where the last slot begins
+EDGES = LAST, -LAST, math.nextafter(LAST, 0.0), math.nextafter(-LAST, 0.0)
+special = st.sampled_from(
+    [*EDGES, 0.0, -0.0, 1.0, 5.0, 5.5, math.nan, math.inf, -math.inf, 2.0**41, -(2.0**39), 5e-324, 1e300]
+)
 numbers = st.one_of(special, st.floats(), st.integers(-6, 12).map(float))
 bound = st.one_of(st.just(math.nan), st.integers(-2, 8).map(float), st.floats(-3, 9))
 rule = st.tuples(st.lists(st.tuples(numbers, st.booleans()), max_size=40), bound, bound)
