@@ -76,7 +76,7 @@ class ReadError(GristmillError, OSError):
 class DamagedFile(ReadError):
     """A file cannot be read from `position` on; what is before is good. `lost_bytes` are those of the file as stored.
 
-    `is_complete` says that nothing of its content is missing: the damage lies behind the end.
+    `is_complete` says that nothing of its content is missing: the damage lies after the end.
     """
 
     position: int = 0
@@ -89,10 +89,10 @@ class InputChanged(ReadError):
 
 
 class DownloadFailed(ReadError):
-    """A file could not be fetched. Nothing of it counts, and what has come of it is kept for the next try.
+    """A file could not be fetched. Nothing of it counts, and what has arrived of it is kept for the next try.
 
-    `is_final` says that all tries were made, and that the file counts as lost. `kind` is what it is in quarantine as,
-    whoever notices: the downloader, or a reader that reads it in place.
+    `is_final` says that all tries were made, and that the file counts as lost. `kind` is its name in quarantine,
+    whichever notices: the downloader, or a reader that reads it in place.
     """
 
     kind = "download_failed"
@@ -104,7 +104,7 @@ class MachineError(GristmillError, OSError):
 
 
 class OutOfMemory(GristmillError, MemoryError):
-    """A model's device has no room for a batch. Never leaves the stage: it comes again with fewer rows."""
+    """A model's device has no room for a batch. Never leaves the stage: the batch is tried again with fewer rows."""
 
 
 class ServerRefused(MachineError):
@@ -142,7 +142,7 @@ class StageBroken(RunFailed):
 
 
 class MachineFailed(RunFailed):
-    """A disk or a store failed. What is committed stays, nothing else counts, the same command goes on."""
+    """A disk or a store failed. What is committed stays, nothing else counts, the same command continues."""
 
 
 class SpendingLimitReached(RunFailed):

@@ -2,7 +2,7 @@
 
 A run's directory is published with its output and read by others, and error texts are pasted into issues. So secrets
 are taken out where texts and configurations are made, not where they are shown: there are few places of the first kind.
-Nothing that could be guessed from is kept either, no hash and no length.
+Nothing from which a secret could be guessed is kept either, no hash and no length.
 """
 
 import os
@@ -14,7 +14,7 @@ HIDDEN = "***"
 DEEP, MANY = 4, 100  # levels of objects and things in one that are searched for secrets
 SHORTEST = 6  # characters of a secret that is looked for in texts: shorter ones would be found in ordinary words
 
-# As names of parameters and keys. `token` ends many names that are not secret (pad_token), so its company is listed.
+# As names of parameters and keys. `token` ends many names that are not secret (pad_token), so prefixes are listed.
 _SECRET_NAME = re.compile(
     r"(?:^|_)(?:password|passwd|passphrase|secret|secrets|credential|credentials|authorization|connection_string|"
     r"api_?key|access_?key|secret_?key|account_?key|private_?key|storage_options|"
@@ -27,12 +27,12 @@ _NOT_INNOCENT = r"(?i)key|secret|token|passw|pwd|credential|auth|signature|cooki
 _SIGNED = r"(?i)[?&](?:x-amz-|x-goog-)?(?:sig|signature)="
 # Schemes are short. Without a limit each letter of a long word is looked at as the first of one: 100 KB took a minute.
 _URL = r"[A-Za-z][A-Za-z0-9+.-]{1,40}://[^\s'\"<>]+"
-# Up to the last @ of the host; or, as keys of S3 may contain a slash, up to the first behind "name:", if no port is.
+# Up to the last @ of the host; or, as keys of S3 may contain a slash, up to the first after "name:", if no port is.
 _USER = r"^([A-Za-z][A-Za-z0-9+.-]+://)([^/?#]*|[^/?#:@]+:(?!\d{1,5}/)[^?#]*?)@"
 _QUERY_VALUE = r"([?&;])([^=&;#]+)=([^&;#]*)"
 _BEARER = r"\b(Bearer|Basic)\s+[A-Za-z0-9._~+/=-]{8,}"
 
-# Values that were given as secrets to this process. A message of somebody's library may repeat one, and what cannot be
+# Values that were given as secrets to this process. A library's message may repeat one, and what cannot be
 # recognised by its form is recognised by having been seen.
 _seen: set[str] = set()
 

@@ -19,14 +19,14 @@ WATCHDOG_S = 40.0
 class BaseExecutor:
     """Runs plans. One executor may run several, one after another.
 
-    `show_progress` and `progress_interval` are for those who watch: whether progress is shown, and after how many
+    `show_progress` and `progress_interval` are for people watching: whether progress is shown, and after how many
     seconds another line follows where there is no terminal.
     """
 
     show_progress: bool = True
     progress_interval: float = 30.0
 
-    watchdog_s: float = WATCHDOG_S  # how long somebody may be at one thing before it is named
+    watchdog_s: float = WATCHDOG_S  # how long anything may take before it is named in a message
 
     def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
@@ -40,7 +40,7 @@ class BaseExecutor:
 
     @classmethod
     def from_options(cls, options: Mapping[str, object]) -> Self:
-        """Make one from named options; one it does not have is a ConfigError that says which executor has it."""
+        """Make an executor from named options; an unknown one is a ConfigError that says which executor has it."""
         from gristmill.backends.options import check_options
 
         check_options(cls, options)
@@ -50,7 +50,7 @@ class BaseExecutor:
         """Raise ConfigError if the plan can never run here (more GPUs than there are, ...)."""
 
     def has_gpu(self) -> bool:
-        """Whether there is a GPU where plans run. Stages that can do without one are told while a plan is made."""
+        """Whether there is a GPU where plans run. Stages that can do without one are told so while a plan is made."""
         return False
 
     @contextlib.contextmanager

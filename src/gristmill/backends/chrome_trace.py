@@ -2,7 +2,7 @@
 
 A group is a process there, a lane of a worker a thread. Times are microseconds from the beginning of the run. Stages
 of a group follow each other inside their task as long as each took, so that they add up to the seconds of the books; a
-stage that streams was at it in turns.
+stage that streams worked in turns with them.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -43,7 +43,7 @@ class _Writer:
         self._groups = groups
         self._threads: dict[tuple[int, int, int], int] = {}  # group, worker, lane -> number of the thread
         self._memory: dict[int, dict[int, int]] = {}  # group -> worker -> bytes
-        self._names: dict[int, str] = {}  # of workers, where they have names
+        self._names: dict[int, str] = {}  # of workers, if they have names
 
     def events(self, shown: Iterable[Shown]) -> Iterator[Event]:
         yield from self._processes()
@@ -93,7 +93,7 @@ class _Writer:
             "args": _arguments(span),
         }
         stages = self._groups[span.group].stages
-        if span.kind == "task":  # also where there is one: a task takes longer than its stages, by what is around them
+        if span.kind == "task":  # also for a single stage: a task takes longer than its stages, by what is around them
             yield from _stages(stages, span.process_s, pid, tid, start, end)
 
     def _mark(self, mark: Mark) -> Iterator[Event]:

@@ -1,4 +1,4 @@
-"""`default_executor`: where a pipeline runs when nobody says."""
+"""`default_executor`: where a pipeline runs if nothing else is said."""
 
 from gristmill.backends.base import BaseExecutor
 from gristmill.backends.local import LocalExecutor

@@ -1,7 +1,7 @@
-"""The executors there are, and what is said about an option one of them does not have.
+"""The executors there are, and the message for an option one of them does not have.
 
-An executor knows its own options (`BaseExecutor.options`); who is asked for another's says whose it is. No executor is
-imported here before somebody makes a mistake.
+An executor knows its own options (`BaseExecutor.options`); asked for another's, it says whose it is. No executor is
+imported here before a mistake is made.
 """
 
 import importlib

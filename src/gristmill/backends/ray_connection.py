@@ -19,8 +19,8 @@ STARTING = "Start one with: ray start --head --port=6379"
 def connect(who: str, *, dashboard: bool = False) -> ModuleType:
     """Return Ray, initialised: as it is, or with the cluster RAY_ADDRESS names, or with a new one on this machine.
 
-    A cluster that is started here stays until the program ends: the next run begins at once, and final tasks of a
-    pipeline without a writer can still be looked at. `dashboard` is for such a one.
+    A cluster that is started here stays until the program ends: so the next run begins at once, and final tasks of a
+    pipeline without a writer can still be looked at. `dashboard` is for such a cluster.
     """
     ray = require("ray", extra="ray")
     check_version(who, ray.__version__)
@@ -40,10 +40,10 @@ def connect(who: str, *, dashboard: bool = False) -> ModuleType:
 
 
 def in_use() -> bool:
-    """Whether Ray is where this program runs: it names a cluster, or has initialised Ray itself."""
+    """Whether this program runs on Ray: RAY_ADDRESS names a cluster, or it has initialised Ray itself."""
     if os.environ.get("RAY_ADDRESS"):
         return True
-    ray = sys.modules.get("ray")  # whoever has not imported it has not initialised it
+    ray = sys.modules.get("ray")  # a program that has not imported it has not initialised it
     return ray is not None and bool(ray.is_initialized())
 
 
@@ -104,7 +104,7 @@ def _check_noted_address(who: str) -> None:
 
 
 def _ray_directory() -> Path:
-    """Where Ray notes which cluster was started last, unless it was told otherwise."""
+    """Where Ray notes which cluster was started last, unless told otherwise."""
     on_linux = os.environ.get("TMPDIR") if sys.platform.startswith("linux") else None
     return Path(os.environ.get("RAY_TMPDIR") or on_linux or "/tmp") / "ray"  # noqa: S108  # Ray's own rule
 
@@ -125,7 +125,7 @@ def explain(who: str, address: str | None, error: Exception) -> RunFailed | Conf
 
 
 def check_connected() -> None:
-    """Refuse to fetch from a cluster this program has left: Ray would start another one, and look for it there."""
+    """Refuse to fetch from a cluster this program has left: Ray would start another one, and look there."""
     import ray
 
     if not ray.is_initialized():

@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator
 from enum import IntEnum
 
-REACH_S = 10.0  # a head answers in milliseconds, from another continent in a second, a very busy one later
+REACH_S = 10.0  # a head answers in milliseconds, in a second from another continent, later if very busy
 PORTS = "a head's own port is 6379 unless it was given another; 10001 is Ray Client's, 8265 the dashboard's"
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 CALL = {
@@ -28,10 +28,10 @@ CALL = {
 }
 EMPTY_MESSAGE = bytes(5)  # not compressed, no bytes
 FRAME_HEADER = 9  # bytes: 3 of length, then type, flags, 4 of stream
-LARGEST = 1 << 14  # body of a frame, for whoever has not allowed more
+LARGEST = 1 << 14  # body of a frame, for a peer that has not allowed more
 STREAM = 1
 END_STREAM, END_HEADERS = 1, 4  # flags
-# Whatever wants a token first is Ray: it knows what to say about it. gRPC writes this name and number as they are.
+# A server that wants a token first is Ray, and Ray explains that well. gRPC writes this name and number as they are.
 UNAUTHENTICATED = b"grpc-status\x0216"
 
 
@@ -59,7 +59,7 @@ def problem_at(host: str, port: int) -> str:
 
 
 def _question() -> bytes:
-    # A zero before each: neither is in a table. Names and values are shorter than 127 bytes, so one tells the length.
+    # A zero before each field: it is in no table. Names and values are under 127 bytes, so one byte tells the length.
     words = (word.encode() for field in CALL.items() for word in ("", *field))
     headers = b"".join(bytes([len(word)]) + word for word in words)
     call = _frame(Kind.HEADERS, END_HEADERS, STREAM, headers) + _frame(Kind.DATA, END_STREAM, STREAM, EMPTY_MESSAGE)
@@ -71,7 +71,7 @@ def _frame(kind: Kind, flags: int, stream: int, body: bytes) -> bytes:
 
 
 def _frames(caller: socket.socket, deadline: float) -> Iterator[tuple[int, int, bytes]]:
-    """What somebody sends, as type, flags and body, until it ends or makes no sense; TimeoutError if it takes long."""
+    """What a peer sends, as type, flags and body, until it ends or makes no sense; TimeoutError if it takes long."""
     got = b""
     while True:
         size = FRAME_HEADER + int.from_bytes(got[:3], "big")

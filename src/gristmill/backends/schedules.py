@@ -1,4 +1,4 @@
-"""`RunSchedule`: the schedule of a run, read from its directory, whoever scheduled it.
+"""`RunSchedule`: the schedule of a run, read from its directory, whichever engine scheduled it.
 
 Where our scheduler did, its event log is replayed; where another engine did, there are the times of tasks. A run with
 exchanges has a log for each segment; they are shown as one, on one clock.
@@ -150,7 +150,7 @@ def _name(stages: tuple[str, ...]) -> str:
 
 
 def _moved(shown: Shown, first_group: int) -> Shown:
-    """The same in the groups of a later segment."""
+    """The same, renumbered as in the groups of a later segment."""
     if isinstance(shown, Level | Span) or shown.group != NO_GROUP:
         return msgspec.structs.replace(shown, group=shown.group + first_group)
     return shown

@@ -1,7 +1,7 @@
 """`answer`: the JSON a command was asked for, and nothing else on standard output.
 
 A stage may print, and so may every library it uses, from Python or from C. Workers print to standard error anyway; with
-`--json` this process does too, by its descriptor, so that a script which reads the answer reads one line.
+`--json` this process does so too, by its descriptor, so that a script which reads the answer reads one line.
 """
 
 import contextlib

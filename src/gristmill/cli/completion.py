@@ -1,8 +1,8 @@
 """`gristmill completion`: what a shell needs to complete commands, options, recipes, executors and run directories.
 
 The script a shell loads calls `gristmill` again with the words typed so far and `GRISTMILL_COMPLETE` set, and gets one
-candidate in a line, with a tab and what is said about it. Nothing a file is called is ever run by a shell: the scripts
-split lines and evaluate none. If there is no candidate the shell completes file names as it always does.
+candidate per line, with a tab and what is said about it. No file name is ever run by a shell: the scripts split lines
+and evaluate none. If there is no candidate the shell completes file names as it always does.
 """
 
 import os
@@ -80,7 +80,7 @@ WHERE = {
 
 
 class Candidate(NamedTuple):
-    """One way to go on."""
+    """One way to continue a word."""
 
     value: str
     said: str = ""
@@ -130,7 +130,7 @@ def join_equals(words: list[str]) -> tuple[list[str], int]:
 
 
 def candidates(command: Any, words: list[str]) -> list[Candidate]:
-    """How the last of these words may go on."""
+    """How the last of these words may be continued."""
     *before, typed = words
     position, expecting = 0, None
     for word in before:
@@ -219,7 +219,7 @@ def _stages(typed: str) -> Iterator[Candidate]:
 
 
 def _entries(typed: str) -> Iterator[tuple[str, Path]]:
-    """What is in the directory the word names so far, as the word would go on; hidden things if a dot was typed."""
+    """What is in the directory the word names so far, as the word would continue; hidden things if a dot was typed."""
     directory, _, begun = typed.rpartition("/")
     directory = f"{directory}/" if "/" in typed else ""
     try:

@@ -81,7 +81,7 @@ def address_of(host: str, port: int, token: str | None) -> str:
 def dashboard_beside(directory: str | None, port: int | None) -> Iterator[None]:
     """Start a dashboard for a run that is about to start, and say its address.
 
-    It is a process of its own. What binds it to this one is its standard input: the end of that is the end of the
+    It is a process of its own. It is tied to this one by its standard input: the end of that is the end of the
     run, however the run has ended.
     """
     if port is None:

@@ -69,10 +69,10 @@ def _run(
 
 
 def _fetched(downloader: "DocumentDownloader", files: Sequence[tuple[str, int, str]]) -> Iterator[tuple[bool, str]]:
-    """Fetch all files, some at once; yield whether each is there, and its path or what went wrong.
+    """Fetch all files, several at once; yield whether each is there, and its path or what went wrong.
 
-    The threads of the pool are daemons: Ctrl-C ends the program, and what has come of a file is continued the next
-    time. Whatever else a downloader raises, somebody's own too, is raised here: no file is to blame for it.
+    The threads of the pool are daemons: Ctrl-C ends the program, and a file that has come in part is continued next
+    time. Whatever else a downloader raises, a user's own included, is raised here: no file is to blame for it.
     """
     from multiprocessing.pool import ThreadPool
 

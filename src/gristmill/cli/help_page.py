@@ -1,7 +1,7 @@
 """How help looks: commands in groups, no sentence cut off, examples at the end, colour where somebody can see it.
 
-typer's own help with rich takes twice as long to appear; its plain help cuts sentences. This is the plain one, laid out
-anew. No command and no option is defined here.
+typer's own help with rich takes twice as long to appear; its plain help cuts sentences. This is the plain one, with a
+new layout. No command and no option is defined here.
 """
 
 import os
@@ -19,7 +19,7 @@ from typer.core import TyperCommand, TyperGroup
 WIDEST = 100  # columns: longer lines are hard to read
 NARROWEST = 40
 _HEADING, _NAME, _PLAIN = "\x1b[1m", "\x1b[36m", "\x1b[0m"
-# What typer says about the range of a number; whoever misses it is told.
+# What typer says about the range of a number; outside it, an error says so.
 _RANGE = re.compile(r"  \[(?:[\d.]+<=)?x[<>]=[\d.]+\]|; (?:[\d.]+<=)?x[<>]=[\d.]+(?=\])")
 _HEADING_LINE = re.compile(r"^(?:Usage:|[A-Z][\w ,]*:$)", re.MULTILINE)
 _NAME_COLUMN = re.compile(r"^  (-{1,2}[\w-]+(?:, --[\w-]+)?(?: / --[\w-]+)?|[\w-]+)(?=  |$| [A-Z<\[])", re.MULTILINE)
@@ -153,7 +153,7 @@ class HelpGroup(TyperGroup):
 def dress(app: typer.Typer) -> None:
     """Give every command and group of an app this help."""
     app.info.cls = HelpGroup
-    # --max_quarantined is taken for --max-quarantined, and train_classifier for train-classifier.
+    # --max_quarantined is accepted as --max-quarantined, and train_classifier as train-classifier.
     app.info.context_settings = {"max_content_width": WIDEST, "token_normalize_func": hyphenated}
     for command in app.registered_commands:
         command.cls = HelpCommand

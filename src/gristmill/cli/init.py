@@ -41,7 +41,7 @@ def init(
 
 
 def next_steps(place: Path) -> str:
-    """What to type next, as it can be copied."""
+    """What to type next, ready to be copied."""
     names = {name: shlex.quote(str(place / name)) for name in (RECIPE, "data", "clean", "report.html")}
     run = f"{names[RECIPE]} --input {names['data']} --output {names['clean']}"
     steps = [

@@ -72,9 +72,9 @@ def inspect(
 
 
 def take_little_memory() -> None:
-    """Let the allocators give memory back, before Arrow is loaded. A view of 10 GB takes 133 to 141 MB so.
+    """Let the allocators give memory back, before Arrow is loaded. A view of 10 GB then takes 133 to 141 MB.
 
-    Arrow's own allocator keeps 50 MB more, the system's 20 to 40 if it is not told (docs/log/2026-11-17-inspect.md).
+    Arrow's own allocator keeps 50 MB more, the system's 20 to 40 unless told not to (docs/log/2026-11-17-inspect.md).
     """
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     if sys.platform == "linux":

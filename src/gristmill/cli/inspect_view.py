@@ -32,7 +32,7 @@ def _console() -> Console:
 
 
 def print_rows(dataset: "Dataset", found: "Selection", columns: Sequence[str], *, is_filtered: bool) -> None:
-    """One line a row; what is damaged is a line too."""
+    """One line per row; what is damaged is a line too."""
     names = list(columns) or dataset.columns()
     console = _console()
     table = Table(box=None, pad_edge=False, header_style="bold")
@@ -99,7 +99,7 @@ def rows_as_json(dataset: "Dataset", found: "Selection", columns: Sequence[str])
 
 
 def print_statistics(found: "Statistics") -> None:
-    """A block a column, and what all of it is from."""
+    """A block per column, and what the numbers are from."""
     console = _console()
     for name, lines in statistics_lines(found):
         title = Text(f"{name}  ", style="bold cyan") if name else Text()

@@ -1,4 +1,4 @@
-"""`--log-format`: whether what a run says is text, or one JSON object a line."""
+"""`--log-format`: whether what a run says is text, or one JSON object per line."""
 
 import contextlib
 import os

@@ -132,7 +132,7 @@ def main() -> None:
         with contextlib.suppress(Exception):  # a shell at its prompt is not the place to say what went wrong
             sys.stdout.write(completion.answer_shell(app, shell, sys.argv[1:]))
         return
-    # An option has a value or none, not either: the one that may be left out is filled in.
+    # An option cannot have a value that is optional: if this one is left out, it is filled in.
     arguments = ["--dashboard=0" if argument == "--dashboard" else argument for argument in sys.argv[1:]]
     try:
         with alone_on_stdout() if "--json" in arguments else contextlib.nullcontext():

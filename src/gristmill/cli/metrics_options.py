@@ -43,7 +43,7 @@ _OPTIONS = inspect.signature(_declared).parameters
 
 
 def with_metrics(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command these options; its own parameter `metrics` gets what they come to."""
+    """Give a command these options; its own parameter `metrics` gets what they amount to."""
 
     own = inspect.signature(command).parameters
     names = [name for name in own if name != "metrics"]

@@ -74,5 +74,5 @@ Fresh = Annotated[bool, typer.Option("--fresh", help="Start over instead of cont
 RetryQuarantined = Annotated[
     bool, typer.Option("--retry-quarantined", help="Try quarantined documents again, once the cause is fixed.")
 ]
-# Read in `main`, where exceptions arrive; declared here so that it may stand behind the command too.
+# Read in `main`, where exceptions arrive; declared here so that it may stand after the command too.
 Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks.")]

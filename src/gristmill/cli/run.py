@@ -80,7 +80,7 @@ def run(
     """Run a recipe. The same command again continues a run that was stopped."""
     from gristmill.config.shipped import find_recipe
 
-    found = find_recipe(recipe)  # first, so that a misspelt name is answered before anything heavy is loaded
+    found = find_recipe(recipe)  # first, so that a misspelt name is reported before anything heavy is loaded
     from gristmill.cli.choose_executor import choose_executor
     from gristmill.cli.recipe_values import recipe_values
 
@@ -129,7 +129,7 @@ def observation_of(level: str, columns: list[str] | None) -> "Observation":
 
 @contextlib.contextmanager
 def _told_if_limited(progress: "Progress", rejects: str | None, *, quiet: bool) -> Iterator[None]:
-    """Say what a run came to that was stopped by a limit; the error itself is said where all errors arrive."""
+    """Say what came of a run that a limit stopped; the error itself is reported where all errors arrive."""
     try:
         yield
     except (TooManyQuarantined, InputsChanged) as error:

@@ -92,7 +92,7 @@ class RunFiles:
         ]
 
     def headers(self) -> list[dict[str, object]]:
-        """Return what each segment had to equal; an empty one if it is missing or damaged."""
+        """Return the header of each segment; an empty one if it is missing or damaged."""
         return [dict(_header(self.read(f"{place}header.json"))) for place in self._segment_places()]
 
     def document_files(self) -> "Iterator[tuple[DocumentKind, str]]":

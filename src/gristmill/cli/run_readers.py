@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gristmill.dashboard.timeline import Timeline
 
 STORE_LOOK_S = 5.0  # a run on a store writes no more often, and every look is a request that is paid for
-MOST_SPANS = 200_000  # that the server holds; a replay of more is joined to as many
+MOST_SPANS = 200_000  # that the server holds; a longer replay is joined into as many
 
 
 def shown_run(run: RunFiles) -> "ShownRun":
@@ -51,7 +51,7 @@ def read_documents(place: str) -> "tuple[RunData, Measures, dict[str, StageBytes
 
 
 def read_history_points(place: str) -> "HistoryPoints":
-    """Read what was written down about the run's progress. Of ten hours it takes more memory than all of the server."""
+    """Read what was written down about the run's progress. Ten hours of it take more memory than all of the server."""
     from gristmill.dashboard.history_points import history_points
     from gristmill.metrics.history import read_history
 

@@ -46,7 +46,7 @@ def slurm(
     from gristmill.core.slurm_script import SlurmJob
 
     values = recipe_values(inputs or [], output, settings or [])
-    find_recipe(recipe).build(values, allow_modules=allow_module or [])  # mistakes are found here, not there
+    find_recipe(recipe).build(values, allow_modules=allow_module or [])  # mistakes are found here, not in the job
     chosen = executor or (ON_SEVERAL_NODES if nodes > 1 else None)
     job = SlurmJob(
         name="gristmill",

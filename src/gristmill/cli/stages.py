@@ -54,7 +54,7 @@ def describe_class(cls: type) -> str:
 
 
 def describe_default(cls: type, parameter: inspect.Parameter) -> str:
-    """Say the default, also one that a dataclass makes anew for each object."""
+    """Say the default, even one that a dataclass makes for each new object."""
     if parameter.default is inspect.Parameter.empty:
         return "required"
     factories = {f.name: f.default_factory for f in dataclasses.fields(cls)} if dataclasses.is_dataclass(cls) else {}

@@ -127,7 +127,7 @@ def _liveness(run: RunFiles, found: "tuple[Holder, bool] | None", *, ended: bool
     if holder.lives:
         left = f"{holder} lives, but holds it no more"  # as a notebook does whose run failed while the store was away
         return f"The run has ended before its time: {left}. The same command continues it."
-    is_here = holder.host in ("", socket.gethostname())  # of another machine nobody here knows when it was started
+    is_here = holder.host in ("", socket.gethostname())  # when another machine was started is not known here
     restarted = " (the machine was restarted since)" if is_here and holder.is_of_another_start() else ""
     return f"The run was killed: {holder} is gone{restarted}. The same command continues it."
 

@@ -2,7 +2,7 @@
 
 Everything a constructor would be given is checked first (names, missing ones, types), so that the message can name the
 recipe, the stage, the parameter and the nearest right name instead of showing a traceback. A recipe is prepared as a
-whole before anything of it is made: one that asks for what it may not have has run nothing.
+whole before anything in it is made: one that asks for what it may not have runs nothing.
 """
 
 import inspect
@@ -170,7 +170,7 @@ def _prepared(value: object, hint: object, allow_modules: Sequence[str], *, who:
         inner = element_hint(hint)
         value = [_prepared(item, inner, allow_modules, who=who) for item in value]
         if any(isinstance(item, Call) for item in value) and accepts([], hint):
-            return value  # each item was held against the hint of an item
+            return value  # each item was checked against the hint of an item
     if accepts(value, hint):
         return value
     if wants_object(hint) and isinstance(value, str | Mapping):

@@ -18,7 +18,7 @@ from typing import TypeGuard
 from gristmill.backends.options import EXECUTORS
 from gristmill.errors import ConfigError, nearest
 
-# In the order in which a name is looked for; what loads models or fetches comes last, for the sake of recipes without.
+# In the order in which a name is looked for; what loads models or downloads comes last, to spare recipes without it.
 STAGE_MODULES = (
     "gristmill.stages.text.io.reader",
     "gristmill.stages.text.io.writer",
@@ -55,7 +55,7 @@ FILTER_MODULES = (
 MODIFIER_MODULES = ("gristmill.stages.text.modifiers",)
 RULE_SET_MODULES = ("gristmill.stages.text.rules",)
 CLIENT_MODULES = ("gristmill.models.client",)
-SOURCE_MODULES = (  # what raw sources are made of beside their stages
+SOURCE_MODULES = (  # what raw sources are made of besides their stages
     "gristmill.stages.text.download.common_crawl",
     "gristmill.stages.text.download.html_extractors",
     "gristmill.stages.math.download",
@@ -114,7 +114,7 @@ def clients() -> dict[str, type]:
 
 @cache
 def source_parts() -> dict[str, type]:
-    """What makes text of the records of a source, by class name."""
+    """What turns the records of a source into text, by class name."""
     return {name: cls for base in _source_kinds() for name, cls in _public_classes(SOURCE_MODULES, base).items()}
 
 
@@ -192,7 +192,7 @@ def find_executor(name: str, *, who: str, allow_modules: Sequence[str] = ()) -> 
 
 
 def find_workflow(path: str, *, who: str) -> type:
-    """Return the workflow of gristmill's that a dotted path names."""
+    """Return the gristmill workflow that a dotted path names."""
     from gristmill.pipeline.workflow import WorkflowBase
 
     module_name, _, name = path.rpartition(".")
@@ -207,8 +207,8 @@ def find_workflow(path: str, *, who: str) -> type:
 def find_object(path: str, *, who: str, allow_modules: Sequence[str] = ()) -> object:
     """Return what a dotted path names, if a recipe may name it; nothing else is imported.
 
-    That is a stage, filter, modifier, rule set or executor of gristmill's, one that is defined in this process already,
-    and what is defined in a module of `allow_modules` or below one. Those are looked for in the working directory too.
+    It may name gristmill's stages, filters, modifiers, rule sets and executors, those already defined in this process,
+    and what is defined in or below a module of `allow_modules`; these are looked for in the working directory too.
     """
     module_name, _, attribute = path.rpartition(".")
     allowed = _is_below(module_name, allow_modules)
@@ -242,7 +242,7 @@ def _check_may_be_named(found: object, path: str, allow_modules: Sequence[str], 
         )
     home = getattr(found, "__module__", None) or ""
     has_home = isinstance(found, type | FunctionType | BuiltinFunctionType | MethodType | ModuleType)
-    if _is_below(home, allow_modules) or not has_home:  # an object, as of functools.partial, was made where it is
+    if _is_below(home, allow_modules) or not has_home:  # an object, such as a functools.partial, was made where it is
         return
     raise ConfigError(
         f"{who}: expected {path!r} to be defined in the modules named with --allow-module "

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from gristmill.errors import ConfigError
 
 WORKFLOW = "workflow"
-_ABOUT_HYDRA = ("defaults", "hydra", "documentation")  # read for what they may ask of us, and left out
+_ABOUT_HYDRA = ("defaults", "hydra", "documentation")  # checked for what they may ask for, and left out
 _OURS = ("name", "description", "variables", "stages", "executor")
 _TARGET = "_target_"
 _REQUIRED = "???"
@@ -51,7 +51,7 @@ def _flatten(values: Mapping[object, object], prefix: str, into: dict[object, ob
 
 
 def _check_defaults(defaults: object, who: str) -> None:
-    """Other files that Hydra would merge in would change what runs: they are refused, not passed over."""
+    """Other files that Hydra would merge in would change what runs: they are refused, not ignored."""
     listed = defaults if isinstance(defaults, list) else [] if defaults is None else [defaults]
     others = [item for item in listed if item != "_self_" and not _is_about_hydra(item)]
     if others:

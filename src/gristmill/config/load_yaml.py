@@ -51,7 +51,7 @@ def load_yaml(text: str, *, who: str) -> object:
     except (ValueError, LookupError, AttributeError, TypeError) as error:
         if isinstance(error, ConfigError):
             raise
-        # A value that its own tag or form does not fit: 2001-99-99, `!!int x`, a number of 5,000 digits.
+        # A value that does not fit its own tag or form: 2001-99-99, `!!int x`, a number of 5,000 digits.
         raise ConfigError(f"{who}: expected YAML; got a value that cannot be read: {error}") from None
     finally:
         loader.dispose()
@@ -61,7 +61,7 @@ def _bounded_loader(text: str, who: str) -> "yaml.SafeLoader":
     import yaml
 
     class Loader(yaml.SafeLoader):
-        """Composes nodes by recursion, as its base does, but not without end."""
+        """Composes nodes by recursion, as its base does, but only to a certain depth."""
 
         depth = 0
 

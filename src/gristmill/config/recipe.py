@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 PLACES = ("input", "output")  # variables of every command line
 KEYS = ("name", "description", "variables", "stages", "executor")
-_ONLY_IF = "only_if"  # among a stage's parameters: without a value here, the recipe is one without the stage
+_ONLY_IF = "only_if"  # among a stage's parameters: without a value here, the stage is left out
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Recipe:
         """Make the pipeline. A value for a variable the recipe does not have is an error, as is a missing one.
 
         A recipe is data: apart from gristmill's stages, filters, modifiers and rule sets it reaches what is defined in
-        `allow_modules`, and nothing is made before all of it was found to be allowed.
+        `allow_modules`, and nothing is made before all of it has been found to be allowed.
         """
         from gristmill.config.build import prepare_stage
         from gristmill.pipeline import Pipeline
@@ -87,7 +87,7 @@ class Recipe:
         return pipeline
 
     def filled_in(self, values: Mapping[str, object] | None = None) -> str:
-        """The recipe as YAML with every variable replaced by its value: what a run keeps to be explained by.
+        """The recipe as YAML with every variable replaced by its value: what a run keeps so that it can be explained.
 
         Input and output are written so that they mean the same in every directory. What has the name of a secret is
         hidden; a pipeline that needs it cannot be built from this.
@@ -144,7 +144,7 @@ def _text(document: Mapping[str, object], key: str, who: str) -> str:
 
 
 def _parameters(item: object) -> Mapping[str, object]:
-    """What stands among a stage's parameters, in whichever form the stage is written."""
+    """A stage's parameters, in whichever form the stage is written."""
     if not isinstance(item, Mapping):
         return {}
     inner = next(iter(item.values()), None) if len(item) == 1 else item
@@ -172,7 +172,7 @@ def _absolute(value: object) -> object:
 
 
 def _without_variables(value: object) -> object:
-    """The same with every `${` written as the text it is, however it came in."""
+    """The same with every `${` written as plain text, wherever it came from."""
     if isinstance(value, str):
         return value.replace("${", "$${")
     if isinstance(value, Mapping):

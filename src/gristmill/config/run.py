@@ -1,4 +1,4 @@
-"""Pipelines and executors straight from YAML, for scripts; and the command scripts of others call.
+"""Pipelines and executors straight from YAML, for scripts; and a command for scripts from elsewhere.
 
 The documents may use either form of a stage, `Name: {parameters}` or `_target_: dotted.path`.
 
@@ -33,7 +33,7 @@ def create_pipeline_from_yaml(
 ) -> "Pipeline":
     """Build a pipeline from a recipe's path or shipped name, or from the mapping YAML would give.
 
-    `allow_modules` are the modules whose stages, filters, modifiers and functions it may name beside gristmill's.
+    `allow_modules` are the modules whose stages, filters, modifiers and functions it may name besides gristmill's.
 
     >>> create_pipeline_from_yaml("basic-english", input="raw/", output="clean/").run()
     """
@@ -58,7 +58,7 @@ def _plain(config: Mapping[str, object]) -> dict[str, object]:
     """A mapping as YAML would give it. OmegaConf's has lists of its own, and `???` where a value has to be given."""
     if type(config).__module__.partition(".")[0] != "omegaconf":
         return dict(config)
-    from omegaconf import OmegaConf  # whoever made the mapping has it
+    from omegaconf import OmegaConf  # the mapping was made with it
 
     return cast("dict[str, object]", OmegaConf.to_container(config, resolve=False))
 
@@ -113,7 +113,7 @@ def _run_workflows(document: Mapping[object, object], values: dict[str, object],
 
     items = document[WORKFLOW]
     items = items if isinstance(items, list) else [items]
-    # The same rules for variables as in a recipe, whose stages these are for once.
+    # The same rules for variables as in a recipe, as if these were its stages.
     recipe = Recipe.from_document({"stages": items, **to_recipe_form(document, who=who)}, source=who)
     calls = []
     for item in recipe.substituted(values):

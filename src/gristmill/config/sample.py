@@ -3,7 +3,7 @@
 The reading stages run here, one source partition after the other in the order of the input, and stop as soon as there
 are enough documents; the rest of the pipeline then gets exactly these, under the names of their partitions. So a sample
 is the same every time, and of a large input only the beginning is read. Lines that are not documents are quarantined
-as in a full run, including those behind the last document taken if they were in the part that was read.
+as in a full run, including those after the last document taken if they were in the part that was read.
 """
 
 import json
@@ -28,7 +28,7 @@ AnyBatch = Batch[object]
 
 @dataclass
 class _Part:
-    """What was read of one source partition, and what its readers had to say."""
+    """What was read of one source partition, and what its readers reported."""
 
     name: str
     batches: list[AnyBatch] = field(default_factory=list)
@@ -50,7 +50,7 @@ class _FirstDocuments(ProcessingStage[FileGroupTask, AnyBatch]):
 
     def partitions(self) -> list[AnyBatch]:
         tasks = [FileGroupTask("sample", partition_name=name) for name in self._taken]
-        return cast("list[AnyBatch]", tasks)  # the source tasks of the stage behind this one
+        return cast("list[AnyBatch]", tasks)  # the source tasks of the stage after this one
 
     def process(self, task: FileGroupTask) -> AnyBatch | list[AnyBatch]:
         part = self._taken[task.partition_name]
@@ -61,13 +61,13 @@ class _FirstDocuments(ProcessingStage[FileGroupTask, AnyBatch]):
         return part.batches[0] if len(part.batches) == 1 else part.batches  # a list would number the output files
 
     def completer(self, facts: Iterable[bytes]) -> Completer:
-        """Have each reader complete the records by the facts that it noted."""
+        """Have each reader complete the records with the facts that it noted."""
         noted: dict[int, list[bytes]] = {}
         for reader, fact in map(_fact.decode, facts):
             noted.setdefault(reader, []).append(bytes(fact))
         readers = [(self._readers[number], own) for number, own in noted.items()]
         completers = [reader.completer(own) for reader, own in readers if isinstance(reader, CompletesRecords)]
-        # All of them, not up to the first that changes something.
+        # All of them are called, not only up to the first that changes something.
         return lambda entry: sum(complete(entry) for complete in completers) > 0
 
 
@@ -98,7 +98,7 @@ def first_documents(pipeline: "Pipeline", number: int) -> "Pipeline":
         part.contexts = _take_contexts(stages)
         parts.append(part)
     source = _FirstDocuments(parts, stages[:readers])
-    # Twice: the first stage of a pipeline lists its parts while the plan is made, and has thereby done its work.
+    # Twice: the first stage of a pipeline lists its parts while the plan is made, and that is all its work.
     rest = [source, source, *stages[readers:]]
     return Pipeline(name=pipeline.name, description=pipeline.description, stages=rest)
 
@@ -112,7 +112,7 @@ def check_holds_no_full_run(run_dir: str) -> None:
         is_sample = _FirstDocuments.name in (name for name, _ in header["stages"])
     except FileNotFoundError:
         return
-    except (ValueError, TypeError, LookupError, RecursionError):  # damaged: nobody knows what it was
+    except (ValueError, TypeError, LookupError, RecursionError):  # damaged: what it was is unknown
         is_sample = False
     if not is_sample:
         raise ConfigError(

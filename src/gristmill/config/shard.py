@@ -25,7 +25,7 @@ RECORD = "shard.json"  # in the run directory of a shard
 
 
 class _TakeShard(ProcessingStage[AnyTask, AnyTask]):
-    """Stands for the stage that lists the input, and lists a part of it."""
+    """Stands in for the stage that lists the input, and lists a part of it."""
 
     def __init__(self, source: AnyStage, tasks: Sequence[AnyTask]) -> None:
         self.name = source.stage_name()

@@ -34,7 +34,7 @@ class Substitution:
     """The values of a recipe's variables, and how much may still be made of them.
 
     A long text that is referred to ten thousand times would fill the memory, so what is put in is limited: to ten times
-    the values there are, and 10 MB. Whoever gives a list of a million paths gets it in ten places.
+    the values there are, and 10 MB. So a list of a million paths may be used in ten places.
     """
 
     def __init__(self, values: Mapping[str, object]) -> None:
@@ -46,7 +46,7 @@ class Substitution:
         """Add a default for every variable without a value.
 
         A default may use other variables, as in `cache: ${output}/cache`; what a user gives is taken as it is. A
-        default that uses a variable nobody has set is left out: it is missed where the recipe uses it, and only there.
+        default that uses a variable without a value is left out: it is missed only where the recipe uses it.
         """
         waiting = {name: default for name, default in defaults.items() if name not in self._values}
         while ready := [name for name, default in waiting.items() if names_in(default) <= self._values.keys()]:

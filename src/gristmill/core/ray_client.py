@@ -1,4 +1,4 @@
-"""`RayClient`: a Ray head node on this machine for the time of a program, or the cluster somebody else has started.
+"""`RayClient`: a Ray head node on this machine for the duration of a program, or a cluster that was started elsewhere.
 
     with RayClient():
         pipeline.run()          # on Ray, because RAY_ADDRESS is set now
@@ -28,7 +28,7 @@ from gristmill.errors import ConfigError, RunFailed, require
 RAY_PORT, DASHBOARD_PORT, CLIENT_PORT, METRICS_PORT = 6379, 8265, 10001, 8080
 TEMP_DIR = "/tmp/ray"  # not `tempfile.gettempdir()`: sockets go below it, and the path of a socket is short
 TRIES = 200  # ports looked at beyond a default one
-WORKER_PORTS = range(10002, 20000)  # Ray gives these to its workers, and does not start if another part is to have one
+WORKER_PORTS = range(10002, 20000)  # Ray gives these to its workers, and does not start if another part is given one
 START_S = 120.0
 SETTLE_S = 30.0  # after its first answer, if it does not say that it has started
 STOP_S = 15.0
@@ -77,8 +77,8 @@ class RayClient:
         require("ray", extra="ray")
         self._choose_ports()
         self.ray_temp_dir = own_temp_dir(self.ray_temp_dir)
-        # Ray's command asks for a token if the user has one, as everybody has who ever started Ray from a program. A
-        # driver that is given an address does not, and would be refused: both are told.
+        # Ray's command asks for a token if the user has one, as everyone has who ever started Ray from a program. A
+        # driver that is given an address does not use it, and would be refused: so both are told.
         self._set_mode = "RAY_AUTH_MODE" not in os.environ and _has_token()
         if self._set_mode:
             use_auth_mode("token")
@@ -101,7 +101,7 @@ class RayClient:
         atexit.register(self.stop)
 
     def stop(self) -> None:
-        """Stop the node this object has started; one of somebody else's is left alone."""
+        """Stop the node this object has started; one that was started elsewhere is left alone."""
         process, self.ray_process = self.ray_process, None
         if process is None:
             return
@@ -145,7 +145,7 @@ class RayClient:
         command += [f"--metrics-export-port={self.ray_metrics_port}"]
         command += [f"--ray-client-server-port={self.ray_client_server_port}"]
         command += [f"--dashboard-host={self.ray_dashboard_host}", f"--dashboard-port={self.ray_dashboard_port}"]
-        # Without this Ray starts one if what it needs is installed, and does without if not.
+        # Without this Ray starts a dashboard if what it needs is installed, and none if not.
         command += [] if self.include_dashboard else ["--include-dashboard=false"]
         given = {
             "num-cpus": self.num_cpus,
@@ -193,7 +193,7 @@ class RayClient:
         from gristmill.runs.books import LazyTasks
         from gristmill.worker.wire import BlockLost
 
-        with contextlib.suppress(BlockLost, ray.exceptions.RayError):  # lost: whoever looks at it is told
+        with contextlib.suppress(BlockLost, ray.exceptions.RayError):  # lost: a later look at it says so
             LazyTasks.fetch_all()
         ray.shutdown()
 
@@ -215,7 +215,7 @@ def _has_token() -> bool:
 
 
 def free_port(wanted: int, *, name: str, others: bool, taken: "set[int] | frozenset[int]" = frozenset()) -> int:
-    """Return a port nobody listens on: the wanted one, or if `others` will do, one of the next."""
+    """Return a port nothing listens on: the wanted one or, if `others` will do, one of the next."""
     if wanted in WORKER_PORTS and not others:
         raise ConfigError(
             f"RayClient: expected {name} outside of {WORKER_PORTS[0]} to {WORKER_PORTS[-1]}, which Ray keeps for its "
@@ -244,7 +244,7 @@ def _is_free(port: int) -> bool:
 
 
 def own_temp_dir(wanted: str) -> str:
-    """Return the directory, or one beside it with the user's number if the default one belongs to somebody else.
+    """Return the directory, or one beside it with the user's number if the default one belongs to another user.
 
     RAY_TMPDIR moves the default one, as it does for Ray itself.
     """
@@ -276,7 +276,7 @@ def _has_started(output: IO[bytes]) -> bool:
 
 
 def _said(output: IO[bytes]) -> str:
-    # By position: the file's own is shared with the process that writes.
+    # By position: the file's own position is shared with the process that writes.
     text = os.pread(output.fileno(), 1 << 16, 0).decode(errors="replace")
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return "Ray said:\n  " + "\n  ".join(lines[-SHOWN_LINES:]) if lines else "Ray said nothing"

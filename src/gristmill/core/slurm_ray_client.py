@@ -31,7 +31,7 @@ RAY = (sys.executable, "-m", "ray.scripts.scripts")  # the command `ray`, of thi
 
 @dataclass
 class SlurmRayClient(RayClient):
-    """A RayClient whose cluster is all nodes of the job; with RAY_ADDRESS set, somebody else's, which is left alone.
+    """A RayClient whose cluster is all nodes of the job; with RAY_ADDRESS set, the one it names, which is left alone.
 
     Outside of a Slurm job the cluster is this machine.
 
@@ -148,7 +148,7 @@ def _write_address(path: Path, address: str) -> None:
     temporary = path.with_name(f"{path.name}.tmp")
     temporary.touch(mode=0o600)
     temporary.write_text("\n".join([address, os.environ.get("RAY_AUTH_TOKEN", "")]).strip())
-    temporary.replace(path)  # nobody reads half of it
+    temporary.replace(path)  # so that no node reads half of it
 
 
 def _read_lines(path: Path) -> list[str]:

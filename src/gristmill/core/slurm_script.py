@@ -22,7 +22,7 @@ SHARD = "$SLURM_ARRAY_TASK_ID"  # filled in by the shell of each task
 class SlurmJob:
     """One job. `setup` lines run before the command, `options` are passed to `sbatch` as they are.
 
-    `array` splits the input into so many shards, one task of the array for each.
+    `array` splits the input into this many shards, one task of the array for each.
     """
 
     name: str

@@ -9,7 +9,7 @@ WAIT_S = 60  # sbatch answers at once, or the controller of the cluster is not t
 
 
 def submit(script: str, *, after: str | None = None) -> str:
-    """Submit a script, to begin when job `after` has ended in whatever way."""
+    """Submit a script, to begin when job `after` has ended, however it ends."""
     program = shutil.which("sbatch")
     if program is None:
         raise ConfigError(

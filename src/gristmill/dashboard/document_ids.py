@@ -1,8 +1,8 @@
-"""`compare_ids`: which documents two runs decide differently on, by which rule, in memory that does not grow with them.
+"""`compare_ids`: on which documents two runs decide differently, by which rule, in memory that does not grow with them.
 
 Every document is a record of eighteen bytes: a hash of its id, what became of it, and where it is. Records are sorted
-in pieces on disk and merged, both runs side by side. What differs is counted in full; ids are read again, from the
-files, for as many as are named. Ids that occur more than once are paired as far as they go: kept with kept first.
+in pieces on disk and merged, both runs side by side. What differs is counted in full; ids are read again from the
+files, for those that are named. Ids that occur more than once are paired as far as they go: kept with kept first.
 """
 
 import tempfile
@@ -37,7 +37,7 @@ class Named(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Disagreement(msgspec.Struct, frozen=True, kw_only=True):
-    """How many documents one run did this with, and the other that."""
+    """How many documents came out in one way in one run, and in another way in the other."""
 
     a: str
     b: str
@@ -60,7 +60,7 @@ Files = Iterable[tuple[DocumentKind, str]]
 
 
 class _Line(msgspec.Struct):
-    """What of a rejected document says why; of a quarantined one, which it is."""
+    """The fields that say why a document was rejected, or which one is in quarantine."""
 
     reject_id: str = ""
     reject_stage: str = ""
@@ -80,7 +80,7 @@ class _Outcomes:
         self._numbers: dict[tuple[str, str], int] = {}
 
     def of(self, stage: str, reason: str) -> int:
-        """The number of a reason; reasons beyond what a record has room for are one."""
+        """The number of a reason; all reasons beyond what a record has room for share one."""
         number = self._numbers.get((stage, reason))
         if number is None:
             number = min(len(self.names), MOST_REASONS)
@@ -242,7 +242,7 @@ def _side_by_side(a: _Merged, b: _Merged) -> Iterator[tuple[Records, Records]]:
 
 
 def _differing(a: Records, b: Records) -> Iterator[tuple[Records, NDArray[np.int64], NDArray[np.int64], bool]]:
-    """Documents with which not the same was done: their records, what A did, what B did, and whose records they are."""
+    """Documents treated differently: their records, what A did, what B did, and whose records they are."""
     partner = _partners(a, b)
     ours = a["outcome"].astype(np.int64)
     theirs = np.full(len(a), ABSENT, np.int64)
@@ -264,7 +264,7 @@ def _unlike(one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.bool
 
 
 def _partners(a: Records, b: Records) -> NDArray[np.int64]:
-    """For each document of A the place of the same one in B, or -1; the second of an id has the second of it."""
+    """For each document of A the place of the same one in B, or -1; the second with an id is paired with the second."""
     rank = np.arange(len(a)) - np.searchsorted(a["hash"], a["hash"], side="left")
     place = np.searchsorted(b["hash"], a["hash"], side="left") + rank
     partner: NDArray[np.int64] = np.where(place < np.searchsorted(b["hash"], a["hash"], side="right"), place, -1)

@@ -9,7 +9,7 @@ from gristmill.metrics.tally import shown
 
 WIDTH = 340.0  # of a bar in a table; the browser makes it fit
 BAR_HEIGHT = 14.0
-LEAST = 0.8  # of what is not nothing: it must be seen
+LEAST = 0.8  # of anything above zero: it must be seen
 
 
 def waterfall(left: float, gone: float, whole: float, kind: str = "gone") -> Html:
@@ -94,7 +94,7 @@ def _ticks(drawn: Histogram, height: float) -> list[Html]:
 
 
 def split_bar(kept: float, whole: float, width: float = 160.0) -> Html:
-    """Kept and lost of a whole."""
+    """The kept and the lost part of a whole."""
     part = width * kept / whole if whole else 0.0
     return _svg(
         width,

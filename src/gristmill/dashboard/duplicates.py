@@ -52,7 +52,7 @@ class Duplicates(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_duplicates(content: bytes | None, *, examples: bool, stage: str = "") -> Duplicates | None:
-    """Return the findings a file holds; None if it is missing, damaged, or somebody else's."""
+    """Return the findings a file holds; None if it is missing, damaged, or of some other kind."""
     try:
         found = msgspec.json.decode(content or b"", type=Duplicates)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

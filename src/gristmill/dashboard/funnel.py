@@ -13,7 +13,7 @@ TOKENS = "tokens"
 
 
 class FunnelRow(msgspec.Struct, frozen=True):
-    """A stage, or a rule of it: what came in, what became of it. `in_`, since `in` is a word of the language."""
+    """A stage, or a rule of it: what came in, what became of it. `in_`, since `in` is a keyword."""
 
     stage: str
     rule: str | None
@@ -60,7 +60,7 @@ def _rows(flow: StageFlow, rules: "Mapping[tuple[str, str], Rule]", size: StageB
     whole = FunnelRow(
         stage=flow.stage,
         rule=None,
-        # What came in is what became of it: the size of a table says little about the rows left in it.
+        # What came in is the sum of what became of it: the size of a table says little about the rows left in it.
         in_={"documents": came, "bytes": size.out + dropped_bytes, **_added(kept_tokens, lost_tokens)},
         dropped={"documents": flow.dropped, "bytes": dropped_bytes, **lost_tokens},
         failed={"documents": flow.quarantined},

@@ -1,4 +1,4 @@
-"""Whoever asks the dashboard: which requests are refused, and what a browser is told about every answer.
+"""Access to the dashboard: which requests are refused, and what a browser is told about every answer.
 
 A run directory is private, and a port of this machine is not: any user of it, and any page open in a browser on it, can
 ask there. So everything but the page itself needs a token, on this machine too. The page takes it from the
@@ -62,7 +62,7 @@ class Guard:
 
     token: str | None
     names: frozenset[str]
-    any_number: bool = False  # bound to every address: then any number will do as `Host`, but not any name
+    any_number: bool = False  # bound to every address: then any numeric address will do as `Host`, but not any name
 
     @classmethod
     def for_address(cls, host: str, token: str | None, *, also: Iterable[str] = ()) -> "Guard":
@@ -100,7 +100,7 @@ class Guard:
         return None
 
     def is_known(self, token: str) -> bool:
-        """Whether the token is ours; it takes as long to find out however much of it is right."""
+        """Whether the token is ours; the time this takes does not depend on how much of it is right."""
         return self.token is None or hmac.compare_digest(token.encode(errors="replace"), self.token.encode())
 
     def _knows(self, host: str) -> bool:

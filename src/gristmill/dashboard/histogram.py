@@ -66,7 +66,7 @@ def _numbers(slots: Slots) -> Slots:
 
 
 def _end(slot: int) -> float:
-    """The upper end of a slot; `edge_of` says the end nearest to zero."""
+    """The upper end of a slot; `edge_of` gives the end nearest to zero."""
     return edge_of(slot + 1) if slot > 0 else edge_of(slot)
 
 

@@ -1,4 +1,4 @@
-"""The history of a run as the page draws it: columns of at most so many points, whatever the run's length."""
+"""The history of a run as the page draws it: columns of a limited number of points, whatever the run's length."""
 
 import msgspec
 
@@ -23,7 +23,7 @@ class HistoryPoints(msgspec.Struct, frozen=True):
 
 
 def history_points(history: History, most: int = MOST_POINTS) -> HistoryPoints:
-    """Return the points of a history, at most so many."""
+    """Return the points of a history, at most `most` of them."""
 
     def means(column: list[float | None]) -> list[float | None]:
         return _rounded(history.binned(column, most).mean)
@@ -51,7 +51,7 @@ def _workers(history: History, group: str) -> list[float | None]:
 
 
 def _shares(history: History) -> dict[str, list[float | None]]:
-    """Shares of the resource most was made of, up to each time."""
+    """Shares of the resource that did the most useful work, up to each time."""
     found: dict[str, dict[str, list[float | None]]] = {
         resource: {share: history.column("run", "", f"{resource}_{share}_s") for share in SHARES}
         for resource in ("cpu", "gpu")

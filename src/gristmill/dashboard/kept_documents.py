@@ -129,7 +129,7 @@ class KeptDocuments:
 
 
 def _opened(file: Path) -> BinaryIO:
-    """Open a file, but not what a link of its name leads to, also if that was put in its place a moment ago."""
+    """Open a file, but never follow a link of its name, even one that was put in its place a moment ago."""
     return os.fdopen(os.open(file, os.O_RDONLY | os.O_NOFOLLOW), "rb")
 
 

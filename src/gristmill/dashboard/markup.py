@@ -1,6 +1,6 @@
 """`tag`: HTML whose text cannot become markup. Strings are escaped; only what `tag` has made is taken as it is.
 
-Documents may hold anything: tags, control characters, characters that turn the direction of writing round. What would
+Documents may hold anything: tags, control characters, characters that reverse the direction of writing. What would
 be invisible, or would change how its surroundings read, is shown as its number.
 """
 
@@ -9,7 +9,7 @@ import re
 
 _NAMES = {"class_": "class", "for_": "for"}
 _EMPTY = frozenset(("meta", "br", "hr", "rect", "line", "path", "circle", "polyline"))
-# Controls but tab and line feed, halves of characters, and everything that turns the direction of writing round.
+# Controls but tab and line feed, halves of characters, and everything that reverses the direction of writing.
 _UNSHOWABLE = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2028\u2029\u2066-\u2069\ufeff\ud800-\udfff\ufff9-\uffff]"
 )
@@ -54,7 +54,7 @@ def joined(*children: Child) -> Html:
 
 
 def _number(value: str | float) -> str:
-    """Numbers of drawings have a tenth of a pixel at most: the file stays small, and the same everywhere."""
+    """Numbers in drawings are rounded to 0.1 pixel: the file stays small, and the same everywhere."""
     return value if isinstance(value, str) else f"{value:.1f}".removesuffix(".0")
 
 

@@ -43,7 +43,7 @@ class Rule(msgspec.Struct, frozen=True):
     num_refused: int
     sum_kept: float
     sum_refused: float
-    nan_refused: int  # refused although nobody could measure them
+    nan_refused: int  # refused although they could not be measured
     edges: list[float]
     nexts: list[float]
     kept: list[int]

@@ -61,7 +61,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     def to_html(self) -> str:
         """Return the page."""
         style = STYLE.read_text(encoding="utf-8")
-        # The policy names the style by its hash: what a document smuggles in is not it.
+        # The policy names the style by its hash: a style that a document smuggles in has another.
         digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
         policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
         title = " · ".join(dict.fromkeys(part.run.name or "run" for part in self.runs))
@@ -158,5 +158,5 @@ def _tiles(run: RunData) -> Html:
 
 
 def _short(number: int) -> str:
-    """In full as long as it fits a tile; every number is in full further down."""
+    """A number in full if it fits a tile; further down, every number is in full."""
     return f"{number:,}" if number < SHORTENED_FROM else count(number)

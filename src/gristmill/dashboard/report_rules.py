@@ -1,4 +1,4 @@
-"""The sections of a report about rules and slices: a card a rule with its histogram and examples, a table a column."""
+"""The sections of a report on rules and slices: a card per rule with histogram and examples, a table per column."""
 
 from collections.abc import Iterator, Sequence
 

@@ -1,7 +1,7 @@
-"""`RunData`: everything a run directory says about a run, live or finished, in one form for whoever shows it.
+"""`RunData`: everything a run directory says about a run, live or finished, in one form for everything that shows it.
 
     documents   what became of them: the same bytes for any number of workers, after crashes, on every executor
-    time        where it went, and what it took: another each time
+    time        where it went, and what it took: different each time
     setting     what was run, on what, by which versions, where
 
 Numbers of documents come from the ledger and from nowhere else. What a ledger says is read by the layers that write it;
@@ -42,7 +42,7 @@ class Segment(msgspec.Struct, frozen=True):
 
 
 class Life(msgspec.Struct, frozen=True):
-    """Who runs here, or ran here last."""
+    """Which process runs here, or ran here last."""
 
     process: str = ""  # in words; nothing if that is not known
     is_alive: bool = False
@@ -64,7 +64,7 @@ class RunSource(Protocol):
         ...
 
     def life(self) -> Life:
-        """Return who runs here."""
+        """Return which process runs here."""
         ...
 
 
@@ -253,7 +253,7 @@ def _state(snapshot: RunSnapshot | None, report: Mapping[str, object], life: Lif
 
 
 def _books(segments: Sequence[Segment], counts: Sequence[StageCounts]) -> Books:
-    # Of a run with exchanges the first segment has the input; the others are behind it.
+    # In a run with exchanges the first segment has the input; the others come after it.
     first = segments[0] if segments else None
     total = first.header.get("partitions") if first else 0
     return Books(

@@ -11,7 +11,7 @@ from gristmill.dashboard.shown_run import Query, ShownRun
 from gristmill.dashboard.static_files import StaticFile, read_static
 from gristmill.dashboard.watched_run import ENDED, WatchedRun
 
-COMMENT_S = 15.0  # between two signs of life on a stream without news: what lies between may cut a silent connection
+COMMENT_S = 15.0  # between two signs of life on a stream without news: a proxy may cut a silent connection
 API = "/api/"
 
 
@@ -28,7 +28,7 @@ class RunsSite:
         return self._pages
 
     def end(self) -> None:
-        """Let go of everybody who waits for news."""
+        """Release everybody who waits for news."""
         self._ended.set()
 
     def answer(self, path: str, query: Query) -> Answer:
@@ -52,7 +52,7 @@ class RunsSite:
         return self._runs[int(text)]
 
     def _events(self, run: WatchedRun) -> Iterator[bytes]:
-        """Snapshots as they come; an empty piece about every second, so that whoever has left is noticed."""
+        """Snapshots as they come; an empty piece about every second, so that a client that has left is noticed."""
         number, told_at = 0, time.monotonic()
         while not self._ended.is_set():
             state = run.news(number, self._ended)

@@ -1,9 +1,9 @@
-"""A server for a page and what it asks: reads only, and holds out against whoever is slow, many or malicious.
+"""A server for a page and what it asks: reads only, and holds out against clients that are slow, many or malicious.
 
-The standard library's threading server, a thread for each connection, one request on each. What it adds are limits:
-so many connections, so many of them streams, so long and so many bytes for the headers, so long to take an answer. A
+The standard library's threading server, a thread for each connection, one request on each. It adds limits:
+on connections, on how many of them are streams, on time and bytes for the headers, on the time to take an answer. A
 connection beyond the limit is told so at once, since one that waits would look like a server that hangs.
-What is asked for is none of its business: that is a `Site`.
+What the answers are is up to a `Site`.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ MOST_QUERY_FIELDS = 20
 
 @dataclass(frozen=True)
 class Limits:
-    """What one server spends on those who ask. Half of the connections are left to requests that end."""
+    """What one server spends on its clients. Half of the connections are left to requests that end."""
 
     connections: int = 64
     streams: int = 32
@@ -66,7 +66,7 @@ class Site(Protocol):
         """Return what was asked for, or raise `Wrong`."""
 
     def stream(self, path: str, query: Mapping[str, str]) -> Iterator[bytes] | None:
-        """Return pieces to send one by one (an empty one only asks whether anybody listens), or None if it is none."""
+        """Return pieces to send one by one (an empty one only tests if anybody listens); None if it is no stream."""
 
 
 class WebServer(socketserver.ThreadingTCPServer):
@@ -143,7 +143,7 @@ class WebServer(socketserver.ThreadingTCPServer):
             self._free.release()
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Say nothing about those who hang up."""
+        """Say nothing about clients that hang up."""
 
 
 class _Request(BaseHTTPRequestHandler):
@@ -172,7 +172,7 @@ class _Request(BaseHTTPRequestHandler):
             return
         self.close_connection = True
         self.request.settimeout(self.server.limits.send_s)
-        with contextlib.suppress(OSError):  # whoever asked has gone, or takes too long
+        with contextlib.suppress(OSError):  # the client has gone, or takes too long
             self._answer()
 
     def _read_head(self) -> bytes | None:
@@ -278,5 +278,5 @@ class _Request(BaseHTTPRequestHandler):
 
 
 def _bare(status: str) -> bytes:
-    """An answer to whoever is not worth more."""
+    """An answer to clients that deserve no more."""
     return f"HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n".encode()

@@ -1,7 +1,7 @@
 """`ShownRun`: one run with everything the page can ask about it.
 
-What is dear to find out (the books, what was recorded, the schedule) is asked of the functions in `Readers`, and
-kept; for a live run it is found out again now and then.
+What is expensive to find out (the books, what was recorded, the schedule) is got from the functions in `Readers`,
+and kept; for a live run it is found out again now and then.
 """
 
 import threading

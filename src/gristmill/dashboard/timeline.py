@@ -1,6 +1,6 @@
 """`Timeline`: what each worker did when, in columns, and the parts of it that the page asks for.
 
-The schedule is found out by replaying a log, which the dashboard cannot do itself: a command hands in a function that
+The schedule is rebuilt by replaying a log, which the dashboard cannot do itself: a command hands in a function that
 fills a timeline. It is kept in arrays, so that a run of many hours takes a few megabytes.
 """
 
@@ -57,7 +57,7 @@ class Timeline:
         self.marks.setdefault(kind, deque(maxlen=EVENTS)).append(Happened(kind, at_s, text))
 
     def sample(self, worker: int, at_s: float, num_bytes: int) -> None:
-        """Note how much memory a worker has. Of a long run every other sample goes, as often as need be."""
+        """Note how much memory a worker has. In a long run every other sample is dropped, as often as needed."""
         samples = self.memory.setdefault(worker, array("d"))
         samples.extend((at_s, num_bytes))
         if len(samples) >= 4 * SAMPLES:
@@ -140,7 +140,7 @@ def _within(timeline: Timeline, start: float, end: float) -> Iterator[int]:
 
 
 def _joined(timeline: Timeline, start: float, end: float, gap: float) -> Iterator[tuple[int, float, int]]:
-    """The first span of each row of neighbours, where the last of them ends, and how many they are."""
+    """The first span of each row of neighbours, where the last of them ends, and how many there are."""
     row: tuple[int, float, int] | None = None
     for number in _within(timeline, start, end):
         if row is not None and gap and _is_neighbour(timeline, row, number, gap):

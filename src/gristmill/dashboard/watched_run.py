@@ -1,7 +1,7 @@
-"""`WatchedRun`: the state of one run, read from its directory as often as it changes and as somebody asks.
+"""`WatchedRun`: the state of one run, read from its directory when it has changed and somebody asks.
 
 Takes no lock and writes nothing, so it cannot disturb the run. Whether the processes of a run live, and where its
-directory is, is known elsewhere in the package: whoever starts the dashboard hands a `Source` in.
+directory is, is known elsewhere in the package: the code that starts the dashboard hands in a `Source`.
 """
 
 import math
@@ -17,7 +17,7 @@ from gristmill.metrics.snapshot import Rates, RunSnapshot
 
 ENDED = ("finished", "stopped", "failed", "killed")
 LOOK_S = 0.5  # between two looks at the file, however many watch
-WORK_SHARE = 0.05  # of one CPU: what is reckoned anew for a live run takes at most this
+WORK_SHARE = 0.05  # of one CPU: what is worked out again for a live run takes at most this
 
 Found = TypeVar("Found")
 
@@ -29,7 +29,7 @@ class Source(Protocol):
         """Return what a file says, or None if it is not there."""
 
     def life(self) -> Life:
-        """Return who runs here."""
+        """Return which process runs here."""
 
 
 class State(msgspec.Struct, frozen=True):
@@ -103,7 +103,7 @@ class WatchedRun:
 
 
 class Remembered(Generic[Found]):
-    """What was found out at some cost, kept for as long as finding it again would be too dear.
+    """What was found out at some cost, kept for as long as finding it again would cost too much.
 
     For a run that has ended it is found out once. For a live one it is found out again when it was asked for and the
     time since the last is twenty times what it took.
@@ -118,7 +118,7 @@ class Remembered(Generic[Found]):
         self._is_final = False
 
     def get(self) -> Found:
-        """Return it. Whoever asks while it is being found waits, and gets the same."""
+        """Return it. A caller that asks while it is being found waits, and gets the same."""
         with self._lock:
             now = time.monotonic()
             if self._found is not None and (self._is_final or now < self._good_until):

@@ -1,4 +1,4 @@
-"""Candidates for fuzzy duplicates: their shingle sets, read again, and which of them are similar enough."""
+"""Candidates for fuzzy duplicates: reading them again for their shingle sets, and which are similar enough."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -28,7 +28,7 @@ NOT_A_CANDIDATE = "no_candidate"
 
 @dataclass(eq=False)
 class ShingleCandidates(ProcessingStage[DocumentBatch, DocumentBatch]):
-    """Reduce candidates to `doc`, `component`, `rank`, `keys` (one a band) and `shingles`; leave out the others."""
+    """Reduce candidates to `doc`, `component`, `rank`, `keys` (one per band) and `shingles`; leave out the others."""
 
     rows_are_independent: ClassVar[bool] = False  # a document's number is its position
     makes_new_documents: ClassVar[bool] = True
@@ -89,7 +89,7 @@ class Verified(NamedTuple):
     """What is decided about D documents."""
 
     nearest: NDArray[np.int64]  # [D] the kept document each one is most similar to, or -1
-    lost_to: NDArray[np.int64]  # [D] the same where that is similar enough, else -1
+    lost_to: NDArray[np.int64]  # [D] the nearest where it is similar enough, else -1
     similarity: NDArray[np.float64]  # [D] to the nearest
     shared_bands: NDArray[np.int32]  # [D] with the nearest
     full: NDArray[np.int64]  # [buckets] how many kept documents found a bucket full
@@ -106,7 +106,7 @@ def verify(
     max_kept: int = MAX_KEPT,
     max_compared: int = MAX_COMPARED,
 ) -> Verified:
-    """Decide about documents given best first; `buckets` is [D, B], `fixed` those that stay whatever they are like.
+    """Decide about documents given best first; `buckets` is [D, B], `fixed` marks those that stay in any case.
 
     With `containment`, what counts is the share of a document's shingles that the kept one has.
     """
@@ -129,7 +129,7 @@ def verify(
     return made
 
 
-# `VerifyCandidates`: behind an exchange by component, which documents are similar enough to one that is kept.
+# `VerifyCandidates`, behind an exchange by component: which documents are similar enough to one that is kept.
 
 LOST, NEAR, CROWDED = np.int32(0), np.int32(1), np.int32(2)
 NEAR_MISSES = 20
@@ -141,17 +141,17 @@ class VerifyCandidates(ProcessingStage[DocumentBatch, DocumentBatch]):
 
     LOST      the document loses to `kept_doc`
     NEAR      it stays, but only just: `NEAR_MISSES` of each partition, the most similar ones
-    CROWDED   it is the first of a bucket that was full, which `bands_shared` documents found so
+    CROWDED   it is the first of a full bucket; `bands_shared` says how many documents found it full
     """
 
     rows_are_independent: ClassVar[bool] = False
     makes_new_documents: ClassVar[bool] = True
 
     threshold: float = 0.8
-    containment: bool = False  # measure what share of a document is in the other, not what they share of both
+    containment: bool = False  # measure what share of a document is in the other, not what share of both is common
     name: str = field(default="verify_candidates", kw_only=True)
 
-    _index_rows: str | None = field(default=None, init=False, repr=False)  # the same for documents of an index: a file
+    _index_rows: str | None = field(default=None, init=False, repr=False)  # a file of such rows for those of an index
 
     def inputs(self) -> tuple[list[str], list[str]]:
         return ["data"], ["doc", "component", "rank", "keys", "shingles"]

@@ -1,8 +1,8 @@
-"""`ClusterSketches`: from sketches to candidates. It is a stage so that its memory goes when its worker ends.
+"""`ClusterSketches`: from sketches to candidates. It is a stage so that its memory is freed when its worker ends.
 
 Documents with the same folded words are settled here: the best of them leads, the others follow it whatever becomes of
-it. The leaders are joined by the keys they share; a component of more than one is a set of candidates. Of each document
-only a few integers are in memory, and of a band only the keys of one range at a time.
+it. The leaders are joined by the keys they share; a component of more than one is a set of candidates. Memory holds
+only a few integers per document, and only the keys of one range of one band at a time.
 """
 
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ from gristmill.tasks import FileGroupTask
 
 @dataclass(frozen=True)
 class Clusters:
-    """Positions count the documents of the sketches, those of indexes first."""
+    """Positions number the documents of the sketches, those of indexes first."""
 
     doc: NDArray[np.uint64]  # number of the document at each position
     leader: NDArray[np.int32]  # position of the document each one follows; its own if it follows none
@@ -60,7 +60,7 @@ class Clusters:
 
     @classmethod
     def are_in(cls, directory: Path) -> bool:
-        """Whether they were written here, and are as they were. If not, what there is is removed."""
+        """Whether the arrays were written here and are unchanged. If not, whatever is there is removed."""
         return has_arrays(directory, [own.name for own in fields(cls)])
 
     @classmethod
@@ -75,7 +75,7 @@ class Clusters:
         return np.where(numbers >= np.uint64(1 << 63), indexed, found)
 
     def candidates_in(self, numbers: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """Return which candidates are documents of a batch, given by their numbers, as positions in `positions`."""
+        """Return the candidates among a batch's documents, given by number, as places in `positions`."""
         if not len(numbers):
             return np.zeros(0, np.int64)
         own = self.doc[self.num_indexed :]
@@ -100,8 +100,8 @@ def _load(path: Path) -> NDArray[np.generic]:
 
 MAX_DOCUMENTS = 2**31  # positions are 32 bits wide
 RANGE_KEYS = 4_000_000  # sorted at a time: 44 bytes each
-# Every range reads its band once more, so their number must not grow with the documents. An eighth of a band's keys
-# takes less memory than `_leaders` had before.
+# Every range reads its band again, so the number of ranges must not grow with the documents. An eighth of a band's
+# keys takes less memory than `_leaders` took before.
 MOST_RANGES = 8
 
 _join_equal = CompiledKernel("dedup.union_find", "join_equal")
@@ -112,7 +112,7 @@ _flatten = CompiledKernel("dedup.union_find", "flatten")
 class ClusterSketches(ProcessingStage[FileGroupTask, FileGroupTask]):
     """Write the `Clusters` of sketch files, given as one task, to `directory`. It makes no tasks.
 
-    The first `num_index_files` are those of indexes. With `by_order` the earlier of two documents is the better.
+    The first `num_index_files` are those of indexes. With `by_order` the earlier of two documents is the better one.
     """
 
     may_run_twice: ClassVar[bool] = False
@@ -153,7 +153,7 @@ class ClusterSketches(ProcessingStage[FileGroupTask, FileGroupTask]):
     def _ranges(
         self, files: list[str], is_member: NDArray[np.bool_]
     ) -> Iterator[tuple[NDArray[np.uint64], NDArray[np.int32]]]:
-        """Yield the keys of a band that are in one range, and whose they are, for all ranges of all bands."""
+        """Yield, for each range of each band, the keys in it and the positions of their documents."""
         num_ranges = min(MOST_RANGES, -(-int(is_member.sum()) // self.range_keys))
         bounds = [(2**64 * number) // num_ranges for number in range(num_ranges)] + [2**64]
         for band in range(self.banding.num_bands):
@@ -168,7 +168,7 @@ class ClusterSketches(ProcessingStage[FileGroupTask, FileGroupTask]):
     def _preference(
         self, files: list[str], num_indexed: int, positions: NDArray[np.int32]
     ) -> tuple[NDArray[np.generic], ...]:
-        """Keys that rank documents, for `lexsort`: most important last, so index, worth, content hash, id, order."""
+        """Keys that rank documents for `lexsort`, which takes the last first: index, worth, content hash, id, order."""
         later = positions >= num_indexed
         if self.by_order:
             return (later,)  # sorting is stable: the earlier one comes first
@@ -176,7 +176,7 @@ class ClusterSketches(ProcessingStage[FileGroupTask, FileGroupTask]):
         return tie, high, low, -take_numbers(files, "worth", np.float64, positions), later
 
     def _leaders(self, files: list[str], num_indexed: int) -> NDArray[np.int32]:
-        """The position of the best document with the same hash; its own for a document without one."""
+        """For each document the position of the best one with the same hash; its own if it has no hash."""
         low = read_column(files, "low", np.uint64)
         leader = np.arange(len(low), dtype=np.int32)
         order = np.argsort(low)

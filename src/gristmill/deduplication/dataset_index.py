@@ -4,8 +4,8 @@
 <index>/<dataset>/rows/*.arrow of each document that stayed: id and what it is compared by
 <index>/<dataset>/files.json   the names and checksums of those files, written when all of them are there
 
-Whoever consults an index reads every file of it first, and compares: a file that is missing, cut or has one bit wrong
-would let duplicates pass, or remove documents that have none, and nobody would notice.
+Before an index is consulted, all its files are read and checked against their checksums: a file that is missing, cut
+or has one bit wrong would let duplicates pass, or remove documents that have none, without anyone noticing.
 """
 
 import json
@@ -39,7 +39,7 @@ class DatasetIndex:
         self.header = {"format": FORMAT, **settings}
         self.own = None if own is None else disk_path(own, who="index")
         self.paths = [*([self.own] if self.own else []), *(disk_path(str(other), who="index") for other in others)]
-        # The same call again must not find its own documents.
+        # The same call made again must not find its own documents.
         self.dataset = xxhash.xxh3_64_hexdigest(str(Path(dataset).resolve()).encode())
         for path in self.paths:
             self._check(path, must_exist=path != self.own)
@@ -81,9 +81,9 @@ class DatasetIndex:
             raise ConfigError(f"index {path}: expected the settings it was made with, {then}; got {now}")
 
     def files(self, run_dir: Path) -> list[str]:
-        """The files to consult: those there were when this run began, also when it is continued.
+        """The files to consult: those that existed when this run began, even if it is being continued.
 
-        A run that begins forgets what an earlier one of this dataset has added: its documents may be others now.
+        A run that begins removes what an earlier one of this dataset added: the documents may be different now.
         """
         noted = run_dir / CONSULTED
         if any(run_dir.glob("[!.]*")):
@@ -110,7 +110,7 @@ class DatasetIndex:
         return list(found)
 
     def _others_in(self, path: Path) -> list[Path]:
-        """The datasets in an index, but for this one."""
+        """The datasets in an index, except this one."""
         return [rows for rows in sorted(path.glob("*/rows")) if rows.parent.name != self.dataset]
 
     def _refuse_others(self, noted: Sequence[str]) -> None:
@@ -123,7 +123,7 @@ class DatasetIndex:
                 )
 
     def add(self, search: "Search", stages: Sequence["AnyStage"]) -> None:
-        """Take in the documents that stay, which these stages read and reduce."""
+        """Add the documents that stay, as these stages read and reduce them."""
         from gristmill.stages.text.io.writer import ArrowWriter
 
         if self.own is None:
@@ -168,7 +168,7 @@ def _is_as_written(file: Path, checksum: str) -> bool:
 
 
 def _said(path: Path) -> dict[str, Any] | None:
-    """What was written down in a file; None if nothing was, or not to the end."""
+    """What a file says; None if it is missing or was not written to its end."""
     try:
         text = path.read_text()
     except (FileNotFoundError, UnicodeDecodeError):
@@ -180,7 +180,7 @@ def _said(path: Path) -> dict[str, Any] | None:
 
 
 def _noted(path: Path) -> tuple[dict[str, str], list[str]]:
-    """Return the files `DatasetIndex.files` wrote down, the only record of which there were then, and their indexes."""
+    """Return the files `DatasetIndex.files` noted, the only record of which existed then, and their indexes."""
     said = _said(path)
     if said is None:
         raise ResumeRefused(

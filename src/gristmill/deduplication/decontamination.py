@@ -1,4 +1,4 @@
-"""`DecontaminationWorkflow`: documents without benchmarks in them, and a report of those that had some."""
+"""`DecontaminationWorkflow`: documents without parts of benchmarks, and a report of those that had some."""
 
 import json
 import shutil
@@ -103,7 +103,7 @@ class DecontaminationWorkflow(WorkflowBase):
 
 
 def _rows(file: str) -> Iterator[dict[str, object]]:
-    """Documents one by one. Lines end with a newline only: a text may hold what else Python takes for a line's end."""
+    """Documents one by one. Only a newline ends a line: texts may hold other characters that Python takes for one."""
     with Path(file).open("rb") as lines:
         for line in lines:
             yield json.loads(line)

@@ -1,7 +1,7 @@
 """`DeduplicationStage`: a stage that searches all documents ahead of it for duplicates, then lets the others pass.
 
 It is what exact, fuzzy and semantic deduplication have in common. A subclass says in `_find` how duplicates are found.
-What follows is here: the list and the report, the index, and `RemoveDuplicates`, which takes the stage's place.
+The rest is here: the list and the report, the index, and `RemoveDuplicates`, which takes the stage's place.
 """
 
 import time
@@ -35,15 +35,15 @@ REMOVALS = "removals.npy"
 
 @dataclass(eq=False)
 class DeduplicationStage(ProcessingStage[DocumentBatch, DocumentBatch]):
-    """Base of the stages. A field of theirs decides what is removed, unless it is listed in `TELLING`."""
+    """Base of the stages. Any field of a subclass counts as deciding what is removed, unless `TELLING` lists it."""
 
     rows_are_independent: ClassVar[bool] = False  # a document's number is its position
     adds_only_declared_columns: ClassVar[bool] = True
     searches: ClassVar[bool] = True
-    can_read_again: ClassVar[bool] = True  # as what takes its place can
+    can_read_again: ClassVar[bool] = True  # as the stage that takes its place can
     TELLING: ClassVar[frozenset[str]] = frozenset({"alarm_share", "report_path"})
 
-    reason: ClassVar[str]  # duplicates are dropped for
+    reason: ClassVar[str]  # for which duplicates are dropped
 
     _: KW_ONLY
     alarm_share: float = 0.5
@@ -53,7 +53,7 @@ class DeduplicationStage(ProcessingStage[DocumentBatch, DocumentBatch]):
     _dataset: str | None = field(default=None, init=False, repr=False)  # what an index knows the documents by
 
     def _find(self, documents: SearchedDocuments) -> Findings:
-        """Search the documents, and return who loses to whom. Each step continues from its ledger."""
+        """Search the documents, and return which lose to which. Each step continues from its ledger."""
         raise NotImplementedError
 
     def _compared(self) -> list[str]:
@@ -65,7 +65,7 @@ class DeduplicationStage(ProcessingStage[DocumentBatch, DocumentBatch]):
         return self._compared()[0]
 
     def _bound(self) -> str | None:
-        """How similar documents that stay are at most, as it is told about those that do not."""
+        """The bound on the similarity of documents that stay, as rejects state it."""
         return None
 
     def inputs(self) -> tuple[list[str], list[str]]:
@@ -112,7 +112,7 @@ class DeduplicationStage(ProcessingStage[DocumentBatch, DocumentBatch]):
         return None
 
     def _for_index(self, numbers: DocumentNumbers) -> AnyStage:
-        """What reduces documents that stay to what an index keeps of them."""
+        """The stage that reduces documents that stay to what an index keeps of them."""
         raise NotImplementedError
 
     def process(self, task: DocumentBatch) -> DocumentBatch:
@@ -123,7 +123,7 @@ class DeduplicationStage(ProcessingStage[DocumentBatch, DocumentBatch]):
 
 
 class IndexedDeduplication(DeduplicationStage):
-    """Base of the stages that can also compare with earlier datasets, of which an index tells."""
+    """Base of the stages that can also compare with earlier datasets, by means of an index."""
 
     text_field: str
     id_field: str | None
@@ -132,7 +132,7 @@ class IndexedDeduplication(DeduplicationStage):
     _keep: KeepPolicy
 
     def _for_comparison(self) -> dict[str, object]:
-        """What an index must have been made with."""
+        """The settings an index must have been made with."""
         raise NotImplementedError
 
     def _compared(self) -> list[str]:
@@ -144,7 +144,7 @@ class IndexedDeduplication(DeduplicationStage):
         self.consult = tuple(absolute(str(path)) for path in self.consult)
 
     def check_ready(self) -> None:
-        """Refuse an index that was made otherwise before anything runs."""
+        """Refuse, before anything runs, an index made with other settings."""
         DatasetIndex(self._for_comparison(), self.index, self.consult, "")
 
     def _open_index(self, search: "Search") -> DatasetIndex:
@@ -163,7 +163,7 @@ class RemoveDuplicates(ProcessingStage[DocumentBatch, DocumentBatch]):
     bound: str | None = None
     name: str = field(default="remove_duplicates", kw_only=True)
 
-    # Of the run directory, which may be moved: not what decides about documents
+    # These belong to the run directory, which may be moved; they do not decide about documents.
     _numbers: DocumentNumbers = field(default_factory=lambda: DocumentNumbers([]), init=False, repr=False)
     _removals: str = field(default="", init=False, repr=False)
     _list: str = field(default="", init=False, repr=False)
@@ -186,7 +186,7 @@ class RemoveDuplicates(ProcessingStage[DocumentBatch, DocumentBatch]):
         return task.filter(from_bools(~lost))
 
     def _told(self, first: int, end: int) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
-        """Which documents some of the removed ones lost to, and how similar they are: rows of the list."""
+        """Which documents some removed ones lost to, and how similar they are, from those rows of the list."""
         import pyarrow.parquet as pq
 
         with pq.ParquetFile(self._list) as file:

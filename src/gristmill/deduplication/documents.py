@@ -80,7 +80,7 @@ def source_of(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return numbers >> SOURCE_SHIFT
 
 
-# `NumberDocuments`: the numbers as a column, for stages from which fewer documents may come than went in.
+# `NumberDocuments`: the numbers as a column, for stages that may return fewer documents than went in.
 
 DOCUMENT_NUMBER = "_gristmill_document"
 
@@ -89,7 +89,7 @@ DOCUMENT_NUMBER = "_gristmill_document"
 class NumberDocuments(ProcessingStage[DocumentBatch, DocumentBatch]):
     """Add each document's number. It must stand right behind the reader: a number is a position in what was read.
 
-    With `rows_at_once` a batch of more documents is passed on as several, for stages that take long over each.
+    A batch of more documents than `rows_at_once` is passed on as several, for stages that take long over each document.
     """
 
     rows_are_independent: ClassVar[bool] = False  # a document's number is its position
@@ -126,7 +126,7 @@ def id_column(batch: DocumentBatch, name: str) -> pa.ChunkedArray:
     return pa.chunked_array([from_bytes_and_offsets(texts.data, offsets, ~texts.is_null)])
 
 
-NOTHING_TO_COMPARE = "nothing_to_compare"  # why a document cannot be anybody's duplicate
+NOTHING_TO_COMPARE = "nothing_to_compare"  # why a document cannot be a duplicate
 
 # `TakeDocuments`: a few documents by number, to show them to a person.
 
@@ -135,7 +135,7 @@ NOT_WANTED = "not_wanted"
 
 @dataclass(eq=False)
 class TakeDocuments(ProcessingStage[DocumentBatch, DocumentBatch]):
-    """Return the documents that are wanted as rows of `doc` and `text`; nothing else of them is parsed."""
+    """Return the wanted documents as rows of `doc` and `text`; nothing else in them is parsed."""
 
     rows_are_independent: ClassVar[bool] = False  # a document's number is its position
     makes_new_documents: ClassVar[bool] = True
@@ -170,7 +170,7 @@ def write_removals(path: Path, removed: NDArray[np.uint64]) -> None:
 
 
 def lost_rows(removed: NDArray[np.uint64], numbers: NDArray[np.uint64]) -> tuple[NDArray[np.bool_], tuple[int, int]]:
-    """Return which documents of a batch are removed, given by their numbers, and where in the file they are."""
+    """Return which of a batch's documents, given by number, are removed, and where in the file they are."""
     lost = np.zeros(len(numbers), np.bool_)
     if not len(numbers):
         return lost, (0, 0)

@@ -19,7 +19,7 @@ from gristmill.stages.base import ProcessingStage
 from gristmill.stages.worker_info import WorkerMetadata
 from gristmill.tasks import DocumentBatch
 
-# `RankingStrategy`: whom to keep within a cluster, by columns of the documents.
+# `RankingStrategy`: which document of a cluster to keep, by columns of the documents.
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class RankingStrategy:
         return list(zip(self.metadata_cols, ascending, strict=True))
 
 
-# `ExtractEmbeddings`: of each document its number, id and embedding at length one.
+# `ExtractEmbeddings`: each document's number, id and embedding, scaled to length one.
 
 NO_EMBEDDING, NOT_FINITE = "no_embedding", "not_finite"
 
@@ -135,7 +135,7 @@ class Clustering:
     fit_data_fraction: float | None = None
 
     def file_name(self) -> str:
-        """Where the centroids are kept: what was left by a run with other settings is not taken for these."""
+        """Where the centroids are kept: those left by a run with other settings are not mistaken for them."""
         settings = json.dumps(vars(self), sort_keys=True).encode()
         return f"centroids-{hashlib.blake2b(settings, digest_size=6).hexdigest()}.npy"
 
@@ -147,7 +147,7 @@ class AssignClusters(ProcessingStage[DocumentBatch, DocumentBatch]):
     clustering: Clustering
     name: str = field(default="assign_clusters", kw_only=True)
 
-    _directory: str = field(default="", init=False, repr=False)  # the centroids are in, which may be moved
+    _directory: str = field(default="", init=False, repr=False)  # of the centroids; it may be moved
 
     def inputs(self) -> tuple[list[str], list[str]]:
         return ["data"], ["vector"]
@@ -162,7 +162,7 @@ class AssignClusters(ProcessingStage[DocumentBatch, DocumentBatch]):
         vectors = to_matrix(task.column("vector"), who=self.name)
         cluster, cosine = assign(vectors, self._centroids) if task.num_items else (np.zeros(0, np.int64), np.zeros(0))
         added = task.with_column("cluster", from_numbers(cluster))
-        # The last bits depend on how many vectors were multiplied together. Rounded, equal ones are equal: ties by id.
+        # The last bits depend on how many vectors were multiplied together. Rounded, equal ones tie, and go by id.
         return added.with_column("centrality", from_numbers(np.round(cosine.astype(np.float64), 5)))
 
 

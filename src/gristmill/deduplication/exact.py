@@ -17,18 +17,18 @@ from gristmill.pipeline.workflow import WorkflowBase, WorkflowRunResult, warn_ig
 from gristmill.runs.user import Observer
 from gristmill.storage.file_system import disk_path
 
-IMPORTS = ["gristmill.deduplication.exact_stages"]  # and what comes with it: most of what workers need
+IMPORTS = ["gristmill.deduplication.exact_stages"]  # and its own imports: most of what workers need
 
 
 @dataclass
 class ExactDeduplicationWorkflow(WorkflowBase):
-    """Remove documents whose `text_field` occurs before.
+    """Of documents with the same `text_field`, keep one and remove the others.
 
     Below `output_path` it writes `deduplicated/` (with `perform_removal`) and `duplicates.parquet`. `text_field` may be
-    any column, a URL for instance. With `normalize`, texts that differ in case, accents, punctuation or white space
-    only are the same. Documents without text are kept. The report names files that lose more than `alarm_share`. The
-    same call continues a run that was killed. `index` adds this dataset to an index and removes what is in it already;
-    `consult` names further ones.
+    any column, a URL for instance. With `normalize`, texts that differ only in case, accents, punctuation or white
+    space are the same. Documents without text are kept. The report names files that lose more than `alarm_share`. The
+    same call continues a run that was killed. With `index`, documents in that index are removed, and those that stay
+    are added; `consult` names further indexes.
     """
 
     IGNORED: ClassVar[tuple[str, ...]] = (

@@ -1,6 +1,6 @@
 """`ExactDeduplication`: of documents with the same text, or the same value of a column, one stays.
 
-hash ─▶ exchange by hash ─▶ who loses to whom
+hash ─▶ exchange by hash ─▶ which document loses to which
 """
 
 from collections.abc import Sequence
@@ -28,11 +28,11 @@ PARTITION_ROWS = 2_000_000
 
 @dataclass(eq=False)
 class ExactDeduplication(IndexedDeduplication):
-    """Drop documents whose `text_field` another one has too, as `exact_duplicate`.
+    """Of documents with the same `text_field`, keep one and drop the others as `exact_duplicate`.
 
-    `text_field` may be any column, a URL for instance. With `normalize`, texts that differ in case, accents,
-    punctuation or white space only are the same. Documents without text are kept. `keep` says which of several stays.
-    `index` adds the documents that stay to an index and removes what is in it already; `consult` names further ones.
+    `text_field` may be any column, a URL for instance. With `normalize`, texts that differ only in case, accents,
+    punctuation or white space are the same. Documents without text are kept. `keep` says which of several stays.
+    With `index`, documents in that index are dropped, and those that stay are added; `consult` names further indexes.
 
     `duplicates.parquet`, where a document is named by its `id_field` or its place, and `report.json` are left in the
     run directory, or below `report_path`. The report names files that lose more than `alarm_share` of their documents.
@@ -54,12 +54,12 @@ class ExactDeduplication(IndexedDeduplication):
         self._keep = KeepPolicy.parse(self.keep, who=self.name)
 
     def _find(self, documents: SearchedDocuments) -> Findings:
-        """Return who loses to whom: each step continues from its ledger."""
+        """Return which documents lose to which: each step continues from its ledger."""
         index_files = () if self._consulted is None else self._consulted.files(documents.directory)
         index = documents.directory / "index"
         if index_files and not is_index(index):
             write_index(index, *(read_column(index_files, name, np.uint64) for name in ("low", "high")))
-        # A document of 1 KB on average: the input's size decides, never the machine.
+        # Assumes 1 KB a document on average: the input's size decides, never the machine.
         partitions = self.num_partitions or max(1, documents.num_bytes // (PARTITION_ROWS * 1024) + 1)
         finding = FindDuplicates()
         finding._index = str(index) if index_files else None
@@ -96,7 +96,7 @@ class ExactDeduplication(IndexedDeduplication):
 
 
 def _with_index_ids(numbers: DocumentNumbers, found: Duplicates, index_files: Sequence[str]) -> pa.Array:
-    """The ids of the documents that stay, those of an index from its files."""
+    """The ids of the documents that stay; for those in an index, read from its files."""
     if found.kept_ids is None:
         texts = [numbers.label(number) if number < OF_INDEX else "" for number in found.kept_doc.tolist()]
     else:

@@ -1,4 +1,4 @@
-"""Stages of exact deduplication: the hash of each document, and behind an exchange by hash who loses to whom."""
+"""Stages of exact deduplication: the hash of each document and, behind an exchange by hash, which loses to which."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,7 +28,7 @@ _hash_long_texts = CompiledKernel("text.xxh3", "hash_long_texts")
 
 
 def hash_texts(texts: TextColumn) -> NDArray[np.uint64]:
-    """Return uint64[D, 2], what `content_hash` returns: a call for each text is for short ones only."""
+    """Return uint64[D, 2], what `content_hash` returns, which makes a call per text and so gets only short ones."""
     hashes = np.empty((len(texts), 2), np.uint64)
     secret, sums = np.frombuffer(SECRET, np.uint8), np.empty(LANES, np.uint64)
     _hash_long_texts(texts.data, texts.starts, texts.stops, len(texts), secret, sums, hashes)
@@ -37,7 +37,7 @@ def hash_texts(texts: TextColumn) -> NDArray[np.uint64]:
     return hashes
 
 
-# `hash_tokens`: texts that differ in case, accents, punctuation or white space only have the same hash.
+# `hash_tokens`: texts that differ only in case, accents, punctuation or white space have the same hash.
 
 _hash_tokens = CompiledKernel("dedup.tokens", "hash_tokens")
 
@@ -56,7 +56,7 @@ ARRAYS = ("low", "high", "position")
 
 
 def is_index(directory: Path) -> bool:
-    """Whether `write_index` has written one here, and it is as it was. If not, what there is is removed."""
+    """Whether `write_index` has written an index here that is unchanged. If not, whatever is there is removed."""
     return has_arrays(directory, ARRAYS)
 
 
@@ -90,8 +90,8 @@ def find_in_index(directory: str, low: NDArray[np.uint64], high: NDArray[np.uint
 class HashDocuments(ProcessingStage[DocumentBatch, DocumentBatch]):
     """Reduce documents to `low`, `high` (the hash), `doc` (the number), `worth`, `tie` and, with `id_field`, `id`.
 
-    With `normalize`, texts that differ in case, accents, punctuation and white space only hash alike. A document whose
-    column is null or empty equals no other: it does not come out. With `for_index` every row has an `id`.
+    With `normalize`, texts that differ only in case, accents, punctuation and white space hash alike. A document whose
+    column is null or empty equals no other and is left out. With `for_index` every row has an `id`.
     """
 
     rows_are_independent: ClassVar[bool] = False  # a document's number is its position
@@ -157,8 +157,8 @@ class HashDocuments(ProcessingStage[DocumentBatch, DocumentBatch]):
 class FindDuplicates(ProcessingStage[DocumentBatch, DocumentBatch]):
     """Of each group with equal `low` and `high` keep one; return the others as `doc` with `kept_doc`.
 
-    A group of fewer than `min_count` stays whole. `id`, and `part` for pieces of documents, come along if there.
-    With an index, a directory of `write_index`, what is in it already loses to it.
+    A group of fewer than `min_count` stays whole. `id`, and `part` for pieces of documents, come along if present.
+    With an index, a directory of `write_index`, documents that are already in it lose to it.
     """
 
     rows_are_independent: ClassVar[bool] = False
@@ -214,7 +214,7 @@ class FindDuplicates(ProcessingStage[DocumentBatch, DocumentBatch]):
 
 
 def _not_alone(values: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """Return the positions of values that occur more than once, rising: sorting by all columns is for them alone."""
+    """Return the positions of values that occur more than once, rising: only these are sorted by all columns."""
     order = np.argsort(values)
     same = values[order[1:]] == values[order[:-1]]
     is_pair = np.concatenate([[False], same]) | np.concatenate([same, [False]])

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from gristmill.kernels.arrow_arrays import Number, from_numbers, to_numbers
 from gristmill.storage.atomic_write import checksum_of, force_file, force_names, whole_file
 
-# Arrays between two pipelines of a workflow. They appear whole or not at all, and stay when the machine stops.
+# Arrays between two pipelines of a workflow. They appear whole or not at all, and survive if the machine stops.
 #
 # The files of a pipeline are checked by its ledger when it is continued. These are in no ledger: they are forced to
 # disk, and each has its checksum in a file beside it. A file that differs from its checksum is made again, with the
-# same numbers: one wrong bit in it would remove other documents, and nobody would notice.
+# same numbers: one wrong bit in it would remove the wrong documents, without anyone noticing.
 
 CHECKSUM = ".checksum"  # behind the name of an array
 
@@ -28,7 +28,7 @@ def write_array(path: Path, array: NDArray[np.generic]) -> None:
 
 
 def write_sealed_array(path: Path, array: NDArray[np.generic]) -> None:
-    """Write one array, to be used by whoever finds it for as long as `is_sealed_array` holds."""
+    """Write one array that may be used when found again, as long as `is_sealed_array` holds."""
     write_array(path, array)
     with whole_file(_seal_of(path), forced=True) as temporary:
         temporary.write_text(checksum_of(str(path)))
@@ -51,13 +51,13 @@ def write_arrays(directory: Path, arrays: Mapping[str, NDArray[np.generic]]) -> 
         _seal_of(file).write_text(checksum_of(str(file)))
         force_file(str(file))
         force_file(str(_seal_of(file)))
-    force_names(str(temporary))  # a directory that is there has all its arrays
+    force_names(str(temporary))  # a directory that exists has all its arrays
     temporary.rename(directory)
     force_names(str(directory.parent))
 
 
 def has_arrays(directory: Path, names: Iterable[str]) -> bool:
-    """Whether `write_arrays` has written these here, and all are as they were. If not, what there is is removed."""
+    """Whether `write_arrays` has written these here, and all are unchanged. If not, whatever is there is removed."""
     if all(is_sealed_array(directory / f"{name}.npy") for name in names):
         return True
     shutil.rmtree(directory, ignore_errors=True)
@@ -81,7 +81,7 @@ def read_rows(files: Iterable[str], columns: Sequence[str]) -> pa.Table:
 
 
 def in_order_of(rows: pa.Table, column: str) -> pa.Table:
-    """Return rows by rising numbers of a column, in one chunk each."""
+    """Return rows sorted by a column of numbers, each column in one chunk."""
     numbers = to_numbers(rows.column(column), np.uint64)
     if (numbers[1:] < numbers[:-1]).any():
         rows = rows.take(from_numbers(np.argsort(numbers)))

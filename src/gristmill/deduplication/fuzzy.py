@@ -22,15 +22,15 @@ from gristmill.storage.file_system import disk_path
 
 @dataclass
 class FuzzyDeduplicationWorkflow(WorkflowBase):
-    """Remove documents whose shingles are `jaccard_threshold` similar to those of a document that is kept.
+    """Remove documents whose shingles are at least `jaccard_threshold` similar to those of a document that is kept.
 
     Below `output_path` it writes `deduplicated/` (with `perform_removal`) and `duplicates.parquet`. Bands are chosen so
     that a pair at the threshold is compared with a probability of more than 0.999, unless `num_bands` and
-    `minhashes_per_band` are given. Texts of fewer words than a shingle are duplicates of their equals only; documents
-    without words are kept. `index` adds this dataset to an index and removes what is in it already; `consult` names
-    further ones. The same call continues a run that was killed. With `similarity="containment"` a document goes when
-    that share of its shingles is in the one that stays; candidates are still those whose Jaccard similarity is high
-    enough for the bands.
+    `minhashes_per_band` are given. Texts of fewer words than a shingle are duplicates only of equal texts; documents
+    without words are kept. With `index`, documents in that index are removed, and those that stay are added; `consult`
+    names further indexes. The same call continues a run that was killed. With `similarity="containment"`
+    a document is removed when that share of its shingles is in the one that stays; candidates are still those whose
+    Jaccard similarity is high enough for the bands.
     """
 
     IGNORED: ClassVar[tuple[str, ...]] = (
@@ -85,7 +85,7 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
             raise ConfigError(
                 f"{who}: expected perform_removal with index, because the index stores the documents that stay"
             )
-        self._stage()  # which checks its options
+        self._stage()  # making it checks the options
         warn_ignored(self)
 
     def _stage(self) -> FuzzyDeduplication:
@@ -136,5 +136,5 @@ class FuzzyDeduplicationWorkflow(WorkflowBase):
         return DedupRun(source, self._stage(), self.output_path, run_dir, executor, observer, self.fresh).run(kept)
 
     def curve(self) -> str:
-        """Return in lines for a person how likely a pair is compared, by its similarity."""
+        """Return, as lines for a person, how likely a pair is to be compared, by its similarity."""
         return self._stage().curve()

@@ -53,14 +53,14 @@ log = logging.getLogger(__name__)
 
 @dataclass(eq=False)
 class FuzzyDeduplication(IndexedDeduplication):
-    """Drop documents whose shingles are `jaccard_threshold` similar to those of one that stays, as `fuzzy_duplicate`.
+    """Drop documents whose shingles are at least `jaccard_threshold` similar to those of one that stays.
 
-    Bands are chosen so that a pair at the threshold is compared with a probability of more than 0.999, unless
-    `num_bands` and `minhashes_per_band` are given. Every removal is verified, unless `verify` is False. Texts of fewer
-    words than a shingle are duplicates of their equals only; documents without words are kept. `keep` says which of
-    several stays. With `similarity="containment"` a document goes when that share of its shingles is in the one that
-    stays; candidates are still those whose Jaccard similarity is high enough for the bands. `index` adds the documents
-    that stay to an index and removes what is in it already; `consult` names further ones.
+    They go as `fuzzy_duplicate`. Bands are chosen so that a pair at the threshold is compared with a probability of
+    more than 0.999, unless `num_bands` and `minhashes_per_band` are given. Removals are verified unless `verify` is
+    False. Texts of fewer words than a shingle are duplicates only of equal texts; documents without words are kept.
+    `keep` says which of several stays. With `similarity="containment"` a document is dropped when that share of its
+    shingles is in the one that stays; candidates are still those with enough Jaccard similarity for the bands. With
+    `index`, documents in that index are dropped, and those that stay are added; `consult` names further indexes.
 
     `duplicates.parquet`, where a document is named by its `id_field` or its place, and `report.json` are left in the
     run directory, or below `report_path`. The report names files that lose more than `alarm_share` of their documents.
@@ -105,14 +105,14 @@ class FuzzyDeduplication(IndexedDeduplication):
         return Banding(self.num_bands, self.minhashes_per_band or DEFAULT_ROWS)
 
     def curve(self) -> str:
-        """Return in lines for a person how likely a pair is compared, by its similarity."""
+        """Return, as lines for a person, how likely a pair is to be compared, by its similarity."""
         return self._banding.curve()
 
     def _bound(self) -> str:
         return f"{self.similarity} < {self.jaccard_threshold:g}"
 
     def _find(self, documents: SearchedDocuments) -> Findings:
-        """Sketch, cluster, verify; return who loses to whom."""
+        """Sketch, cluster, verify; return which documents lose to which."""
         log.info(self.curve())
         index_files = [] if self._consulted is None else self._consulted.files(documents.directory)
         return _Search(self, documents, index_files).run()
@@ -147,7 +147,7 @@ class _Search:
         self.banding, self.shingling = stage._banding, stage._shingling
 
     def run(self) -> Findings:
-        """Return who loses to whom."""
+        """Return which documents lose to which."""
         stage, documents = self.stage, self.documents
         sketching = stage._sketching(documents.numbers)
         files = documents.search.run(STEP, [*documents.reading(stage._compared()), sketching]).files
@@ -200,7 +200,7 @@ class _Search:
         return rows if rows.num_rows else _no_losers()
 
     def _believe(self, clusters: Clusters) -> pa.Table:
-        """Without verification, everybody in a component loses to the best of it."""
+        """Without verification, every document in a component loses to its best one."""
         best = clusters.best()
         lose = (best != clusters.positions) & (clusters.positions >= clusters.num_indexed)
         unknown = np.full(int(lose.sum()), np.nan)
@@ -214,10 +214,10 @@ class _Search:
         return pa.Table.from_arrays([from_numbers(array) for array in arrays], names=_no_losers().column_names)
 
     def _with_followers(self, clusters: Clusters, lost: pa.Table) -> Duplicates:
-        """Add the documents that are the same as others: they lose to their leader, or to what that lost to."""
+        """Add the documents that are the same as others: they lose to their leader, or to the one it lost to."""
         lost = _of_kind(lost, LOST)
         doc, kept_doc = (to_numbers(lost.column(name), np.uint64) for name in ("doc", "kept_doc"))
-        order = np.argsort(doc)  # as the positions of the input's documents, which alone can lose
+        order = np.argsort(doc)  # in the order of positions: only documents of the input can lose
         losers, winners = clusters.at(doc[order]), clusters.at(kept_doc[order])
         followers = np.flatnonzero(clusters.leader != np.arange(len(clusters.leader), dtype=np.int32))
         removed = np.union1d(losers, followers[followers >= clusters.num_indexed])

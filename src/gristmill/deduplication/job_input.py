@@ -16,7 +16,7 @@ from gristmill.tasks import DocumentBatch, EmptyTask, FileGroupTask
 
 @dataclass(frozen=True)
 class DedupInput:
-    """Where documents are. A `blocksize` above 32 MiB is taken as that: blocks decide memory, and nothing else."""
+    """Where documents are. A `blocksize` above 32 MiB is taken as 32 MiB: blocks decide about memory only."""
 
     who: str
     path: str | Sequence[str]
@@ -30,7 +30,7 @@ class DedupInput:
         check_format(self.filetype, WRITERS, who=self.who, option="input_filetype")
 
     def reader(self, fields: Sequence[str] | None = None) -> CompositeStage[EmptyTask, DocumentBatch]:
-        """Return a reader of these documents, of some columns only if `fields` says so."""
+        """Return a reader of these documents; of the columns in `fields` only, if given."""
         size = None if self.blocksize is None else parse_size(self.blocksize, who=f"{self.who}: input_blocksize")
         options: dict[str, object] = {"blocksize": size if size is not None and size < DEFAULT_BLOCK_BYTES else None}
         if self.file_extensions:
@@ -66,7 +66,7 @@ class DedupInput:
         return [self._partitions[place] for place in places]
 
     def may_have(self, column: str) -> bool:
-        """Whether the first file has a column, or it cannot be told."""
+        """Whether the first file has a column; True too where that cannot be known."""
         columns = self.reader().decompose()[1].columns()
         return columns is None or column in columns
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from gristmill.errors import ConfigError, nearest
 
-if TYPE_CHECKING:  # workflows check their policies before they start the fork server, and load the rest meanwhile
+if TYPE_CHECKING:  # workflows check their policies before they start the fork server, and load the rest while it starts
     import numpy as np
     import pyarrow as pa
     from numpy.typing import NDArray
@@ -54,7 +54,7 @@ class KeepPolicy:
 
 
 def compared_columns(text_field: str, id_field: str | None, keep: KeepPolicy) -> list[str]:
-    """The columns of documents that are compared by their texts."""
+    """The columns needed of documents that are compared by their texts."""
     return list(dict.fromkeys([text_field, *([id_field] if id_field else []), *keep.columns]))
 
 
@@ -62,7 +62,7 @@ _WORST = float("-inf")
 
 
 def worth_of(batch: "DocumentBatch", lengths: "NDArray[np.int64]", keep: KeepPolicy) -> "NDArray[np.float64]":
-    """Return float64[N], greater for documents to keep. All the same for `first`: order decides."""
+    """Return float64[N], greater for better documents. All equal for `first`: order decides."""
     import numpy as np
 
     from gristmill.kernels.arrow_arrays import is_null

@@ -26,8 +26,8 @@ from gristmill.storage.file_system import disk_path
 class PartDeduplicationWorkflow(WorkflowBase):
     """Take out every line (or paragraph) that has occurred before, if it occurs at least `min_count` times.
 
-    Blank lines and lines of fewer than `min_chars` characters do not count and stay. White space around a line does not
-    count. A document of which fewer than `min_left_chars` characters are left is dropped. The files below
+    Blank lines and lines of fewer than `min_chars` characters are not counted and stay. White space around a line is
+    ignored. A document with fewer than `min_left_chars` characters left is dropped. The files below
     `output_path/deduplicated` are named like the input's.
     """
 
@@ -46,7 +46,7 @@ class PartDeduplicationWorkflow(WorkflowBase):
 
     def __post_init__(self) -> None:
         self.output_path = str(self.output_path).rstrip("/")
-        self._stage()  # which checks its options
+        self._stage()  # making it checks the options
 
     def _stage(self) -> PartDeduplication:
         counting = self.unit, self.text_field, self.min_count

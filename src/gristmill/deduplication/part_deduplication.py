@@ -28,8 +28,8 @@ PARTITION_BYTES = 64 * 1024**2
 class PartDeduplication(ProcessingStage[DocumentBatch, DocumentBatch]):
     """Take out every line (or paragraph) that has occurred before, if it occurs at least `min_count` times.
 
-    Blank lines and lines of fewer than `min_chars` characters do not count and stay. White space around a line does not
-    count. A document of which fewer than `min_left_chars` characters are left is dropped, as `too_little_left`.
+    Blank lines and lines of fewer than `min_chars` characters are not counted and stay. White space around a line is
+    ignored. A document with fewer than `min_left_chars` characters left is dropped, as `too_little_left`.
     """
 
     rows_are_independent: ClassVar[bool] = False  # a document's number is its position

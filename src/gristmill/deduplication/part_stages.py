@@ -1,4 +1,4 @@
-"""`HashParts`: of each line or paragraph its hash and place. `RemoveParts` takes some of them out again."""
+"""`HashParts`: the hash and place of each line or paragraph. `RemoveParts` takes some of them out of documents."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ LEFT_OUT = "too_little_left"
 
 
 def parts_of(text: str, unit: Unit, min_chars: int) -> Iterator[tuple[int, str]]:
-    """Yield position and content of the parts that are compared: not the blank ones, nor those too short."""
+    """Yield position and content of the parts that are compared: all but blank and too short ones."""
     for position, part in enumerate(text.split(SEPARATORS[unit])):
         stripped = part.strip()
         if stripped and len(stripped) >= min_chars:
@@ -76,14 +76,14 @@ def are_parts(directory: Path) -> bool:
 def write_parts(directory: Path, doc: NDArray[np.uint64], part: NDArray[np.int32]) -> None:
     """Write what `RemoveParts` reads, ordered by document; it appears whole or not at all."""
     order = np.lexsort((part, doc))
-    # A last entry no document has, so that the files are never empty and can be mapped.
+    # A last entry that belongs to no document, so that the files are never empty and can be mapped.
     docs, parts = np.append(doc[order], np.uint64(2**64 - 1)), np.append(part[order], np.int32(0))
     write_arrays(directory, {"doc": docs, "part": parts})
 
 
 @dataclass(eq=False)
 class RemoveParts(ProcessingStage[DocumentBatch, DocumentBatch]):
-    """Take lines or paragraphs out of documents; drop a document of which fewer than `min_left_chars` are left.
+    """Take lines or paragraphs out of documents; drop a document with fewer than `min_left_chars` left.
 
     A document that loses nothing keeps its bytes.
     """

@@ -22,7 +22,7 @@ from gristmill.stages.io.files import check_kwargs
 from gristmill.stages.text.io.formats import WRITERS, check_format
 from gristmill.storage.file_system import disk_path
 
-KNOWN_FOLDERS = ("ExactDuplicateIds", "FuzzyDuplicateIds", "duplicates")  # where others put ids, beside our file
+KNOWN_FOLDERS = ("ExactDuplicateIds", "FuzzyDuplicateIds", "duplicates")  # where other tools put ids, beside our file
 
 
 @dataclass
@@ -30,7 +30,7 @@ class TextDuplicatesRemovalWorkflow(WorkflowBase):
     """Write the documents of `input_path` whose id is not in `ids_to_remove_path` (a `duplicates.parquet`).
 
     By default ids are places in the input, as the workflows write them without an `id_field`; the input must then be
-    cut as it was there, and a place it does not have is an error. With `id_field`, ids are values of that column, which
+    cut as it was then, and a place it does not have is an error. With `id_field`, ids are values of that column, which
     `drop_id_field` leaves out of what is written.
     """
 
@@ -108,7 +108,7 @@ class TextDuplicatesRemovalWorkflow(WorkflowBase):
         return Pipeline("remove_duplicates", stages=stages)
 
     def _ids(self) -> tuple[str, str]:
-        """The file of ids and its column. Scripts name the directory and the column that NeMo Curator makes."""
+        """The file of ids and its column. Users' scripts name those that NeMo Curator makes."""
         path = Path(self.ids_to_remove_path)
         if path.name in KNOWN_FOLDERS and not path.exists() and (path.parent / FILE_NAME).is_file():
             path = path.parent / FILE_NAME

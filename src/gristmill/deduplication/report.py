@@ -1,4 +1,4 @@
-"""The findings of a deduplication, told: `duplicates.parquet` for programs, the report for people."""
+"""The findings of a deduplication: `duplicates.parquet` for programs, the report for people."""
 
 import difflib
 from collections import Counter
@@ -21,7 +21,7 @@ from gristmill.tasks.text_columns import from_texts
 
 FILE_NAME = "duplicates.parquet"
 CHUNK_ROWS = 100_000
-ROWS_A_GROUP = 65_536  # of the file: whoever wants to know about a few documents reads the groups they are in
+ROWS_A_GROUP = 65_536  # of the file: to learn about a few documents, only their groups are read
 INDEX_SOURCE = OF_INDEX >> int(SOURCE_SHIFT)
 
 
@@ -53,7 +53,7 @@ class Duplicates:
 
     @staticmethod
     def _labels(documents: SearchedDocuments, numbers: NDArray[np.uint64]) -> pa.ChunkedArray:
-        """Made some at a time: as Python strings all of them would take ten times their size."""
+        """Made in chunks: as Python strings, all of them at once would take ten times their size."""
         parts = np.split(numbers, range(CHUNK_ROWS, len(numbers), CHUNK_ROWS))
         return pa.chunked_array([from_texts([documents.numbers.label(n) for n in part.tolist()]) for part in parts])
 
@@ -64,7 +64,7 @@ def no_duplicates() -> Duplicates:
 
 
 def _files(documents: SearchedDocuments, numbers: NDArray[np.uint64]) -> pa.Array:
-    """The files documents are in: each name once, and a number a document."""
+    """The files documents are in: each name once, and a number for each document."""
     places, numbered = np.unique(source_of(numbers), return_inverse=True)
     names = [documents.file_of(int(place)) if place < INDEX_SOURCE else "index" for place in places]
     return pa.DictionaryArray.from_arrays(from_numbers(numbered.astype(np.int32)), from_texts(names))
@@ -101,7 +101,7 @@ def make_report(
 ) -> dict[str, object]:
     """Return the report as one JSON object, given how many documents of each file there were.
 
-    Where duplicates have equal texts, one of each cluster is looked at.
+    Where duplicates have equal texts, only one document of each cluster is read.
     """
     lost = _lost_by_file(documents, duplicates)
     sources = {
@@ -201,7 +201,7 @@ def _largest(duplicates: Duplicates) -> list[_Cluster]:
 
 
 def _representatives(duplicates: Duplicates, clusters: Sequence[_Cluster]) -> dict[int, int]:
-    """Return by kept document one of its cluster, such that all are in as few source partitions as can easily be."""
+    """Return, by kept document, one of its cluster, chosen so that they lie in few source partitions."""
     left: dict[int, dict[int, int]] = {}
     for cluster in clusters:
         members = [cluster.kept, *duplicates.doc[duplicates.kept_doc == np.uint64(cluster.kept)].tolist()]

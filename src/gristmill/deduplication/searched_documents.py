@@ -1,4 +1,4 @@
-"""`SearchedDocuments`: the documents a deduplication searches, numbered, and read as often as it takes."""
+"""`SearchedDocuments`: the documents a deduplication searches, numbered, and read as often as needed."""
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
@@ -19,7 +19,7 @@ from gristmill.tasks import DocumentBatch
 
 
 class SearchedDocuments:
-    """What a search is about, in the words of deduplication."""
+    """The documents of a search, in the terms of deduplication."""
 
     def __init__(self, search: Search) -> None:
         self.search = search
@@ -33,7 +33,7 @@ class SearchedDocuments:
         return DocumentNumbers(self.search.ahead.names)
 
     def reading(self, columns: Sequence[str]) -> list[AnyStage]:
-        """Return the stages that read the documents, for the sake of some columns."""
+        """Return the stages that read the documents when only these columns are needed."""
         return self.search.ahead.reading(columns)
 
     def num_read(self, step: str, stage: str) -> dict[str, int]:
@@ -47,7 +47,7 @@ class SearchedDocuments:
         return read
 
     def why_none_was_compared(self, column: str, counted_by: tuple[str, str]) -> list[str]:
-        """Say so if no document had anything to compare: most likely the column is not the one that was meant."""
+        """Warn if no document had anything to compare: most likely the column is the wrong one."""
         step, stage = counted_by
         counts = [
             counts for record in self.search.ledger(step).values() for name, counts in record.counts if name == stage

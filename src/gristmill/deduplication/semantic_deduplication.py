@@ -47,7 +47,7 @@ STEP = "extract"
 
 
 def check_settings(who: str, eps: float | None, which_to_keep: str, distance_metric: str, n_clusters: int) -> float:
-    """Return eps if all of them make sense; raise ConfigError that names the one that does not."""
+    """Return eps if all settings make sense; else raise ConfigError, naming the one that does not."""
     if eps is None or not 0 <= eps < 1:
         raise ConfigError(f"{who}: expected eps in [0, 1), as in cosine ≥ 1 - eps; got {eps!r}")
     if which_to_keep not in WHICH:
@@ -61,7 +61,7 @@ def check_settings(who: str, eps: float | None, which_to_keep: str, distance_met
 
 @dataclass(eq=False)
 class SemanticDeduplication(DeduplicationStage):
-    """Drop documents whose embedding's cosine to that of one that stays, of its cluster, is at least 1 - `eps`.
+    """Drop documents whose embedding's cosine to that of one of their cluster that stays is at least 1 - `eps`.
 
     They are dropped as `semantic_duplicate`. `embedding_field` is a column of lists of numbers. `which_to_keep` prefers
     documents far from the centroid of their cluster ("hard"), near to it ("easy") or any ("random"); with
@@ -92,7 +92,7 @@ class SemanticDeduplication(DeduplicationStage):
     text_field: str = "text"
     name: str = "semantic_deduplication"
 
-    # For documents that have no embeddings yet: stages that add them, what those read, and how many at a time
+    # For documents without embeddings: the stages that add them, the columns those read, and how many rows at a time
     _embedding: Sequence[AnyStage] = field(default=(), init=False, repr=False)
     _embedded: Sequence[str] = field(default=(), init=False, repr=False)
     _rows_at_once: int | None = field(default=None, init=False, repr=False)
@@ -163,7 +163,7 @@ def _fit(clustering: Clustering, files: Sequence[str], path: Path) -> None:
 
 
 def _sample(files: Sequence[str], share: float) -> NDArray[np.float32]:
-    """Every n-th embedding, counted over all files, so the same sample each time."""
+    """Every n-th embedding, counted over all files, so the sample is the same each time."""
     total = count_rows(files)
     most = max(1, min(SAMPLE_ROWS, int(total * share)))
     step = -(-total // most)

@@ -29,7 +29,7 @@ _shingle_sets = CompiledKernel("dedup.shingle_sets", "shingle_sets")
 
 
 class Sketch(NamedTuple):
-    """What is left of D texts."""
+    """What is kept of D texts."""
 
     keys: NDArray[np.uint64]  # [bands, D]: texts that agree in a band have the same key there
     hashes: NDArray[np.uint64]  # [D, 2]: equal for texts equal up to case, accents and punctuation
@@ -75,7 +75,7 @@ class Shingling:
         return values[: bounds[-1]].copy(), bounds
 
     def _arguments(self, texts: TextColumn) -> tuple[NDArray[np.generic] | int, ...]:
-        """What every kernel that makes shingles begins with."""
+        """The first arguments of every kernel that makes shingles."""
         return texts.data, texts.starts, texts.stops, len(texts), fold_table(), int(self.by_word), self.length
 
 

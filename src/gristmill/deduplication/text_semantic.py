@@ -1,4 +1,4 @@
-"""`TextSemanticDeduplicationWorkflow`: from texts to texts without those that mean nearly the same, in one call.
+"""`TextSemanticDeduplicationWorkflow`: embed texts and remove those that mean nearly the same, in one call.
 
 A reader, the stage `SemanticDeduplication` with a model that makes the embeddings for its search, and a writer.
 """
@@ -27,9 +27,9 @@ from gristmill.stages.text.io.formats import WRITERS, check_format
 from gristmill.storage.file_system import disk_path
 
 # Documents a model gets at a time. A source partition of 32 MiB may hold a hundred thousand short texts, whose
-# embeddings would be 150 MB in one piece, and would all be one worker's.
+# embeddings would be 150 MB in one piece, all made by one worker.
 ROWS_AT_ONCE = 1024
-EMBEDDING = "_gristmill_embedding"  # on the way only: documents may have embeddings of their own, which stay theirs
+EMBEDDING = "_gristmill_embedding"  # on the way only: documents may have embeddings of their own, which are left alone
 
 
 @dataclass
@@ -39,7 +39,7 @@ class TextSemanticDeduplicationWorkflow(WorkflowBase):
     Below `output_path` it writes `deduplicated/` (with `perform_removal`), `duplicates.parquet` and `report.json`.
     Documents without text are kept, and so are those the model failed on. With the default `id_field` a document is
     known by its place in the input; any other names a column. The same call continues a run that was killed;
-    `clear_output` begins again. `model_identifier` is whatever `EmbeddingCreatorStage` takes.
+    `clear_output` starts over. `model_identifier` is whatever `EmbeddingCreatorStage` takes.
     """
 
     IGNORED: ClassVar[tuple[str, ...]] = (
@@ -114,7 +114,7 @@ class TextSemanticDeduplicationWorkflow(WorkflowBase):
             )
         keep_token(self.hf_token)
         self.hf_token = None
-        self._embedder()  # which checks its own options
+        self._embedder()  # making it checks its options
         warn_ignored(self)
 
     def run(

@@ -1,4 +1,4 @@
-"""What the workflows have in common: a reader, one stage that deduplicates, a writer, and what is told about it."""
+"""What the workflows have in common: a reader, one stage that deduplicates, a writer, and what is reported."""
 
 import shutil
 import time
@@ -22,7 +22,7 @@ KEPT = "deduplicated"  # below the output: the documents that stay
 
 @dataclass(frozen=True)
 class Kept:
-    """In what form the documents that stay are written: None is as they came."""
+    """The form in which the documents that stay are written; None means as they came."""
 
     filetype: str | None = None
     file_extension: str | None = None
@@ -30,7 +30,7 @@ class Kept:
     write_kwargs: Mapping[str, object] = field(default_factory=dict)
 
     def writer(self, path: str, filetype: str) -> AnyStage:
-        """Return what writes them, given the format they came in."""
+        """Return the stage that writes them, given the format they came in."""
         options: dict[str, object] = {"file_extension": self.file_extension} if self.file_extension else {}
         options |= {"fields": list(self.fields)} if self.fields is not None else {}
         make = WRITERS[self.filetype or filetype]

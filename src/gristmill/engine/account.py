@@ -4,15 +4,15 @@
 |------------|----------------------------------------------------------------------------------------|
 | useful     | a worker at work on a task that was finished                                           |
 | setup      | a worker that starts or, with nothing left to do, ends                                 |
-| starved    | a worker without a task to take, or nobody's while no task waits that would want it    |
+| starved    | a worker without a task to take, or no worker's while no waiting task wants it         |
 | blocked    | a worker that may not go on: no memory for the next task, or the next stage is behind  |
-| fragmented | nobody's while tasks wait: what is left over between workers that do not fit           |
+| fragmented | no worker's while tasks wait: what is left over where no further worker fits           |
 | wasted     | a worker at work on an attempt that came to nothing                                    |
 | scheduler  | a worker that has tasks and works on none: a message on its way, a driver that is busy |
 
-They add up to all there is of a resource, from the first machine to the end of the run. Between two events nobody
-changes what they do, so an interval is entered when it ends, from counts the crews keep: its cost does not depend on
-how many workers there are. CPUs may be oversubscribed; then there is as much of them as workers hold.
+They add up to all there is of a resource, from the first machine to the end of the run. Between two events no worker
+changes what it does, so an interval is entered when it ends, from counts the crews keep: the cost does not depend on
+the number of workers. CPUs may be oversubscribed; then there are as many of them as workers hold.
 """
 
 import operator
@@ -53,7 +53,7 @@ class Work(msgspec.Struct, frozen=True):
 
 
 def makespan_bound(works: Sequence[Work], rooms: Sequence[Room], longest_path_s: float = 0.0) -> float:
-    """Return the seconds the job takes at least on these machines."""
+    """Return the least number of seconds the job can take on these machines."""
     present = [work for work in works if work.seconds > 0]
     at_cap = [work.setup_s + work.seconds / work.cap for work in present if work.cap]
     cpus = _area_s([(work, cpu_units(work.resources)) for work in present], sum(room.cpus for room in rooms))
@@ -126,7 +126,7 @@ class Account(msgspec.Struct):
     longest_path_s: float = 0.0
     free_starved: list[float] = msgspec.field(default_factory=lambda: [0.0, 0.0])  # unit-seconds
     free_fragmented: list[float] = msgspec.field(default_factory=lambda: [0.0, 0.0])
-    rooms: list[Room] = msgspec.field(default_factory=list)  # the machines, as long as there are any
+    rooms: list[Room] = msgspec.field(default_factory=list)  # the machines; once all are gone, those there were last
     _units: list[int] = msgspec.field(default_factory=lambda: [0, 0])  # what they have together
 
     def nodes_changed(self, nodes: Iterable[NodeRecord], now: float) -> None:
@@ -174,9 +174,9 @@ class Account(msgspec.Struct):
     def enter_times(
         self, task: TaskRecord, root: RootRecord, group: GroupRecord, event: TaskFinished, made: int
     ) -> None:
-        """Add what a task took to the book of its group. One that streamed may have waited for the next group.
+        """Add the time a task took to its group's book. One that streamed may have waited for the next group.
 
-        What runs beside others has a share of its worker's time, but is itself on its way for all of it.
+        A task that runs beside others takes a share of its worker's time, but all of the time counts for its own path.
         """
         worked_s, lanes = event.useful_s, group.plan.lanes
         if task.received and event.counts:
@@ -209,9 +209,9 @@ class Account(msgspec.Struct):
             group.book.latencies[offset].add(counts.process_s)
 
     def efficiency(self, groups: Sequence[GroupRecord], now: float) -> Efficiency:
-        """What there is to say at this moment; tasks that are running count as useful so far."""
+        """The efficiency up to this moment; running tasks count as useful so far."""
         books = [group.book for group in groups]
-        # Looks at every call: for a snapshot, not for a step.
+        # Looks at every call: done for a snapshot, not at every step.
         running = [sum(group.running_s(now)) for group in groups]
         by_resource = [self._shares(d, books, running) for d in (CPU, GPU)]
         scarce = max((CPU, GPU), key=lambda d: by_resource[d]["useful"])
@@ -225,7 +225,7 @@ class Account(msgspec.Struct):
         return Efficiency(makespan_s, bound_s, RESOURCES[scarce], by_resource[scarce])
 
     def resource_seconds(self, groups: Sequence[GroupRecord], now: float) -> dict[str, dict[str, float]]:
-        """Seconds of each resource there is any of, by share; those of a resource add up to all there was of it."""
+        """Seconds of each resource that is present, by share; a resource's shares add up to all there was of it."""
         books = [group.book for group in groups]
         running = [sum(group.running_s(now)) for group in groups]
         found = {name: self._unit_seconds(d, books, running) for d, name in enumerate(RESOURCES)}

@@ -1,7 +1,7 @@
 """Stops a run in which a stage lets nothing pass, or too much fails, and ends every run. Part of the scheduler.
 
 One bad document is quarantined and the run goes on. A stage that fails on everything is not a thousand bad documents:
-it is one broken program, a missing package, the wrong kind of file. It is recognised by what has passed: none, after
+it is one broken program, a missing package, the wrong kind of file. It is recognised by what has passed: nothing, after
 100 documents or 10 dead workers, or the whole input where that is less. Until a first document has passed a stage,
 partitions with failures there are held and not committed. So a run that is stopped here has committed nothing that the
 repaired program would have to do again.
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from gristmill.engine.scheduler import Scheduler
     from gristmill.engine.state import GroupRecord, RootRecord, TaskRecord, WorkerRecord
 
-# How many documents may fail before a run stops: `max_quarantined`, and what holds if nobody says anything.
+# How many documents may fail before a run stops: `max_quarantined`, and its default.
 #
-# A number counts documents, and every part of a file that cannot be read as one more. A share is of the documents read;
-# it means little before 1,000 of them, so it stops no run before. What cannot be read holds an unknown number of
-# documents, so it is compared with the input in bytes, however little that is.
+# A number counts documents, and each unreadable part of a file as one more. A share is of the documents read; it means
+# little before 1,000 of them, so it stops no run earlier. Unreadable parts hold an unknown number of documents, so
+# their bytes are compared with those of the input, without waiting for 1,000 documents.
 
 SHARE_NEEDS = 1000  # documents read before a share of them means anything
 DEFAULT_SHARE = 0.1
@@ -41,7 +41,7 @@ class Failed(NamedTuple):
     documents: int
     read: int
     parts: int = 0  # files, or parts of files, that could not be read
-    part_bytes: int = 0  # of those, and of the input, as the plan counts them
+    part_bytes: int = 0  # bytes of those parts; like `input_bytes`, as the plan counts them
     input_bytes: int = 0
 
     @classmethod
@@ -70,7 +70,7 @@ class Failed(NamedTuple):
 class QuarantineLimit:
     """A number of documents, a share of them, or None for no limit.
 
-    `is_default`: nobody asked for it, so a small input is not judged by it even at the end of a run.
+    `is_default`: the user did not ask for it, so a small input is not judged by it even at the end of a run.
     """
 
     most: int | float | None = None
@@ -104,7 +104,7 @@ DEATHS_IN_A_ROW = 100  # of any kind, and at least `DEATHS` for each worker: aft
 
 
 class Breaker:
-    """Knows which stages some document has passed, and what waits for that."""
+    """Knows which stages at least one document has passed, and which partitions wait for that."""
 
     def __init__(self, scheduler: "Scheduler") -> None:
         self.scheduler = scheduler
@@ -116,12 +116,12 @@ class Breaker:
             group.has_finished_some = all(self._passed[first : first + len(group.plan.names)])
         self._causes: Counter[str] = Counter()  # of deaths
         self._killed_for_memory_at: dict[int, float] = {}  # by group
-        self._told: dict[int, int] = {}  # by group: the longest series of pauses somebody was told of
+        self._told: dict[int, int] = {}  # by group: the longest series of pauses the user was told of
 
     # What fails
 
     def next_trial(self, task: "TaskRecord", group: "GroupRecord", event: e.TaskRaised) -> Trial | None:
-        """How a task whose stage raised is tried again; None if nothing more is to come of it. May stop the run."""
+        """How a task whose stage raised is tried again, or None if it is not. May stop the run."""
         s = self.scheduler
         if event.fault is Fault.INPUT:
             return None
@@ -146,7 +146,7 @@ class Breaker:
         return trial
 
     def worker_died(self, worker: "WorkerRecord", task: "TaskRecord", event: e.WorkerLost) -> None:
-        """A worker has died at work: once is chance, time after time without any document passing it is not."""
+        """A worker has died at work: once is chance; again and again, with no document passing, it is not."""
         s, group = self.scheduler, self.scheduler.groups[worker.group]
         offset = 0 if event.crumb is None else event.crumb.stage
         stage = group.plan.first_stage + offset
@@ -169,10 +169,10 @@ class Breaker:
             s.ending.at_once("broken", text + "\n  ".join(lines), self._evidence())
 
     def _warn_of_memory(self, worker: "WorkerRecord", group: "GroupRecord", crumb: e.Crumb | None) -> None:
-        """Tell workers that start later in which stage one was killed for memory; in any, if nobody knows in which.
+        """Tell workers that start later in which stage one was killed for memory; if that is unknown, name all.
 
-        Those killed together count as one: only a worker that knew of the last death and died as well had still too
-        much.
+        Those killed together count as one. Only the death of a worker that knew of the last one shows that workers
+        still take too much.
         """
         if worker.ready_at <= self._killed_for_memory_at.get(worker.group, -1.0):
             return
@@ -190,7 +190,7 @@ class Breaker:
             if not self._passed[stage] and counts.has_passed:
                 self._passed[stage] = True
                 self._release()
-            if counts.quarantined or counts.lost_parts:  # has_failures, without a call for every task of every stage
+            if counts.quarantined or counts.lost_parts:  # `has_failures`, without a call per task and stage
                 self._has_failures = True
                 stuck = stuck or not counts.has_passed
         if not stuck:
@@ -199,7 +199,7 @@ class Breaker:
             self._stop_if_too_much()
 
     def holds(self, root: "RootRecord") -> bool:
-        """Whether a partition waits, because documents of it failed in a stage that none has passed yet."""
+        """Whether a partition is held, because documents of it failed in a stage no document has passed yet."""
         if not self._has_failures or not self._suspects(root):
             return False
         self.held[root.id] = root
@@ -207,14 +207,14 @@ class Breaker:
         return True
 
     def judge_at_the_end(self) -> None:
-        """Everything is done but for what is held: stop the run for good, or let it pass."""
+        """Everything is done except what is held: stop the run for good, or let the held partitions pass."""
         s = self.scheduler
         nothing_read = not any(counts.read for counts in s.totals)
         for group in s.groups:
             for offset, name in enumerate(group.plan.names):
                 stage = group.plan.first_stage + offset
                 failed = s.totals[stage]
-                # Of a stage that takes files one may fail and others pass without a document being counted.
+                # In a stage that takes files, one may fail and others pass without any document being counted.
                 all_parts = failed.lost_parts and (nothing_read or failed.lost_parts >= group.book.tasks)
                 if not s.stop_reason and not self._passed[stage] and (failed.quarantined or all_parts):
                     self._stop(name, failed)
@@ -244,7 +244,7 @@ class Breaker:
                         self._stop(name, failed)
                         return
         if unproven and s.config.limit.is_default:
-            return  # a broken stage is better named than counted
+            return  # better to name the broken stage than to count failures
         failed_now = Failed.of(s.totals, s.config.input_bytes).with_earlier(s.config.failed_before)
         if s.config.limit.is_exceeded(failed_now):
             s.ending.soon("quarantine_limit", f"more than {s.config.limit} failed")
@@ -276,7 +276,7 @@ class Ending:
         s.stop_reason = (outcome, error)
         s.source_exhausted = True
         first = s.groups[0]
-        # What has begun to stream has descendants further on, and goes on.
+        # A task that has begun to stream has descendants further on, so it continues.
         begun = [task for task in first.queue if task.received]
         for task in first.queue:
             if not task.received:
@@ -295,7 +295,7 @@ class Ending:
         s.out.append(c.Finish(outcome, error, evidence))
 
     def release_late(self, event: e.Event) -> None:
-        """After the end nothing counts any more, but what arrives with a message is still to be let go."""
+        """After the end nothing counts any more, but payloads that arrive in messages must still be released."""
         out = self.scheduler.out
         if isinstance(event, e.TaskEmitted):
             out.append(c.Release(event.output.payload))
@@ -322,7 +322,7 @@ class Ending:
 
 
 def _has_passed_some(trial: Trial, crumb: e.Crumb | None) -> bool:
-    """Whether a task that goes one document at a time has come past one that is not known to be fatal."""
+    """Whether a task that goes one document at a time has got past a document not known to be fatal."""
     if crumb is None or trial.care is not c.Care.STEP or crumb.end_row - crumb.first_row != 1:
         return False
     fatal = {other.first_row for other, _ in trial.condemned if other.turn == crumb.turn}

@@ -5,9 +5,9 @@
     Copies      tasks that take suspiciously long and are run a second time
     Restarts    source partitions that start over, because data that came of them is lost
 
-Looking at every worker at every moment would cost more than everything else. So each look also finds the first moment
-at which anybody can need another, and until then there is none: a task that begins after a look cannot be overdue
-before the shortest patience has passed, nor a worker that becomes ready before a lifetime.
+Looking at every worker at every moment would cost more than everything else. So each look also works out when the next
+one can be needed, and until then there is none: a task that begins after a look cannot be overdue before the shortest
+patience has passed, nor can a worker that becomes ready then be too old before a lifetime has.
 """
 
 import math
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 WATCHDOG_FACTOR = 20.0  # times the usual time of a task before the user is told
 AGAIN = 2.0  # times as long before the user is told again
-CANCEL_S = 5.0  # for a worker that ends overdue calls itself; then the call does not heed it, and the process has to go
+CANCEL_S = 5.0  # grace for a worker that ends overdue calls itself; a call that outlasts it costs the process
 
-# How large a worker may grow, and how many tasks it may do, before it is replaced. Workers of a stage that keeps memory
-# grow alike, and would all reach one limit together. So each has its own, between three quarters of what is allowed and
-# all of it, and they are replaced one after another.
+# How large a worker may grow, and how many tasks it may do, before it is replaced. Workers of a stage that holds on to
+# memory grow alike, and would all reach a common limit together. So each has its own, between three quarters of what is
+# allowed and all of it, and they are replaced one after another.
 
 SPREAD = 0.25
 GOLDEN = 0.6180339887498949  # multiples of it are spread evenly over the unit interval, however many there are
@@ -39,16 +39,16 @@ def own_limit(worker: int, most: float) -> float:
     return most * (1 - SPREAD * (worker * GOLDEN % 1.0))
 
 
-# When a task has run for so long that a second run elsewhere is likely to be done first. Only tasks of stages that say
-# so (`may_run_twice`), only when there is nothing else an idle worker could do, and each task once. There is no chance
-# in the decision: the same events lead to the same copies.
+# When a task has run so long that a second run elsewhere is likely to finish first. Only tasks of stages that allow it
+# (`may_run_twice`) are copied, only when an idle worker has nothing else to do, and each once. Nothing here is random:
+# the same events lead to the same copies.
 
 FACTOR = 3.0  # times the mean; a slow machine or a stuck download takes longer than that
 LEAST_S = 1.0  # a copy costs a message, an input and the worker that loses
 
 
 def is_straggler(running_s: float, mean_service_s: float | None) -> bool:
-    """Whether a task that has run for so long should be given to somebody else as well."""
+    """Whether a task that has run for `running_s` should be given to another worker as well."""
     return mean_service_s is not None and running_s > max(LEAST_S, FACTOR * mean_service_s)
 
 
@@ -63,7 +63,7 @@ class Caretaker:
         self._none_worn_until = -math.inf
 
     def look(self) -> None:
-        """Once for every moment, after its news: a result that is here already must not count as overdue."""
+        """Look once per moment, after its events: a task whose result has arrived must not count as overdue."""
         now = self.scheduler.now
         if now <= self._last_look:
             return
@@ -78,7 +78,7 @@ class Caretaker:
     # Overdue
 
     def _watch_group(self, group: GroupRecord) -> float:
-        """See to the workers of a group that are overdue; return when the next can be."""
+        """Deal with the overdue workers of a group; return when the next can be overdue."""
         now, patience = self.scheduler.now, self._patience(group)
         deadline = math.inf if group.plan.deadline_s is None else group.plan.deadline_s
         deadline += CANCEL_S if group.plan.cancels else 0.0
@@ -97,7 +97,7 @@ class Caretaker:
         return next_s
 
     def _watch_idle(self, workers: list[WorkerRecord], doing: str) -> float:
-        """Speak up about workers without a task that do not get ready, or do not end: one speaks for all of a group.
+        """Warn about workers without a task that do not get ready, or do not end: one warning for all of a group.
 
         Return when the next of them can be overdue.
         """
@@ -117,7 +117,7 @@ class Caretaker:
         return max(self.scheduler.config.watchdog_s, WATCHDOG_FACTOR * (group.mean_call_s or 0.0))
 
     def _watch(self, worker: WorkerRecord, deadline: float, patience: float) -> None:
-        """Kill a worker whose call is past its stage's deadline; speak up about one that is suspiciously slow."""
+        """Kill a worker whose call is past its stage's deadline; warn about one that is suspiciously slow."""
         s = self.scheduler
         running_s = s.now - self._quiet_since(worker)
         if running_s > deadline:
@@ -125,7 +125,7 @@ class Caretaker:
             for call in [x for x in worker.running.values() if s.now - worker.quiet_since(x, s.now) > deadline]:
                 worker.overdue.add(call.number)
                 worker.begin_anew(call, s.now)
-            told = s.groups[worker.group].plan.deadline_s  # what the user has set, without the time to heed it
+            told = s.groups[worker.group].plan.deadline_s  # what the user has set, without the grace
             s.out.append(c.KillWorker(worker.id, f"no result within the deadline of {told:g} s"))
         elif worker.assigned and running_s > max(patience, AGAIN * worker.warned_at):
             worker.warned_at = running_s
@@ -143,7 +143,7 @@ class Caretaker:
     # Worn out
 
     def worker_may_be_worn(self) -> None:
-        """Something besides time has changed: a worker has ended, and others may take their turn."""
+        """Something besides time has changed: a worker has ended, so another may be replaced now."""
         self._none_worn_until = -math.inf
 
     def worker_was_used(self, worker: WorkerRecord) -> None:
@@ -158,10 +158,10 @@ class Caretaker:
         )
 
     def _recycle(self) -> None:
-        """Replace workers that are too old, too large or used too often, the new one before the old one goes.
+        """Replace workers that are too old, too large or used too often, starting the new one before the old one goes.
 
-        Of a group one at a time; those that are only old also `worker_restart_interval_s` apart, and not while a group
-        waits for room: what is given up for it would go to somebody's replacement, again and again.
+        One per group at a time. Those that are only old are also replaced `worker_restart_interval_s` apart, and never
+        while a group waits for room: what is given up for it would go to another group's replacement, again and again.
         """
         s = self.scheduler
         worn = self._first_worn()
@@ -172,13 +172,13 @@ class Caretaker:
             self._last_recycle = s.now
             group.book.recycles += 1
         elif all(worker.state is WorkerState.READY for worker in group.workers.values()):
-            # Where its GPU is all there is, the old one has to go first. While others come or go there will be room.
+            # With no other GPU free, the old one has to go first. While others start or end, room may still come.
             self._last_recycle = s.now
             group.book.recycles += 1
             s.fleet.drain(worn)
 
     def _first_worn(self) -> WorkerRecord | None:
-        """The first worker to be replaced; None, and when there may be one, if none is worn now."""
+        """The first worker to replace. If none is worn now, None, and note when one may be."""
         s, config = self.scheduler, self.scheduler.config
         lifetime = math.inf if config.worker_max_lifetime_s is None else config.worker_max_lifetime_s
         old_again_at = self._last_recycle + config.worker_restart_interval_s
@@ -196,7 +196,7 @@ class Caretaker:
         return None
 
     def _replaceable(self) -> list[WorkerRecord]:
-        """Ready workers of groups that go on and in which nobody is being replaced, the oldest first."""
+        """Ready workers, oldest first, of groups that are not finished and have no replacement under way."""
         s = self.scheduler
         found = []
         for index, group in enumerate(s.groups):
@@ -208,23 +208,23 @@ class Caretaker:
 
 
 def _is_unhurried(worker: WorkerRecord) -> bool:
-    """Whether all it runs has come to stages without a deadline."""
+    """Whether all calls a worker runs have come to stages without a deadline."""
     return bool(worker.running) and all(call.unhurried for call in worker.running.values())
 
 
-# Whether to take tasks back that wait behind another, when others could have them.
+# Whether to take back tasks that wait behind another, when other workers could have them.
 #
 # A worker holds a task or two in advance so that it need not wait for the driver. If the one it runs turns out to be
-# long, those behind it are stuck while others are idle. They are taken back: the worker skips what it has not begun.
-# Should it begin one at that very moment, both do it, and the first result counts.
+# long, those behind it are stuck while other workers are idle. They are taken back: the worker skips what it has not
+# begun. Should it begin one at that very moment, both workers do it, and the first result counts.
 
-# Not worth a message if shorter. And on a busy machine a worker with quick tasks that waits for a core for a few
-# hundredths of a second looks like one with a long task: it would do what is taken back before it hears of it.
+# A shorter wait is not worth a message. And on a busy machine a worker with quick tasks that waits for a core for a few
+# hundredths of a second looks like one with a long task: it would do what is taken back before it hears of the recall.
 RECALL_S = 0.1
 
 
 def is_worth_it(waiting: int, *, mean_service_s: float | None, running_s: float) -> bool:
-    """Whether the last of so many tasks behind one that has run for `running_s` would wait longer than messages take.
+    """Whether the last of `waiting` tasks behind one that has run for `running_s` would wait longer than messages take.
 
     A task that has run longer than the mean is expected to need as long again: that is what long tails are like.
     """
@@ -256,7 +256,7 @@ class Recalls:
             self._take_back(worker, taken)
 
     def _waiting(self, worker: WorkerRecord) -> list[TaskRecord]:
-        """What a worker holds beyond what it can have begun, if every call were full."""
+        """The tasks a worker cannot have begun yet, taking every call to be full."""
         plan = self.scheduler.groups[worker.group].plan
         if plan.has_sized_batches:
             return [task for call in worker.behind for task in call.tasks]
@@ -272,10 +272,10 @@ class Recalls:
 
 # Second runs of tasks that take suspiciously long. Part of the scheduler.
 #
-# The task itself moves on: it is queued again under a new number, as after a recall. The worker that has it gets
-# nothing more, and what it is running becomes a shadow: not a task of the books any more, but if its result comes
-# first, that is taken, and whoever has the task by then is stopped. If the task is done first, the worker with the
-# shadow is stopped.
+# The task itself moves on: it is queued again under a new number, as after a recall. The worker that is running it gets
+# nothing more, and its run becomes a shadow: no longer in the books, but if its result comes first, that result is
+# taken, and the worker that has the task by then is stopped. If the task is done first, the worker with the shadow is
+# stopped.
 
 NOBODY = -1
 LOST_TO_ANOTHER = "another worker was faster with the same task"
@@ -288,14 +288,14 @@ class Copies:
         self.scheduler = scheduler
 
     def make(self, group: GroupRecord) -> bool:
-        """Queue the group's worst straggler a second time, if it has one; whoever asks has an idle worker for it."""
+        """Queue the group's worst straggler a second time, if it has one; the caller has an idle worker for it."""
         s = self.scheduler
         worker = group.crew.most_loaded(above=0) if s.config.copies and group.plan.may_run_twice else None
         if worker is None or len(worker.assigned) != 1:
             return False
         (task,) = worker.assigned.values()
         running_s = s.now - worker.oldest_since
-        # What has begun to stream has outputs further on; what failed before is looked at with care, and alone.
+        # A task that streams has outputs further on already; one that failed before is handled with care, and alone.
         is_plain = not task.received and task.trial.care is c.Care.NORMAL and task.shadow == NOBODY
         if not is_plain or s.restarts.is_void(task) or not is_straggler(running_s, group.mean_call_s):
             return False
@@ -306,7 +306,7 @@ class Copies:
         return True
 
     def bring_back(self, worker_id: int, number: int) -> tuple[WorkerRecord, TaskRecord] | None:
-        """A shadow has a result and its task has none yet: give the task back to the worker that did it.
+        """A shadow is done before its task: give the task back to the worker that ran the shadow.
 
         Returns None if that worker has no such shadow, or the task is over.
         """
@@ -323,7 +323,7 @@ class Copies:
         elif task in group.queue:
             group.queue.remove(task)
         else:
-            # Sorted is in order for a heap too, and numbers are unique, so tasks are never compared.
+            # A sorted list is a heap too, and numbers are unique, so tasks are never compared.
             group.delayed = sorted(entry for entry in group.delayed if entry[2] is not task)
         s.renumber(task, number)
         task.change(Change.SENT)
@@ -334,14 +334,14 @@ class Copies:
         return worker, task
 
     def streams(self, worker_id: int, number: int) -> None:
-        """A shadow begins to stream. Its outputs are let go, so it can no longer win; nobody would grant it more."""
+        """A shadow begins to stream. Its outputs are released, so it can no longer win, and it would get no grants."""
         worker = self.scheduler.fleet.find(worker_id)
         if worker is not None and worker.shadow is not None and worker.shadow[0] == number:
             worker.shadow = None
             self._kill(worker)
 
     def _stop(self, worker: WorkerRecord, task: TaskRecord) -> None:
-        """Stop a worker that runs a copy nobody needs; what else it holds goes to others, without blame."""
+        """Stop a worker whose copy is no longer needed; its other tasks go to other workers, without blame."""
         s = self.scheduler
         task.change(Change.RECALLED)
         worker.take(task)
@@ -361,19 +361,19 @@ class Copies:
         s = self.scheduler
         crew = s.groups[worker.group].crew
         if worker.state is WorkerState.READY:
-            crew.drain(worker)  # so that nobody gives it anything before its end is known
+            crew.drain(worker)  # so that it is given nothing more before its end is known
         crew.refile(worker)
         s.groups[worker.group].book.wasted_s += s.now - worker.running_since
         s.out.append(c.KillWorker(worker.id, LOST_TO_ANOTHER))
 
 
-# Source partitions that start over, because data that came of them was on a machine that is lost.
+# Source partitions that start over, because data made from them was on a machine that is lost.
 #
 # Part of the scheduler. Inputs are let go as soon as they have been used, so what a lost machine held can only be made
-# again from the last boundary that is on disk: the source partition. What waits of such a root is dropped at once; what
-# runs of it elsewhere ends in its own time, and its result is let go. When nothing of the root is left it is listed
-# again. Nothing of it was committed, so nothing is seen twice. Files of the new attempts have other names: somebody may
-# still write the old ones.
+# again from the last boundary that is on disk: the source partition. Waiting tasks of such a root are dropped at once;
+# those that run elsewhere end in their own time, and their results are let go. When nothing of the root is left, it is
+# listed again. Nothing of it was committed, so nothing is seen twice. Files of the new attempts have other names: a
+# worker may still be writing the old ones.
 
 
 class Restarts:
@@ -385,7 +385,7 @@ class Restarts:
         self.given_up: dict[str, str] = {}  # by the name of the partition: why it was given up
 
     def data_lost(self, node: int) -> None:
-        """Everything on a machine is gone; what ran there has been taken back before."""
+        """Everything on a machine is gone; what ran there has been taken back already."""
         s = self.scheduler
         lost = [task for task in s.tasks.values() if task.node == node]
         for task in lost:
@@ -393,7 +393,7 @@ class Restarts:
         self._start_over(dict.fromkeys(task.root for task in lost))
 
     def outputs_lost(self, event: e.OutputsLost) -> None:
-        """What came out at the end of a root was on a machine that is gone, and nobody has it yet."""
+        """The final outputs of a root were on a machine that is gone, and had not been fetched yet."""
         s = self.scheduler
         root = s.committing.pop(event.root, None)
         if root is not None:
@@ -408,7 +408,7 @@ class Restarts:
         self._start_over([root.id])
 
     def start_over(self, root: RootRecord) -> None:
-        """What a root has streamed so far will not come again in the same way: nothing of it counts."""
+        """What a root has streamed so far would come out differently next time: nothing of it counts."""
         self._start_over([root.id])
 
     def _start_over(self, roots: Iterable[int]) -> None:
@@ -418,7 +418,7 @@ class Restarts:
         waiting = [task for task in s.tasks.values() if self.is_void(task) and task.state is State.QUEUED]
         for group in s.groups:
             group.queue = deque(task for task in group.queue if not self.is_void(task))
-            # Sorted is in order for a heap too, and numbers are unique, so tasks are never compared.
+            # A sorted list is a heap too, and numbers are unique, so tasks are never compared.
             group.delayed = sorted(entry for entry in group.delayed if not self.is_void(entry[2]))
         for task in waiting:
             s.let_go(task)

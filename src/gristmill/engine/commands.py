@@ -33,7 +33,7 @@ class Assignment(msgspec.Struct, frozen=True, array_like=True):
     cause: str  # why it is handled with care, for the quarantine record if all of it is condemned
     skip: int
     out_of_patience: bool = (
-        False  # an error declared transient has lasted too long: now it is a document's like any other
+        False  # an error declared transient has lasted too long: from now on it counts as a document's
     )
     step_from: Crumb | None = None  # the document the last worker died at: those before it have been tried alone
 
@@ -45,7 +45,7 @@ class StartWorker(msgspec.Struct, frozen=True, array_like=True, tag=True):
     group: int
     node: int
     gpus: tuple[int, ...]
-    learnt: Learnt = ()  # by workers of the group before it
+    learnt: Learnt = ()  # by earlier workers of the group
 
 
 class DrainWorker(msgspec.Struct, frozen=True, array_like=True, tag=True):
@@ -83,13 +83,13 @@ class GrantEmit(msgspec.Struct, frozen=True, array_like=True, tag=True):
 
 
 class PullSource(msgspec.Struct, frozen=True, array_like=True, tag=True):
-    """Ask for so many more partitions."""
+    """Ask for `count` more partitions."""
 
     count: int
 
 
 class ListAgain(msgspec.Struct, frozen=True, array_like=True, tag=True):
-    """Say ListedAgain of this partition, with the same attempt: what came of it is lost and is made again."""
+    """Answer with ListedAgain of this partition and attempt: what was made of it is lost and is made again."""
 
     root: int
     attempt: int
@@ -102,7 +102,7 @@ class Release(msgspec.Struct, frozen=True, array_like=True, tag=True):
 
 
 class Commit(msgspec.Struct, frozen=True, array_like=True, tag=True):
-    """Everything that descends from a source partition is done: write it down, then say Committed."""
+    """Everything that descends from a source partition is done: record that, then report Committed."""
 
     root: int
     name: str
@@ -120,9 +120,9 @@ class Publish(msgspec.Struct, frozen=True, array_like=True, tag=True):
 
 
 class Warn(msgspec.Struct, frozen=True, array_like=True, tag=True):
-    """Tell the user that a worker has been at one thing for suspiciously long: a task, its set-up or its end.
+    """Tell the user that a worker has been at one thing for a suspiciously long time: a task, its set-up or its end.
 
-    `task` is -1, and `item_id` empty, where it is not a task. `others` of its group have been at the same for as long.
+    `task` is -1, and `item_id` empty, where it is not a task. `others` more of its group are late with the same.
     """
 
     worker: int
@@ -134,7 +134,7 @@ class Warn(msgspec.Struct, frozen=True, array_like=True, tag=True):
 
 
 class Tell(msgspec.Struct, frozen=True, array_like=True, tag=True):
-    """Say something to whoever watches the run."""
+    """Say something to those who watch the run."""
 
     text: str
 

@@ -87,17 +87,17 @@ def batch_of(
 #
 #     held + reserved + need(task) + sum over later groups j of unmet_j  <=  limit        (all of that machine)
 #
-# where unmet_j is what group j lacks of its lane: room for the largest task it has seen, in and out. Memory is thus
+# where unmet_j is what group j is short of its lane: room for the largest task it has seen, in and out. Memory is thus
 # taken in one direction, towards the sink, which frees it: an upstream stage can never fill the room a downstream stage
-# needs, so there is no deadlock. A task too large for this runs alone, when nothing is left further on that could go
+# needs, so there is no deadlock. A task too large for this runs alone, when nothing further on is left that could go
 # first.
 #
-# A task needs its input times the expansion its group has shown. One whose size nobody knows needs what others like it
+# A task is expected to need its input times the expansion its group has shown; one of unknown size, what others like it
 # have made. Both are close to the 95th percentile.
 
 FIRST_GUESS = 5.0  # bytes needed per input byte before anything is measured: parsed columns, a filtered copy, output
-MAX_GUESS = 32.0  # an input is perhaps compressed, and small ones are allowed to be by this factor
-UNKNOWN_BYTES = 256 << 20  # what may come of one unmeasured task beyond the guess: a few decoded images, a short film
+MAX_GUESS = 32.0  # an input may be compressed; small ones may grow by up to this factor
+UNKNOWN_BYTES = 256 << 20  # what one unmeasured task may make beyond the guess: a few decoded images, a short film
 FORGET = 0.98  # the estimate is a maximum that fades, close to a p95 over the last fifty tasks
 
 
@@ -133,13 +133,13 @@ class MemoryBook:
     # Machines
 
     def add_node(self, node: int, limit: int) -> None:
-        """A machine has so many bytes for data; one that is known already has only repeated itself."""
+        """A machine has `limit` bytes for data; one that is known already has only repeated its message."""
         if node in self.nodes:
             return
         self.nodes[node] = NodeBytes(limit, [0] * self.num_groups, [0] * self.num_groups)
 
     def remove_node(self, node: int) -> None:
-        """A machine is gone with all that was on it; what ran there has been taken back before."""
+        """A machine is gone with all that was on it; what ran there has been taken back already."""
         self.nodes.pop(node, None)
 
     @property
@@ -179,7 +179,7 @@ class MemoryBook:
 
     def _has_room(self, node: NodeBytes, group: int, amount: int) -> bool:
         if node.reserved_total == 0 and not any(node.held[group + 1 :]):
-            return True  # nothing runs here and nothing waits further on: alone it may be as large as it is
+            return True  # nothing runs here and nothing waits further on: alone it may be of any size
         return node.held_total + node.reserved_total + self._unmet(node, group) + amount <= node.limit
 
     def _amount(self, group: int, num_bytes: int, *, moves: bool) -> int:
@@ -192,7 +192,7 @@ class MemoryBook:
 
     def _unmet(self, node: NodeBytes, group: int) -> int:
         unmet = 0
-        for later in range(group + 1, self.num_groups):  # for every task that is sent: calls would cost most of it
+        for later in range(group + 1, self.num_groups):  # for every task sent: function calls would be most of the cost
             lane = self.lane[later]
             if lane:
                 lacking = lane - node.held[later]
@@ -221,7 +221,7 @@ class MemoryBook:
             node.held_total += num_bytes
 
     def send(self, task: int, group: int, num_bytes: int, *, at: int, source: int | None, anyway: bool = False) -> bool:
-        """A task runs, or is about to, if there is room for it or if it has to; False if it does not."""
+        """Reserve memory for a task about to run, if there is room or `anyway`; False if it may not run."""
         node, amount = self.nodes[at], self._amount(group, num_bytes, moves=source != at)
         if not anyway and not self._has_room(node, group, amount):
             return False
@@ -249,7 +249,7 @@ def _fading_maximum(before: float | None, seen: float) -> float:
 
 
 class Dispatcher:
-    """Hands out tasks. What it may not decide is how many workers there are: that is the fleet's."""
+    """Hands out tasks. How many workers there are is not its decision but the fleet's."""
 
     def __init__(self, scheduler: "Scheduler") -> None:
         self.scheduler = scheduler
@@ -261,7 +261,7 @@ class Dispatcher:
             group = s.groups[index]
             while group.delayed and group.delayed[0][0] <= s.now:
                 group.queue.append(heapq.heappop(group.delayed)[2])
-            # Asked here and not in the calls: an event concerns one group, and a run may have a dozen.
+            # Asked here, before any call: an event concerns one group, and a run may have a dozen.
             if group.queue and group.crew.num_ready and not self.must_wait(index):
                 self._dispatch_group(index, group)
             if not group.queue and group.crew.num_open:
@@ -269,7 +269,7 @@ class Dispatcher:
         for index, group in enumerate(s.groups):
             if group.crew.waiting and not self._too_far_ahead(index + 1):
                 s.out.extend(c.GrantEmit(worker, task) for worker, task in group.crew.take_waiting(s.now))
-                # Whoever may go on has perhaps a free lane beside the task that streams.
+                # A worker that may go on may also have a free lane beside the task that streams.
                 if group.plan.lanes > 1 and group.queue and group.crew.num_ready and not self.must_wait(index):
                     self._dispatch_group(index, group)
 
@@ -295,7 +295,7 @@ class Dispatcher:
     def _sized(self, group: GroupRecord, *, more_coming: bool) -> int:
         """How many of the waiting tasks go into the next call, which is bounded by items or bytes; 0 to wait for more.
 
-        At the tail calls shrink, as others do.
+        At the tail these calls shrink too, as in `batch_of`.
         """
         plan, sizes = group.plan, ((task.num_items, task.num_bytes) for task in group.queue)
         count, full = fitting(
@@ -307,11 +307,11 @@ class Dispatcher:
         return max(1, min(count, tail_share(group.live, group.crew.num_ready)))
 
     def slots(self, group: GroupRecord, *, more_coming: bool) -> int:
-        """Tasks a worker of a group may hold; calls, where workers are compared by those."""
+        """Tasks a worker of a group may hold; calls, where a worker's load is counted in calls."""
         plan, mean_s = group.plan, group.mean_service_s
         size = 1 if plan.has_sized_batches else plan.batch_size
         if more_coming and plan.lanes == 1 and mean_s is not None and mean_s > PREFETCH_S:
-            return 2 * size  # what `slots` would say: one call runs, one waits. It is asked at every event
+            return 2 * size  # what `slots` would say: one call runs, one waits. This is asked at every event
         share = None if more_coming else tail_share(group.live, group.crew.num_ready)
         return slots(mean_s, batch_size=size, lanes=plan.lanes, share=share)
 
@@ -337,12 +337,12 @@ class Dispatcher:
                 )
             if count == 0:
                 return
-            # What has killed its workers waits for one that has nothing else: the next death must be its own.
+            # A task that has killed workers waits for one that holds nothing else: the next death must be its own.
             below = 1 if several and runs_alone(head, group) else slots
             # A task that failed is tried elsewhere, if there is room elsewhere.
             workers_in_turn = group.crew.least_loaded(below=below, avoid=head.last_worker, near=head.node)
             for worker in workers_in_turn:
-                # A call bounded by its size is not cut to what a worker may hold: that is counted in calls.
+                # A call bounded by its size is not cut to what a worker may hold, which is counted in calls.
                 if self._send(worker, group, count if sized else min(count, below - len(worker.assigned))):
                     break
             else:
@@ -353,7 +353,7 @@ class Dispatcher:
         crew, plan = group.crew, group.plan
         most = plan.lanes * (1 if plan.has_sized_batches else plan.batch_size)
         for _ in range(crew.num_ready):
-            # Nobody has too much, and what comes next comes by itself: so it is at nearly every event.
+            # True at nearly every event: no worker has too much, and more tasks will come by themselves.
             if not crew.any_holds(above=most) and self.scheduler.more_is_coming(index):
                 return
             if group.queue or not crew.num_open or self.must_wait(index):
@@ -386,7 +386,7 @@ class Dispatcher:
                 break
             queue.popleft()
             task.change(Change.SENT)
-            # What is handled with care runs in a call of its own: its failure must be its own.
+            # A task tried before runs in a call of its own: its failure must be its own.
             alone, after_care = bool(task.trial.attempts), alone
             if not calls or len(calls[-1]) == size or alone or after_care:
                 calls.append([task])
@@ -406,7 +406,7 @@ class Dispatcher:
         return bool(calls)
 
     def _send_anyway(self, task: TaskRecord, worker: WorkerRecord) -> bool:
-        """Take memory for a task although there is not enough, if the task has to go; else it has to wait."""
+        """Take memory for a task although there is not enough, if the task must go now; otherwise it waits."""
         if not self._must_go(worker):
             return False
         memory = self.scheduler.memory
@@ -419,11 +419,11 @@ class Dispatcher:
         return has_room or self._must_go(worker)
 
     def _must_go(self, worker: WorkerRecord) -> bool:
-        """Whether a worker has to get a task for which there is no room."""
+        """Whether a worker must be given a task for which there is no room."""
         s = self.scheduler
         if s.config.barrier and not s.memory.reserved:
             return True  # later groups cannot go first, however much waits for them
-        # A stage that streams waits for the next one: if nobody else can move, the next one has to, whatever it takes.
+        # A stage that streams waits for the next one: if nothing else can move, the next one must, whatever it takes.
         return not worker.assigned and self._all_are_stalled()
 
     def _all_are_stalled(self) -> bool:
@@ -436,7 +436,7 @@ class Dispatcher:
         if index == len(s.groups):
             return False
         group = s.groups[index]
-        # What waits for a group without workers may be what keeps it from having one (they share a GPU, or take turns).
+        # A group without workers may be kept from any by the group that waits for it (sharing a GPU, or taking turns).
         if group.live == 0 or not group.workers:
             return False
         at_once = group.plan.lanes * max(1, len(group.workers))
@@ -451,13 +451,13 @@ class Dispatcher:
             for group in s.groups
             if group.plan.batch_size > 1 and group.queue and group.crew.num_ready
         ]
-        # What is due already waits for something else, which will be an event: a wakeup would only spin.
+        # Whatever is due already waits for some event, not for time: a wakeup would only spin.
         return min((time for time in times if time > s.now), default=None)
 
 
 def _assignment(task: TaskRecord, root: RootRecord) -> c.Assignment:
     trial, attempt = task.trial, root.first_attempt
-    if trial is FRESH:  # as are nearly all
+    if trial is FRESH:  # as nearly all are
         return c.Assignment(task.id, task.item_id, task.payload, c.Care.NORMAL, attempt, (), "", task.received)
     return c.Assignment(
         task.id,
@@ -474,5 +474,5 @@ def _assignment(task: TaskRecord, root: RootRecord) -> c.Assignment:
 
 
 def runs_alone(task: TaskRecord, group: GroupRecord) -> bool:
-    """Whether nothing else may be under way in a task's worker: so many have died at it that one more tells whose."""
+    """Whether a task must have its worker to itself: workers have died at it, and the next death must be its own."""
     return task.trial.care is c.Care.STEP and group.plan.lanes > 1

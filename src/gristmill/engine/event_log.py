@@ -4,7 +4,7 @@
     file  = frame of the header, then one frame for every call of `Scheduler.handle`
 
 A body holds the events of the call; `commands` is the xxh3_64 of the commands it returned. The commands themselves are
-not kept: whoever has the events can make them again. How events and commands are laid out is declared where they are
+not kept: they can be made again from the events. How events and commands are laid out is declared where they are
 defined (arrays that begin with the class name), so that encoding is one call into C.
 
 A payload is written as it is, so an executor that keeps a log uses numbers for payloads and keeps what they stand for
@@ -28,7 +28,7 @@ from gristmill.stages.resources import Resources
 
 FORMAT = 5
 FRAME = struct.Struct("<IIQ")  # length of the body, its checksum, hash of the commands
-NO_COMMANDS = 0  # in place of the hash: the run ended while the scheduler was at it
+NO_COMMANDS = 0  # in place of the hash: the run ended while the scheduler was handling the events
 
 
 class GroupShape(msgspec.Struct, frozen=True):
@@ -50,7 +50,7 @@ class GroupShape(msgspec.Struct, frozen=True):
 
 
 class Header(msgspec.Struct, frozen=True):
-    """What a scheduler was made of. `version` is that of the gristmill whose decisions these were."""
+    """What a scheduler was made of. `version` is that of the gristmill that made its decisions."""
 
     format: int
     version: str
@@ -89,7 +89,7 @@ def _encode(value: Sequence[Event] | Sequence[Command] | Header) -> bytes:
 
 
 def _plain(value: object) -> object:
-    """The plain value of a number of numpy's, or of a user's own kind of text: stages may count and name with those."""
+    """The plain value of a numpy number, or of a user's own kind of text: stages may count and name with those."""
     for kind in (str, int, float):
         if isinstance(value, kind):
             return kind(value)
@@ -142,7 +142,7 @@ def checksum(body: bytes) -> int:
 
 
 def _printable(value: object) -> object:
-    """The same without lone surrogates, which UTF-8 has no bytes for. File names and error messages may hold them.
+    """The value without lone surrogates, which UTF-8 cannot encode. File names and error messages may hold them.
 
     The scheduler passes text on as it is, so commands made from the changed events are the commands changed this way.
     """

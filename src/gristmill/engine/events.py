@@ -13,7 +13,7 @@ from gristmill.metrics.snapshot import StageCounts
 from gristmill.tasks import StagedFile
 
 Learnt = tuple[tuple[str, float], ...]  # "stage/name" and a value; not opened here either, but the smallest is kept
-Fact = tuple[str, bytes]  # the stage that said it, and what, as JSON: it is carried, sorted and opened by nobody here
+Fact = tuple[str, bytes]  # the stage that noted it, and what, as JSON: carried and sorted here, never opened
 
 
 class Output(msgspec.Struct, frozen=True, array_like=True):
@@ -39,7 +39,7 @@ class Crumb(NamedTuple):
     turn: int = 0
 
 
-Condemned = tuple[Crumb, str]  # a document that is left out, and how the workers ended that it was in
+Condemned = tuple[Crumb, str]  # a document that is left out, and how the workers that held it ended
 
 
 class Ticked(msgspec.Struct, frozen=True, array_like=True, tag=True):
@@ -126,7 +126,7 @@ class TaskEmitted(msgspec.Struct, frozen=True, array_like=True, tag=True):
 
 
 class TaskStepped(msgspec.Struct, frozen=True, array_like=True, tag=True):
-    """A call has come a step further, to another stage or another document: its deadline counts anew.
+    """A call has come a step further, to another stage or another document: its deadline starts again.
 
     `unhurried`: the stage it has come to has no deadline, though others of its group have one.
     """
@@ -156,7 +156,7 @@ class TaskFinished(msgspec.Struct, frozen=True, array_like=True, tag=True):
 class TaskRaised(msgspec.Struct, frozen=True, array_like=True, tag=True):
     """A task's stage raised, and whose fault that is.
 
-    `divisible`: it holds documents that will be taken apart, so what it has streamed so far will not come again.
+    `divisible`: it holds documents and will be taken apart, so what it has streamed so far will not come again.
     """
 
     worker: int

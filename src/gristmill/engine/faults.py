@@ -1,4 +1,4 @@
-"""Whose fault is it? What a stage raises is sorted here, and nowhere else, before anybody acts on it.
+"""Whose fault is it? What a stage raises is sorted here, and nowhere else, before anything acts on it.
 
 | fault         | for example                                          | what follows                                 |
 |---------------|------------------------------------------------------|----------------------------------------------|
@@ -14,7 +14,7 @@
 | BUG           | gristmill contradicts itself: EngineBug              | the run stops                                |
 
 A machine's error never quarantines a document and never commits a partition: the next run does what this one could not.
-An OSError of a writer is the machine's whatever its number: no document decides whether a file can be written. Nor does
+An OSError of a writer is the machine's whatever its errno: no document decides whether a file can be written. Nor does
 a document decide whether our own arithmetic holds: what has contradicted itself once is not trusted with the rest.
 """
 
@@ -39,7 +39,7 @@ class Fault(Enum):
     BUG = "bug"
 
 
-# Numbers that say the same about the machine wherever they come from, a user's own stage included.
+# Error numbers that mean the same about the machine wherever they come from, a user's own stage included.
 _MACHINES = {
     getattr(errno, name)
     for name in (
@@ -69,10 +69,10 @@ _FINAL = {
     errno.ELOOP,
     errno.ENAMETOOLONG,
 }
-# What our own code says about itself, in whatever a stage has wrapped it.
+# Errors of our own code, whatever a stage has wrapped them in.
 _OUR_OWN = {EngineBug: Fault.BUG, InputChanged: Fault.INPUT, SpendingLimit: Fault.SPENDING}
 FAILED_DOCUMENTS = 100  # of a stage that none has passed: it is broken
-_DEPTH = 8  # causes followed: an error may have been wrapped by whoever knew the file
+_DEPTH = 8  # causes followed: an error may have been wrapped by code that knew the file
 
 
 def fault_of(error: BaseException, *, writes: bool, transient: tuple[type[BaseException], ...] = ()) -> Fault:
@@ -99,7 +99,7 @@ def _of_machine(error: OSError) -> Fault:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """An exception and what it was raised from. Not its context: that may be an error somebody dealt with."""
+    """An exception and what it was raised from. Not its context: that may be an error already dealt with."""
     each: BaseException | None = error
     for _ in range(_DEPTH):
         if each is None:

@@ -40,7 +40,7 @@ HORIZON_S = 600.0
 class Demand(msgspec.Struct, frozen=True):
     """What one group has to do, and what one worker of it takes.
 
-    `cap` bounds its workers (there is no more work than that), `fixed` is a number nobody may change (the user's, or
+    `cap` bounds its workers (there is no more work than that), `fixed` is a number that may not change (the user's, or
     that of a group not measured yet), `per_node` is a number for every machine, `least` is a number it keeps at least.
     """
 
@@ -63,11 +63,11 @@ class Demand(msgspec.Struct, frozen=True):
         return max(self.least, wanted)
 
     def theta(self, workers: float) -> float:
-        """The throughput so many workers give."""
+        """The throughput this many workers give."""
         return math.inf if self.remaining <= 0 else workers * self.rate / self.remaining
 
     def most(self, num_nodes: int) -> float:
-        """The throughput this group can never exceed, whatever there is."""
+        """The throughput this group can never exceed, whatever the machines."""
         bounds = (self.cap, self.fixed, None if self.per_node is None else num_nodes * self.per_node)
         return min((self.theta(bound) for bound in bounds if bound is not None), default=math.inf)
 
@@ -88,7 +88,7 @@ def plan_workers(demands: Sequence[Demand], rooms: Sequence[Room], present: Sequ
     resources = {d.group: d.resources for d in demands}
     nodes = len(rooms)
 
-    tried: dict[tuple[int, ...], Packing | None] = {}  # workers are whole: most throughputs want the same as another
+    tried: dict[tuple[int, ...], Packing | None] = {}  # workers are whole: many throughputs need the same ones
 
     def attempt(theta: float, *, thorough: bool) -> WorkerPlan | None:
         wanted = {d.group: d.need(theta, nodes) for d in demands}
@@ -110,7 +110,7 @@ def plan_workers(demands: Sequence[Demand], rooms: Sequence[Room], present: Sequ
 
 
 def throughput(demands: Iterable[Demand], workers: dict[int, int]) -> float:
-    """What so many workers of each group serve together: the slowest group decides."""
+    """The throughput of these workers together: the slowest group decides."""
     return min((d.theta(workers.get(d.group, 0)) for d in demands), default=math.inf)
 
 
@@ -132,7 +132,7 @@ def _bisect(attempt: Attempt, best: WorkerPlan, ceiling: float) -> WorkerPlan:
 
 
 def _climb(attempt: Attempt, best: WorkerPlan, demands: Sequence[Demand], ceiling: float, steps: int) -> WorkerPlan:
-    """Go on to the next throughput at which some group needs one worker more, as long as it fits."""
+    """Go on to the next throughput at which some group needs one more worker, as long as it fits."""
     for _ in range(steps):
         if not best.theta < ceiling * (1 - EPSILON):
             return best
@@ -146,7 +146,7 @@ def _climb(attempt: Attempt, best: WorkerPlan, demands: Sequence[Demand], ceilin
 
 
 def area_bound(demands: Iterable[Demand], rooms: Sequence[Room]) -> float:
-    """The throughput no schedule can exceed: of every resource, all there is over what one source item costs of it.
+    """The throughput no schedule can exceed: for every resource, all there is over what one source item costs.
 
     U = min over resources d of  C_d / sum_i R_i * r_id / mu_i
     """
@@ -169,7 +169,7 @@ def area_bound(demands: Iterable[Demand], rooms: Sequence[Room]) -> float:
 def pays(demands: Sequence[Demand], now: dict[int, int], then: dict[int, int], change_s: float) -> bool:
     """Whether changing the workers gets more done by the end, or in the next ten minutes, than leaving them.
 
-    While the change takes, only workers that are in both are there:
+    During the change, which takes tau, only workers that are in both are there:
     theta(min) * min(tau, H) + theta(then) * max(0, H - tau)  >  1.03 * theta(now) * H
     """
     before, after = throughput(demands, now), throughput(demands, then)
@@ -181,7 +181,7 @@ def pays(demands: Sequence[Demand], now: dict[int, int], then: dict[int, int], c
     return gained > MARGIN * before * horizon
 
 
-NEUTRAL_RATE = 1.0  # tasks a second of a group nobody has seen at work: all are alike
+NEUTRAL_RATE = 1.0  # tasks a second of a group not yet seen at work: the same for all
 SMALL = 100  # workers; a plan for no more than these takes a few milliseconds
 PAUSE_S = 1e-3  # between plans, for every worker: a plan takes about a thirtieth of that
 
@@ -194,21 +194,21 @@ class Fleet:
         self.nodes: dict[int, NodeRecord] = {}
         self.rescale_now = True
         self._workers: dict[int, WorkerRecord] = {}
-        # The worker, or None if it has ended or never was. Asked for with every piece of news.
+        # The worker, or None if it has ended or never existed. Looked up for nearly every event.
         self.find: Callable[[int], WorkerRecord | None] = self._workers.get
         self._next_worker = 0
         self._last_rescale = 0.0
         self._too_many_since: dict[int, float] = {}  # by group: since when every plan has wanted fewer workers of it
 
     def add_node(self, event: e.NodeJoined) -> None:
-        """Use a machine from now on; one that is in use already has only repeated itself."""
+        """Use a machine from now on; one that is in use already has only repeated its message."""
         if event.node in self.nodes:
             return
         self.nodes[event.node] = NodeRecord(event.node, event.cpus, event.gpu_memory_gb, event.memory_bytes)
         self.rescale_now = True
 
     def remove_node(self, node: int) -> None:
-        """Forget a machine; its workers have been removed before."""
+        """Forget a machine; its workers have been removed already."""
         self.nodes.pop(node, None)
         self.rescale_now = True
 
@@ -265,7 +265,7 @@ class Fleet:
         self.scheduler.caretaker.worker_may_be_worn()
 
     def is_waited_for(self) -> bool:
-        """Whether a group has work and nobody to do it: others have to make room for it."""
+        """Whether a group has work and no worker to do it: others have to make room for it."""
         return any(group.queue and not group.crew.num_staying for group in self.scheduler.groups)
 
     # All of them
@@ -278,7 +278,7 @@ class Fleet:
             self._rescale()
 
     def next_rescale(self) -> float:
-        """When workers are planned next. Plans for many are rarer, so that planning never fills the time."""
+        """When workers are planned next. Plans for many workers are rarer, so that planning never fills the time."""
         usual = 0.0 if self.rescale_now else self.scheduler.config.rescale_interval_s
         workers = len(self._workers)
         return self._last_rescale + max(usual, PAUSE_S * workers if workers > SMALL else 0.0)
@@ -307,15 +307,15 @@ class Fleet:
         self._carry_out(plan, demands)
 
     def _plan(self, demands: list[Demand], active: list[int], present: list[Placed]) -> WorkerPlan | None:
-        # CPUs are compressible: if one worker of every group does not fit, it is on more CPUs than there are.
+        # CPUs are compressible: if one worker of every group does not fit, plan with more CPUs than there are.
         plan = plan_workers(demands, self._rooms(active, roomy=False), present)
         return plan or plan_workers(demands, self._rooms(active, roomy=True), present)
 
     def _kept_for_now(self, plan: WorkerPlan) -> dict[int, int]:
-        """The workers of groups that have too many of them, but not for as long as setting one up takes.
+        """The workers of groups that have had too many of them for less time than setting one up takes.
 
-        Upstream may only pause. To give up a worker that took tau to set up, once it has been idle for tau, never costs
-        more than twice what somebody who knew the future would pay. Once the source has ended nothing is needed back.
+        Upstream may only pause. Giving up a worker only once it has been idle for the tau it took to set up never costs
+        more than twice what perfect foresight would. Once the source has ended, none will be needed back.
         """
         s = self.scheduler
         now = {group: s.groups[group].crew.num_staying for group in plan.workers}
@@ -328,7 +328,7 @@ class Fleet:
         }
 
     def _rooms(self, active: list[int], *, roomy: bool) -> list[Room]:
-        """The machines, each with CPUs for the workers its GPUs have room for, and if `roomy` one of every group."""
+        """The machines, with CPUs for the workers their GPUs have room for and, if `roomy`, one of each other group."""
         resources = [self.scheduler.groups[index].plan.resources for index in active]
         rooms = []
         for node in self.nodes.values():
@@ -346,8 +346,8 @@ class Fleet:
     def _demand(self, index: int, active: list[int]) -> Demand:
         """What a group has to do and how fast it is.
 
-        Before it is measured it keeps its first number of workers; that number comes from a neutral rate, or is all of
-        a resource that no other group wants. What it has shown so far bounds the others: they need not be faster.
+        Until it is measured, a group keeps its first number of workers; that comes from a neutral rate, or is all of a
+        resource that no other group wants. What it has shown so far bounds the others: they need not be faster.
         """
         s = self.scheduler
         group, rate = s.groups[index], s.groups[index].rate
@@ -369,7 +369,7 @@ class Fleet:
         return Demand(index, group.plan.resources, visits if seen else 0.0, shown, fixed=fixed)
 
     def _sole_share(self, index: int, active: list[int]) -> int | None:
-        """All of a resource for the one group that wants it; None if there are others."""
+        """How many workers fit if a group is the only one to want a resource; None if there are others."""
         mine = self.scheduler.groups[index].plan.resources
         others = [self.scheduler.groups[i].plan.resources for i in active if i != index]
         if any(other.requires_gpu == mine.requires_gpu for other in others):
@@ -382,8 +382,8 @@ class Fleet:
     def _carry_out(self, plan: WorkerPlan, demands: list[Demand]) -> None:
         """Start what is missing and drain what is too many or in the way, if that pays.
 
-        A group without workers always gets one: others that stand where the plan has put it move, or it would wait for
-        ever.
+        A group without workers always gets one: workers that stand where the plan has put it move, or it would wait
+        for ever.
         """
         s = self.scheduler
         now = {group: s.groups[group].crew.num_staying for group in plan.workers}
@@ -398,7 +398,7 @@ class Fleet:
                 self.start(group, at=worker)
 
     def _drain_all_but(self, kept: list[Placed]) -> None:
-        """Drain the workers the plan does not keep; none that has hardly begun."""
+        """Drain the workers the plan does not keep, except those that have hardly begun."""
         places = Counter(kept)
         for group in self.scheduler.groups:
             for worker in _busy_first(_staying(group)):
@@ -412,10 +412,10 @@ class Fleet:
         return self.scheduler.now - worker.ready_at >= 2 * group.setup_s
 
     def _take_turns(self, active: list[int]) -> None:
-        """Not even one worker of every group fits on the GPUs: groups with work and nobody to do it come first.
+        """Not even one worker of every group fits on the GPUs: groups with work and no worker come first.
 
-        Downstream before upstream. If it does not fit, what the others give up is kept for it: else they would take it
-        back at once, and it would never have its turn.
+        Downstream before upstream. If such a group does not fit, what the others give up is kept for it: otherwise they
+        would take it back at once, and the group would never have its turn.
         """
         s = self.scheduler
         without = [s.groups[index] for index in active if not s.groups[index].crew.num_staying]
@@ -443,5 +443,5 @@ def _staying(group: GroupRecord) -> list[WorkerRecord]:
 
 
 def _busy_first(workers: Iterable[WorkerRecord]) -> list[WorkerRecord]:
-    """The order in which workers keep their places if not all can: among equals the idle ones go first."""
+    """The order in which workers keep their places if not all can: among equals the idle ones lose theirs first."""
     return sorted(workers, key=lambda worker: not worker.assigned)

@@ -4,7 +4,7 @@
 
 | invariant                                                     | here                                               |
 |---------------------------------------------------------------|----------------------------------------------------|
-| I1 GPUs and CPUs of a node are those of its workers           | `_allocations`; who starts or drains counts        |
+| I1 GPUs and CPUs of a node are those of its workers           | `_allocations`, starting and draining ones too     |
 | I2 bytes are those of the tasks, and within the limit         | `_bytes`, `_admissions`: with the lanes still free |
 | I3 a group's live tasks are the queued, delayed and assigned  | `_tasks`; and each root counts its own             |
 | I4 no task without its root, no root open and committed       | `_tasks`                                           |
@@ -69,7 +69,7 @@ def _allocations(s: Scheduler) -> None:
 
 
 def _crews(s: Scheduler) -> None:
-    """I6: what a crew has counted and filed as its workers changed is what a look at all of them finds."""
+    """I6: what a crew has counted and filed as its workers changed matches a look at all of them."""
     for index, group in enumerate(s.groups):
         crew, workers = group.crew, group.workers.values()
         counted = (crew.num_ready, crew.num_staying, crew.num_busy, crew.num_stalled)
@@ -121,7 +121,7 @@ def _tasks(s: Scheduler) -> None:
 
 
 def _bytes(s: Scheduler) -> None:
-    """I2: the memory book is about exactly the tasks there are. Source partitions are names and hold nothing."""
+    """I2: the memory book covers exactly the tasks there are. Source partitions are names and hold nothing."""
     assigned = sorted(task.id for task in s.tasks.values() if task.state is State.ASSIGNED)
     _agree("I2", "tasks with a reservation", sorted(s.memory.reserved), assigned)
     limits = {node.id: node.memory_bytes for node in s.fleet.nodes.values()}
@@ -141,14 +141,14 @@ def _bytes(s: Scheduler) -> None:
 
 
 def _admissions(s: Scheduler, pairs: list[tuple[int, int]]) -> None:
-    """I2: after a step that sent a task to a node, its bytes are within the limit, but for one that could not wait.
+    """I2: after a step that sent a task to a node, its bytes are within the limit, except for one that could not wait.
 
-    So is the room that groups after it lack of their lanes. Downstream goes first, so the last sent is the one that had
-    to leave most room.
+    That includes the room later groups are short of for their lanes. Downstream goes first, so the last one sent is the
+    one that had to leave most room.
 
-    That one may be as large as it is: it was sent while nothing ran there, or while all that ran were streaming and
-    waited for their successors. Between steps more may come in than was expected of the tasks that run; then nothing
-    is sent until it is gone.
+    The one that could not wait may be of any size: it was sent while nothing ran there, or while all that ran were
+    streaming and waited for their successors. Between steps more may come in than the running tasks were expected to
+    make; then nothing is sent until it is gone.
     """
     for node, book in s.memory.nodes.items():
         workers = [worker for group in s.groups for worker in group.workers.values() if worker.node == node]
@@ -166,7 +166,7 @@ def _admissions(s: Scheduler, pairs: list[tuple[int, int]]) -> None:
 
 
 def _lacking(memory: MemoryBook, book: NodeBytes, group: int) -> int:
-    """Bytes a group lacks on a node of room for its largest task, in and out."""
+    """Bytes by which a group is short of room on a node for its largest task, in and out."""
     lane = memory.lane[group]
     out = memory.need(group, lane) if lane and memory.expansion[group] is not None else 0
     return max(0, lane - book.held[group]) + max(0, out - book.reserved[group])

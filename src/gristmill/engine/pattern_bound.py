@@ -6,9 +6,9 @@ With q_p machines used in pattern p, which has n_pi workers of group i,
 
     maximise theta   subject to   sum_p q_p n_pi >= max(1, R_i theta / mu_i),   sum_p q_p <= machines,   q >= 0
 
-This is a linear programme with too many columns to write down, so they are made as they are needed: the prices of the
-programme say what a worker of each group is worth, and an integer programme finds the pattern worth most. What that
-could earn at most bounds what is still to be gained, so the result is a bound even if the search is stopped early.
+This is a linear programme with too many columns to write down, so they are generated as needed: the prices of the
+programme say what a worker of each group is worth, and an integer programme finds the pattern worth most. The most that
+pattern could earn bounds what is still to be gained, so the result is a bound even if the search is stopped early.
 
 Workers are whole: the throughput of a plan is k mu_i / R_i for some group and some k, so the highest of these whose
 workers fit into fractions of machines is a bound as well, and a closer one.
@@ -122,7 +122,7 @@ def pattern_bound(demands: Sequence[Demand], rooms: Sequence[Room], *, whole_wor
 
 
 def _highest_breakpoint(search: _Search, nodes: int, low: float, high: float) -> float:
-    """The highest throughput in (low, high] at which as many workers as each group needs are not known not to fit."""
+    """The highest throughput in (low, high] at which the workers that each group needs may still fit."""
     points = {low}
     for d in search.demands:
         if d.remaining > 0 and d.fixed is None and d.per_node is None:
@@ -140,7 +140,7 @@ def _highest_breakpoint(search: _Search, nodes: int, low: float, high: float) ->
 
 
 def _may_fit(search: _Search, wanted: list[float]) -> bool:
-    """Whether so many workers fit if machines may be divided between patterns."""
+    """Whether the `wanted` workers fit if machines may be divided between patterns."""
     for reached, highest in search.bounds(wanted, [0.0] * len(wanted), 2.0):
         if reached >= 1 - TOLERANCE:
             return True
@@ -194,7 +194,7 @@ def _on_gpu(demands: Sequence[Demand], memory_gb: float) -> list[tuple[int, ...]
 def _best_pattern(
     optimize: "ModuleType", demands: Sequence[Demand], machine: _Machine, worth: "NDArray[np.float64]"
 ) -> tuple[float, tuple[int, ...]]:
-    """Return the most that workers on one machine can be worth, and such workers.
+    """Return the most that workers on one machine can be worth, and which workers those are.
 
     Variables are the workers of each group, then how many GPUs are filled in each way.
     """

@@ -14,7 +14,7 @@ from gristmill.tasks import FileGroupTask
 
 
 def join_neighbours(stages: Sequence[AnyStage]) -> dict[int, tuple[int, JoinedStages]]:
-    """Return, for the first stage of each run that can be joined, how long the run is and what takes its place."""
+    """Return, for the first of each row of stages that can be joined, how many they are and what replaces them."""
     found: dict[int, tuple[int, JoinedStages]] = {}
     first = 0
     while first < len(stages):
@@ -50,7 +50,7 @@ class Group(msgspec.Struct, frozen=True, dict=True):
     deadline_s: float | None
     expected_s: float | None = None  # what its stages say a task takes
     may_run_twice: bool = False  # whether a straggler may be copied
-    batch_items: int | None = None  # of the tasks of one call together, unless there is only one
+    batch_items: int | None = None  # in all tasks of one call together, unless it has only one
     batch_bytes: int | None = None
     lanes: int = 1  # calls a worker has under way at once
     cancels: bool = False  # whether a worker ends an overdue call itself, so that it need not be killed
@@ -66,7 +66,7 @@ class Group(msgspec.Struct, frozen=True, dict=True):
         return self.names[0] if len(self.names) == 1 else f"{self.names[0]}…{self.names[-1]}"
 
     def position(self, stage: str) -> int:
-        """Where in the group a stage is; what is said of none of them counts for the first."""
+        """Where in the group a stage is; a name that is none of theirs counts for the first."""
         return self.names.index(stage) if stage in self.names else 0
 
 
@@ -88,11 +88,11 @@ class Plan(msgspec.Struct, frozen=True, dict=True):
     source_note: str = ""  # what the stage that listed the sources says of them
     listing: str = ""  # the configuration of a stage whose list of inputs is kept for later sessions of the run
     held: str = ""  # a hash of what initial tasks hold in memory; files are in `inputs`
-    then: "Plan | None" = None  # what runs on the output of this when all of it is done: an exchange lies between
+    then: "Plan | None" = None  # what runs on this plan's output when all of it is done: an exchange lies between
 
     @property
     def segments(self) -> "tuple[Plan, ...]":
-        """This and what follows behind its exchanges, in order; each begins when the one before is done."""
+        """This plan and those behind its exchanges, in order; each begins when the one before is done."""
         return (self, *(() if self.then is None else self.then.segments))
 
     @cached_property
@@ -102,7 +102,7 @@ class Plan(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def is_one_go(self) -> bool:
-        """Whether a run of it starts workers once, because it has neither an exchange nor a search."""
+        """Whether a run of it starts workers only once, because it has neither an exchange nor a search."""
         return self.then is None and not self.searches
 
     @cached_property
@@ -111,7 +111,7 @@ class Plan(msgspec.Struct, frozen=True, dict=True):
         return tuple(name for group in self.groups for name in group.names)
 
     def describe(self) -> str:
-        """What would run, in lines for a person."""
+        """What would run, as lines for people to read."""
         lines = [f"pipeline {self.name}", f"  input: {self._inputs()}"]
         if self.source_stage:
             note = f" ({self.source_note})" if self.source_note else ""
@@ -187,10 +187,10 @@ def is_file_source(task: AnyTask) -> bool:
     return isinstance(task, FileGroupTask)
 
 
-# Which stages may run in one process, and groups that are made one for engines that cannot stream between them.
+# Which stages may run in one process, and which groups are merged for engines that cannot stream between them.
 #
 # A large file that cannot be split is streamed: its first group makes tasks for hours, and the groups behind take them
-# as they come. An engine that hands on results when a call has ended would hold the whole file in memory; there the
+# as they come. An engine that hands on results only after a call would hold the whole file in memory; there the
 # stages behind the reader run in its process, one task at a time.
 
 
@@ -205,13 +205,13 @@ def belong_together(before: AnyStage, after: AnyStage, first: AnyStage) -> bool:
         and before.num_workers() == after.num_workers()
         and after.tasks_a_call() in (1, first.tasks_a_call())
         and (after.batch_items, after.batch_bytes) in ((None, None), (first.batch_items, first.batch_bytes))
-        # Calls of a group with lanes overlap, and those of a stage that said nothing of it must not.
+        # Calls of a group with lanes overlap; those of a stage that did not ask for lanes must not.
         and before.lanes == after.lanes == 1
     )
 
 
 def unite_streaming(plan: Plan) -> Plan:
-    """Return the plan with the group that streams and the one behind it made one, if they can be."""
+    """Return the plan with the group that streams and the one behind it merged, if they can be."""
     if len(plan.groups) < 2:
         return plan
     reading, behind, *rest = plan.groups

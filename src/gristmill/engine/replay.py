@@ -1,6 +1,6 @@
-"""Replay of an event log: the same events to a new scheduler, which must give the same commands (I13).
+"""Replay of an event log: a new scheduler gets the same events and must give the same commands (I13).
 
-Pure like the scheduler: frames in, steps out. It stops at the first difference, because what follows was answered to
+Pure like the scheduler: frames in, steps out. It stops at the first difference, because what follows answers
 commands that were never given. Where frames come from is `backends/scheduled/kept_records.py`.
 """
 

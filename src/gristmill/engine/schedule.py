@@ -1,8 +1,8 @@
-"""The schedule of a run: who was at what and when, told from the steps of a replay.
+"""The schedule of a run: what each worker was doing when, told from the steps of a replay.
 
     steps ─▶ Spans (a worker at one thing), Marks (something happened), Levels (a number that changes)
 
-Pure like the scheduler: nothing is recorded for this, the log of events has it all. What is placed where in time is
+Pure like the scheduler: nothing is recorded for this, as the event log has it all. Placing things in time is
 `spans.py`'s. A worker with several lanes has its calls side by side: each is on the first lane free for all of it.
 """
 
@@ -22,7 +22,7 @@ from gristmill.engine.spans import NO_GROUP, Level, Mark, Rows, Shown, Span
 def schedule(steps: Iterable[Step], groups: Sequence[GroupShape], *, began: float | None = None) -> Iterator[Shown]:
     """Yield the schedule of a run; spans of one lane in order, all others nearly so.
 
-    `began` is the moment seconds count from, by the run's clock: the first step's if nothing is said.
+    `began` is the moment seconds count from, by the run's clock: the first step's if it is None.
     """
     follower = _Follower(groups, began)
     for step in steps:
@@ -63,7 +63,7 @@ class _Worker(msgspec.Struct):
             call.since = call.since or now
 
     def take(self, task: int, now: float) -> tuple[_Sent, float] | None:
-        """A task is over; return it and since when its call ran. With the last of its call the next begins."""
+        """A task is over; return it and since when its call ran. After the last task of a call the next call begins."""
         number = self.call_of.pop(task, None)
         if number is None:
             return None
@@ -127,7 +127,7 @@ class _Follower:
         self._changed.clear()
 
     def close(self) -> Iterator[Shown]:
-        """The log is at its end: whoever is still at something is so to the end."""
+        """The log is at its end: a worker still doing something does it to the end."""
         for number in list(self._workers):
             yield from self._leave(number, "the log ends here", kind="lost" if self._has_calls(number) else "")
 
@@ -174,7 +174,7 @@ class _Follower:
         note = f"{event.setup_s:.3f} s in its stages" if event.setup_s else ""
         yield from worker.rows.add(Span("set-up", worker.number, worker.group, worker.since, self._now, note=note))
         for call in worker.calls.values():
-            call.since = 0.0  # sent ahead of its first word: it has begun now
+            call.since = 0.0  # sent before the worker was ready: it begins now
         worker.begin_next(self._now)
 
     def _setup_failed(self, event: e.WorkerSetupFailed) -> Iterator[Shown]:

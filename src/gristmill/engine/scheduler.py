@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 MAX_SETUP_FAILURES = 2
-MAX_SETUP_KILLS = 6  # somebody kills them: that says nothing about the set-up
+MAX_SETUP_KILLS = 6  # killed from outside: that says nothing about the set-up
 
 
 class Scheduler:
@@ -105,7 +105,7 @@ class Scheduler:
     # Source
 
     def _source_listed(self, event: e.SourceListed) -> None:
-        # An answer that has come before does not answer what was asked since.
+        # An answer that only repeats an earlier one does not answer what was asked since.
         if event.items and event.items[-1].index > self.last_listed:
             self.pull_outstanding = False
         for item in event.items:
@@ -214,7 +214,7 @@ class Scheduler:
         several = group.plan.lanes > 1
         for task in reversed(worker.assigned.values()):  # each goes to the front, so the first comes to be first again
             task.change(Change.WORKER_LOST)
-            # What was under way beside a call that is to blame may have written files: the next have other names.
+            # A call under way beside one that is to blame may have written files: its next have other names.
             innocent = several and task.call in worker.running and task.id not in suspects
             if cause is None or innocent:
                 task.trial = retry.without_blame(task.trial)
@@ -285,14 +285,14 @@ class Scheduler:
         if self.restarts.is_void(task):
             self.let_go(task)
             return
-        # A new number for every attempt: news of an earlier one, even on the same worker, cannot be taken for this one.
+        # A new number for every attempt: news of an earlier one, even on the same worker, cannot pass for its news.
         self.renumber(task, self.next_task)
         self.next_task += 1
         group = self.groups[task.group]
         if task.trial.pause_s > 0:
             heapq.heappush(group.delayed, (self.now + task.trial.pause_s, task.id, task))
         else:
-            # First come, first served, also among those that come back from several workers; few are older than they.
+            # First come, first served, also among those that come back from several workers; few queued ones are older.
             queue, came = group.queue, task.queued_at
             queue.insert(next((n for n, other in enumerate(queue) if other.queued_at >= came), len(queue)), task)
 
@@ -310,7 +310,7 @@ class Scheduler:
             return
         worker, task = found
         if self.restarts.is_void(task):
-            # It ends soonest if nothing holds it up.
+            # A void task ends soonest if nothing holds it up.
             self.out += (c.Release(event.output.payload), c.GrantEmit(worker.id, task.id))
         elif self._take_over(worker, task, self.roots[task.root], event.output):
             self.groups[task.group].crew.emitted(worker, task.id)
@@ -416,7 +416,7 @@ class Scheduler:
             self.memory.unsend(task.id)
             self.restarts.give_up(root, event.error)
         elif event.divisible and task.received and event.fault is Fault.DOCUMENT:
-            # What is on its way was made with documents that will be left out when the task is tried again.
+            # The outputs on their way were made with documents that will be left out when the task is tried again.
             root.careful[task.group, task.item_id] = trial
             self.memory.unsend(task.id)
             self.restarts.start_over(root)
@@ -427,7 +427,7 @@ class Scheduler:
         """A worker is through with a task and goes on to its next."""
         now, behind, running, lanes = self.now, worker.behind, worker.running, group.plan.lanes
         if lanes == 1 and behind and task.call in running and len(running[task.call].tasks) == 1:
-            # One lane, one task a call, others waiting: what `take` and `begin` would do, as most tasks go this way.
+            # One lane, one task a call, others waiting, as for most tasks: what `take` and `begin` would do, inlined.
             del worker.assigned[task.id]
             del running[task.call]
             if worker.overdue:
@@ -446,7 +446,7 @@ class Scheduler:
         worker.warned_at = 0.0
 
     def _file_workers(self) -> None:
-        """File those that have handed something back: once, however many results came together."""
+        """File the workers that have handed something back: once each, however many results came together."""
         if self._handed_back:
             for worker in self._handed_back.values():
                 self.groups[worker.group].crew.refile(worker)
@@ -460,10 +460,10 @@ class Scheduler:
         self.commit_now(root)
 
     def commit_now(self, root: RootRecord) -> None:
-        """Have a partition written down of which nothing is left to do."""
+        """Ask for the commit of a partition of which nothing is left to do."""
         self.committing[root.id] = root
         self.out.append(commit_of(root))
-        self.roots.pop(root.id, None)  # one that was held has left it before
+        self.roots.pop(root.id, None)  # one that was held has been removed before
 
     def _committed(self, event: e.Committed) -> None:
         if self.committing.pop(event.root, None) is not None:
@@ -496,5 +496,5 @@ class Scheduler:
     def next_wakeup(self) -> float | None:
         """When the scheduler wants to be ticked, beyond the executor's regular ticks."""
         times = [self.dispatcher.next_wakeup(), self.fleet.next_rescale() if self.fleet.rescale_now else None]
-        # What is due already waits for something else, which will be an event: a wakeup would only spin.
+        # Whatever is due already waits for some event, not for time: a wakeup would only spin.
         return min((time for time in times if time is not None and time > self.now), default=None)

@@ -26,4 +26,4 @@ class SchedulerConfig(msgspec.Struct, frozen=True):
     copies: bool = True  # whether stragglers may be copied, where their stages allow it
     priors: tuple[Prior | None, ...] = ()  # of every group: what an earlier run or the user says
     worker_memory_bytes: int | None = None  # a worker that has grown beyond this is replaced
-    worker_max_tasks: int | None = None  # and so is one that has done so many tasks
+    worker_max_tasks: int | None = None  # and so is one that has done this many tasks

@@ -1,8 +1,8 @@
-"""What a schedule is made of: spans, marks and levels, how spans of a worker are laid side by side, and fewer of them.
+"""What a schedule is made of: spans, marks and levels; how a worker's spans are laid side by side, and merged.
 
-A worker says when a task is done and how long it took, not when it began. So a task ends when the driver has heard of
-it, at the latest, and before the next task of its worker begins: placed that late, no span lies before the task was
-sent, and none over another.
+A worker says when a task is done and how long it took, not when it began. So a task's span ends when the driver has
+heard of it, at the latest, and before the next task of its worker begins: placed that late, no span begins before its
+task was sent, and none overlaps another.
 """
 
 import itertools
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-HELD_SPANS = 64  # of a lane, that a later one may still push back; further back than that no message is late
+HELD_SPANS = 64  # of a lane, that a later one may still push back; no message is so late as to reach further back
 NO_WORKER = NO_GROUP = -1
 
 
@@ -22,7 +22,7 @@ class Span(msgspec.Struct, frozen=True):
     |--------|-------------------------------------------------------------------------------|
     | set-up | starts, from the command to its first word                                    |
     | task   | works on a task that it finished                                              |
-    | wasted | works on a task that another worker had finished by then, or nobody wanted    |
+    | wasted | works on a task that another worker had finished, or that counts no more      |
     | raised | works on a task until a stage raised                                          |
     | lost   | works on a task until the worker was gone                                     |
     | ending | was told to end, and does                                                     |
@@ -107,7 +107,7 @@ class Lane(msgspec.Struct):
 
 
 class Rows:
-    """The lanes of one worker. On one, spans push each other back; of several, each takes one free for all of it."""
+    """The lanes of one worker. On one, spans push each other back; with several, each takes one that is free."""
 
     def __init__(self, lanes: int, floor: float) -> None:
         self._lanes = lanes
@@ -137,7 +137,7 @@ class Rows:
 
 
 def _push_back(held: deque[Span]) -> None:
-    """Let every span end before the next begins. One that was finished keeps its length, another is cut."""
+    """Let every span end before the next begins. A finished one keeps its length, any other is cut."""
     limit = held[-1].start_s
     for number in range(len(held) - 2, -1, -1):
         span = held[number]

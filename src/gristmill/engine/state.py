@@ -63,7 +63,7 @@ class TaskRecord(msgspec.Struct, eq=False):
     num_items: int = 1
     call: int = -1  # which call of its worker it is in: the number of that call's first task
     last_worker: int = -1
-    shadow: int = -1  # the worker that runs it as well, if it has been given to another
+    shadow: int = -1  # the worker that still runs it, if it has been given to another
     path_s: float = 0.0  # seconds of work on the way here
     node: int | None = None  # the machine its input is on; a source partition is a name, and is nowhere
 
@@ -82,9 +82,9 @@ class TaskRecord(msgspec.Struct, eq=False):
 # for every machine, because a task goes to the machine its data is on if it can. In a box the one that has been there
 # longest comes first.
 #
-# A worker takes its calls in the order they were sent. Of a group with one lane it runs the first; of a group with
-# more, as many as there are lanes, and whenever one is over the next in line begins. Nothing is said when a call
-# begins: the same rule, applied here to the same messages, tells which are running and since when.
+# A worker takes its calls in the order they were sent. In a group with one lane it runs the first; with more, as many
+# as there are lanes, and whenever one is over the next in line begins. No message says that a call begins: the same
+# rule, applied here to the same messages, tells which are running and since when.
 
 WorkerState = Enum("WorkerState", "STARTING READY DRAINING")
 
@@ -102,10 +102,10 @@ class Call(msgspec.Struct, eq=False):
 
 
 class WorkerRecord(msgspec.Struct, eq=False):
-    """One worker. `assigned` is what it holds, in the order it was sent; `running` and `behind` are the same by call.
+    """One worker. `assigned` holds its tasks in the order they were sent; `running` and `behind`, the same by call.
 
     Those that run are in the order they began, so the first has been running for longest. What waits behind them is a
-    list, because it is short: an empty deque takes 600 bytes, which a hundred thousand workers notice.
+    list, because it is short: an empty deque takes 600 bytes, which adds up over a hundred thousand workers.
     """
 
     id: int
@@ -125,12 +125,12 @@ class WorkerRecord(msgspec.Struct, eq=False):
     idle_since: float = 0.0
     running_since: float = 0.0  # when it last began to work, or was through with a task
     state_since: float = 0.0  # when it began to start, or to drain
-    warned_at: float = 0.0  # after so long at what it is doing now
+    warned_at: float = 0.0  # seconds into what it is doing now, when the user was last warned
     rss_bytes: int = 0
     tasks_done: int = 0
     replaces: int | None = None
     recalled: bool = False  # it was told to skip a task, and may be busy with it all the same
-    shadow: tuple[int, TaskRecord] | None = None  # what it runs that has been given to another as well, by its number
+    shadow: tuple[int, TaskRecord] | None = None  # its number here, and a task it runs that was given to another too
     shelf: int = NO_SHELF  # where the crew has filed it
     counts_as_busy: bool = False
     counts_as_stalled: bool = False
@@ -143,7 +143,7 @@ class WorkerRecord(msgspec.Struct, eq=False):
 
     @property
     def may_linger(self) -> bool:
-        """Whether it should be about to end and may be held up by a task that is no longer its own."""
+        """Whether it should end but may be held up by a task that is no longer its own."""
         return self.recalled and self.state is WorkerState.DRAINING
 
     # Calls
@@ -157,7 +157,7 @@ class WorkerRecord(msgspec.Struct, eq=False):
             self.assigned[task.id] = task
 
     def take(self, task: TaskRecord, *, now: float | None = None) -> None:
-        """A task is no longer its own; `now`, if that is because it is done: what is left of the call goes on anew."""
+        """A task is no longer its own. `now` is given if it is done: the rest of its call then counts from now."""
         del self.assigned[task.id]
         call = self.running.get(task.call)
         if call is None:
@@ -174,7 +174,7 @@ class WorkerRecord(msgspec.Struct, eq=False):
             self.keeps_to_itself = False
 
     def _take_from_behind(self, task: TaskRecord) -> None:
-        # It is taken for others, who get what would be done last.
+        # It is taken for other workers, which get what would be done last.
         call = next(call for call in reversed(self.behind) if call.number == task.call)
         call.tasks.remove(task)
         if not call.tasks:
@@ -200,7 +200,7 @@ class WorkerRecord(msgspec.Struct, eq=False):
         return self.running_since if call is None else call.since
 
     def quiet_since(self, call: Call, now: float) -> float:
-        """Since when nothing has been heard of a running call that could say something: what a deadline counts from.
+        """Since when a running call that could have been heard of has been silent: what a deadline counts from.
 
         One that waits for its outputs to be taken up does nothing, and is not late.
         """
@@ -210,7 +210,7 @@ class WorkerRecord(msgspec.Struct, eq=False):
 
     @property
     def oldest_since(self) -> float:
-        """Since when the call has been running that began first; since the last news of it, if it runs none."""
+        """Since when its oldest call has been running; if it runs none, since the last news of the worker."""
         return next((call.since for call in self.running.values()), self.running_since)
 
     def suspects(self) -> list[TaskRecord]:
@@ -228,13 +228,13 @@ Box = OrderedDict[int, WorkerRecord]
 
 
 class Crew:
-    """The workers of one group. Whoever changes what a worker holds calls `refile`."""
+    """The workers of one group. Whatever changes what a worker holds must call `refile`."""
 
     def __init__(self, *, lanes: int = 1, batch_size: int = 1, by_calls: bool = False) -> None:
         self.lanes = lanes
         self._by_calls = by_calls  # where calls differ in how many tasks they hold, a load is counted in calls
-        self._open_below = (lanes - 1) * batch_size  # holding no more than so many tasks, a worker has a free lane
-        self.lanes_used = 0  # of all workers; where there is one lane a worker, nobody counts
+        self._open_below = (lanes - 1) * batch_size  # holding no more than this many tasks, a worker has a free lane
+        self.lanes_used = 0  # of all workers; not counted where a worker has one lane
         self.workers: dict[int, WorkerRecord] = {}
         self.waiting: dict[int, WorkerRecord] = {}  # those with outputs that are not granted, in the order they came
         self.num_ready = 0
@@ -279,7 +279,7 @@ class Crew:
         self.num_staying -= worker.state is not WorkerState.DRAINING
 
     def load(self, worker: WorkerRecord) -> int:
-        """How much a worker holds, in what workers are compared by."""
+        """How much a worker holds, in the unit workers are compared by."""
         return len(worker.running) + len(worker.behind) if self._by_calls else len(worker.assigned)
 
     def refile(self, worker: WorkerRecord) -> None:
@@ -320,8 +320,8 @@ class Crew:
     def least_loaded(self, *, below: int, avoid: int = -1, near: int | None = None) -> Iterator[WorkerRecord]:
         """The worker with the fewest tasks, fewer than `below`; then, machine by machine, those that could replace it.
 
-        Of several the one on the machine `near`; `avoid` only if there is no other. Whoever does not take the first has
-        found its machine full, and goes on: one pass over the machines, and no other of the same one. Nobody's load may
+        Among equals the one on the machine `near`; `avoid` only if there is no other. A caller that does not take one
+        has found its machine full, and goes on: one pass over the machines, one worker of each. No worker's load may
         change meanwhile.
         """
         shelves = self._shelves
@@ -369,7 +369,7 @@ class Crew:
         self.refile(worker)
 
     def forget_outputs(self, worker: WorkerRecord, task: int) -> None:
-        """A task is over: nobody waits for its grants any more."""
+        """A task is over: its grants are no longer waited for."""
         if worker.ungranted:
             worker.ungranted = [other for other in worker.ungranted if other != task]
             if not worker.ungranted:
@@ -397,10 +397,10 @@ class GroupRecord(msgspec.Struct, eq=False):
     crew: Crew = msgspec.field(default_factory=Crew)  # of this plan, once it is known
     live: int = 0  # tasks here that are not done
     rate: Rate = msgspec.field(default_factory=Rate)
-    mean_service_s: float | None = None  # of a worker for a task: of a call that shares it with others, its share
+    mean_service_s: float | None = None  # a worker's time for a task; where calls share a worker, the task's share
     setup_failures: int = 0
     deaths: int = 0  # of workers at work since a task was last done without a failure
-    deaths_that_count: int = 0  # all that say something about a stage, looked at until a task is done
+    deaths_that_count: int = 0  # those that say something about a stage; looked at until a task is done
     most_workers: int = 0  # at any death
     has_finished_some: bool = False  # tasks without a failure
     setup_s: float = 0.0
@@ -435,7 +435,7 @@ class GroupRecord(msgspec.Struct, eq=False):
         return running if self.plan.lanes == 1 else [seconds / self.plan.lanes for seconds in running]
 
     def measured(self, seconds: float, outputs: int) -> None:
-        """Learn from a task that took a worker so many seconds and became so many tasks."""
+        """Learn from a task that took a worker `seconds` and became `outputs` tasks."""
         self.rate.add(seconds, outputs, workers=self.crew.num_staying)
         # A mean over about the last twenty: long enough against noise, short enough to follow a change.
         self.mean_service_s = seconds if self.mean_service_s is None else 0.95 * self.mean_service_s + 0.05 * seconds
@@ -464,7 +464,7 @@ class RootRecord(msgspec.Struct, eq=False):
     first_attempt: int = 0  # attempts of its tasks are counted from here
 
     def begin_again(self, *, first_attempt: int) -> None:
-        """Be as if nothing had come of it, but for the number of its first attempt."""
+        """Forget everything that came of it, and count attempts from a new number."""
         self.counts = ()
         self.outputs, self.files, self.side_files, self.facts = [], [], [], []
         self.useful_s = {}
@@ -486,12 +486,12 @@ class NodeRecord(msgspec.Struct, eq=False):
         self.gpu_free = [UNITS] * len(self.gpu_memory_gb)
 
     def room(self, *, at_least: float = 0.0) -> Room:
-        """The machine as if nobody were on it, with so many CPUs at least."""
+        """The machine as if it were empty, with at least `at_least` CPUs."""
         cpus = round(max(self.cpus, at_least) * UNITS)
         return Room(self.id, cpus, [UNITS] * len(self.gpu_memory_gb), self.gpu_memory_gb)
 
     def gpu_workers(self, resources: Resources) -> int:
-        """How many such workers its GPUs have room for, if nobody else uses them."""
+        """How many such workers its GPUs have room for, if nothing else uses them."""
         if resources.gpus >= 1:
             return len(self.gpu_memory_gb) // int(resources.gpus)
         shares = [share_of_gpu(resources, memory_gb) for memory_gb in self.gpu_memory_gb]

@@ -11,7 +11,7 @@ from gristmill.engine.replay import Step
 
 
 class TaskStory:
-    """Follows one item through all its attempts. `item_ids` are those of all tasks met, for whoever misspells one."""
+    """Follows one item through all its attempts. `item_ids` are those of all tasks met, for when one is misspelt."""
 
     def __init__(self, item_id: str) -> None:
         self.item_id = item_id

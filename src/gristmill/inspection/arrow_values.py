@@ -1,4 +1,4 @@
-"""Values of Python as Arrow's, made of buffers: `pa.scalar` and `pa.array` would import pandas where it is installed.
+"""Python values to Arrow's, made of buffers: `pa.scalar` and `pa.array` would import pandas where it is installed.
 
 That is 0.3 s before the first page, and 30 MB of the 150 that looking at a dataset may take.
 """
@@ -19,7 +19,7 @@ _MICROSECOND = datetime.timedelta(microseconds=1)
 
 
 def scalar(value: object) -> pa.Scalar:
-    """A value as Arrow's: a number of 64 bits, a text, a flag, a moment, or null."""
+    """A value as an Arrow scalar: a number of 64 bits, a text, a flag, a moment, or null."""
     if value is None:
         return pa.nulls(1)[0]
     if isinstance(value, bool):
@@ -78,7 +78,7 @@ def is_true(column: pa.ChunkedArray | pa.Array) -> NDArray[np.bool_]:
 
 
 def rows_of(indices: pa.Array) -> NDArray[np.int64]:
-    """Arrow's numbers of rows as numpy's."""
+    """Row numbers in an Arrow array as a numpy array."""
     return numbers_of(indices.cast(pa.int64())).astype(np.int64)
 
 

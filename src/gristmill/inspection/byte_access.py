@@ -1,7 +1,7 @@
 """The bytes of a file from anywhere in it: directly, or by decompressing up to there.
 
 `PlainBytes` reads what it is asked for. `StreamedBytes` serves compressed files: it decompresses forwards and keeps
-the last 16 MiB. Whoever goes back further waits while the file is read from its beginning again. Nothing is written to
+the last 16 MiB. Going back further means waiting while the file is read from its beginning again. Nothing is written to
 disk.
 """
 
@@ -74,7 +74,7 @@ class StreamedBytes:
 
     @property
     def size(self) -> int:
-        """How many bytes there are decompressed; guessed until the end was seen."""
+        """The size when decompressed; a guess until the end has been seen."""
         return self._longest if self._is_whole else max(self._longest + 1, self.guessed_size)
 
     def read(self, start: int, num_bytes: int) -> bytes:

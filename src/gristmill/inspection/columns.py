@@ -19,7 +19,7 @@ _DEEPEST = 4  # records inside records whose fields are offered as columns
 
 
 def kind_of_type(kind: pa.DataType) -> Kind:
-    """What an Arrow type is here."""
+    """The kind of an Arrow type."""
     if pa.types.is_dictionary(kind):
         return kind_of_type(kind.value_type)
     tests: tuple[tuple[object, Kind], ...] = (
@@ -35,7 +35,7 @@ def kind_of_type(kind: pa.DataType) -> Kind:
 
 
 def kind_of_value(value: object) -> Kind:
-    """What a value of JSON is here; null is unknown."""
+    """The kind of a JSON value; null is unknown."""
     if isinstance(value, bool):
         return "flag"
     if isinstance(value, int | float):

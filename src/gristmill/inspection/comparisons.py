@@ -1,6 +1,6 @@
 """What the operators of a condition compute: Arrow's functions on columns, with one meaning for every type of a kind.
 
-Arrays in, arrays out. Numbers that Arrow cannot bring together (unsigned with signed, sums that overflow) are computed
+Arrays in, arrays out. Numbers that Arrow cannot combine (unsigned with signed, sums that overflow) are computed
 as floating point. Division is always of floating point, so dividing by zero gives infinity and stops nothing.
 """
 

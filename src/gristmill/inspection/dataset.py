@@ -1,9 +1,9 @@
-"""A dataset as somebody looks at it: some files of JSON lines or Parquet in a row, of any size.
+"""A dataset to look at: some files of JSON lines or Parquet in a row, of any size.
 
 Opening lists the files and opens the first. Others are opened when a page reaches them, and one at a time stays open.
 A `Place` is where a row is. Numbers of rows run on over all files, and are estimates until everything before them has
-been counted; `count_rows` does that, as a rule on a thread of its own. All methods may be called from several threads:
-one at a time gets its answer.
+been counted; `count_rows` does that, usually on a thread of its own. All methods may be called from several threads:
+calls are answered one at a time.
 """
 
 import random
@@ -131,7 +131,7 @@ class Dataset:
                 raise ConfigError(f"inspect: expected columns of {columns}; got {name!r}{nearest(name, known)}")
 
     def page(self, place: Place, count: int) -> list[Located]:
-        """Return rows from a place on, over the ends of files."""
+        """Return rows from a place on, across the ends of files."""
         rows: list[Located] = []
         number, offset = place
         with self._lock:
@@ -153,7 +153,7 @@ class Dataset:
         return f"{path}: row {place.offset + 1}" if is_parquet(path) else f"{path}: byte {place.offset}"
 
     def back(self, place: Place, count: int) -> Place:
-        """The place so many rows before, over the beginnings of files."""
+        """The place `count` rows earlier, across the beginnings of files."""
         number, offset = place
         with self._lock:
             offset, missing = self._file(number).back(offset, count)
@@ -170,7 +170,7 @@ class Dataset:
         return file.size
 
     def at_row(self, number: int) -> Place:
-        """Where the row of a number, from 1, is, or the last one; about there while rows are being counted."""
+        """Where the row of a number, from 1, is, or the last one; roughly there while rows are being counted."""
         with self._lock:
             left = max(1, number)
             for index in range(len(self.paths)):
@@ -208,7 +208,7 @@ class Dataset:
         return Count(counted + round(max(0, self._sizes[number] - counted_bytes) * self._density()), is_exact=False)
 
     def _density(self) -> float:
-        """Rows a byte in the files, as the one at hand has them."""
+        """Rows per byte in the files, taken from the one at hand."""
         if self._open is None:
             return 0.0
         number, file = self._open
@@ -230,7 +230,7 @@ class Dataset:
                 self._rows[number] = 0
 
     def look(self, place: Place, wanted: Wanted) -> Iterator[Looked]:
-        """Yield what is wanted from a place on, by stretches: a search can be stopped, and says how far it is."""
+        """Yield what is wanted from a place on, stretch by stretch: a search can be stopped, and says how far it is."""
         total = sum(self._sizes) or 1
         for number in range(place.file, len(self.paths)):
             done = sum(self._sizes[:number])
@@ -249,7 +249,7 @@ class Dataset:
                 yield Looked(rows, found, Place(number, found.end), share)
 
     def sample(self, count: int, *, seed: int) -> Iterator[list[Located]]:
-        """Yield rows from places chosen by chance, in runs of neighbours; all rows if there are not more."""
+        """Yield rows from places chosen at random, in runs of neighbours; all rows if there are no more than that."""
         with self._lock:
             if self.has_at_most(count):
                 place = self.start

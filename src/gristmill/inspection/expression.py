@@ -89,7 +89,7 @@ def _syntax(source: str) -> ast.expr:
 
 
 def _check_size(source: str, tree: ast.expr) -> None:
-    """Refuse what is nested deeper than the functions here may call themselves; done without recursion."""
+    """Refuse what is nested too deeply for the recursive functions here; this one is not recursive."""
     level: list[ast.AST] = [tree]
     num_nodes = depth = 0
     while level:

@@ -4,7 +4,7 @@
     DIR/bad.jsonl       --negative DIR/bad.jsonl
 
 A line is the whole row, so that any of its columns can be learnt from, and `labelled_in`, which says where it is. Both
-files are small, a person having made them, and are written anew with every label: under another name first, so that a
+files are small, since a person makes them, and are rewritten with every label: under another name first, so that a
 crash leaves the old or the new one. Another label for the same row replaces the first.
 """
 

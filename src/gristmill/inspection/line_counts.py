@@ -1,6 +1,6 @@
 """How many lines a file has up to each of its blocks of 4 MiB, as far as they have been counted.
 
-Counting is done by a thread of its own with a file of its own; whoever looks at the file asks meanwhile.
+A thread of its own counts, with the file opened a second time; others ask for the counts meanwhile.
 """
 
 import threading
@@ -36,9 +36,9 @@ class LineCounts:
             return self._before[block] if block < len(self._before) else None
 
     def block_of(self, line: int) -> tuple[int, int, bool]:
-        """Where the block begins in which a line (from 0) begins, the lines before it, and whether it is really there.
+        """The start of the block in which a line (from 0) begins, the lines before, and whether it is really there.
 
-        If it is not known to be there, the block is the last one that was counted.
+        If the line is not known to be there, the block is the last one that was counted.
         """
         with self._lock:
             block = bisect_right(self._before, line) - 1

@@ -54,7 +54,7 @@ class LinesFile:
         return kinds_of_rows([row.values for start in starts for row in self.read(start, _SAMPLED_LINES)])
 
     def read(self, offset: int, count: int) -> list[Row]:
-        """Return rows from the line that begins at `offset` on; blank lines are passed over."""
+        """Return rows from the line that begins at `offset` on; blank lines are skipped."""
         rows: list[Row] = []
         for start, end, line in self._lines(offset):
             if len(rows) == count:
@@ -96,7 +96,7 @@ class LinesFile:
         return position
 
     def back(self, offset: int, count: int) -> tuple[int, int]:
-        """Where the line begins that is so many lines before, blank ones not counted, and how many were missing."""
+        """Where the line `count` lines earlier begins, blank ones not counted, and how many were missing."""
         found, step = min(offset, self.size), _READ_BYTES
         while count > 0 and found > 0:
             begin = max(0, found - step)
@@ -112,7 +112,7 @@ class LinesFile:
         return found, count
 
     def _line_start(self, position: int) -> int:
-        """The first line that begins at or behind a position."""
+        """The first line that begins at or after a position."""
         return 0 if position == 0 else self._after_newline(position - 1)
 
     def _between(self, start: int, end: int) -> Iterator[tuple[int, int, bytes]]:
@@ -154,7 +154,7 @@ class LinesFile:
         return self._line_start(min(guess, max(0, self.size - 1)))
 
     def _nth_line(self, start: int, count: int) -> int:
-        """Where the line begins before which so many lines end behind `start`."""
+        """Where the line `count` lines after `start` begins."""
         position, left = start, count
         while left > 0:
             piece = self._bytes.read(position, BLOCK_BYTES)

@@ -24,7 +24,7 @@ from gristmill.storage.open_read import InputFile
 _BUFFER_BYTES = 1 << 18
 _BATCH_BYTES = 2 << 20
 _MOST_ROWS = 256
-_LONGEST_VALUE = 1 << 20  # of a text shown; a value of 100 MB would take several times that as Python's text
+_LONGEST_VALUE = 1 << 20  # of a text shown; a value of 100 MB would take several times that as a Python string
 
 
 @dataclass
@@ -53,8 +53,8 @@ class ParquetTable:
         self._native = self._input.native()
         self._bounds = [0]
         try:
-            # Read ahead, or without the buffer, a whole column of a row group is in memory as it is stored: 54 MB where
-            # this takes 4 (docs/log/2026-11-17-inspect.md).
+            # With read-ahead, or without the buffer, a whole column of a row group is in memory as it is stored: 54 MB
+            # where this takes 4 (docs/log/2026-11-17-inspect.md).
             self._file = pq.ParquetFile(
                 self._native, page_checksum_verification=True, pre_buffer=False, buffer_size=_BUFFER_BYTES
             )
@@ -91,7 +91,7 @@ class ParquetTable:
         return max(0, min(number, self.size) - 1)
 
     def back(self, offset: int, count: int) -> tuple[int, int]:
-        """Where the row is that is so many rows before, and how many were missing."""
+        """Where the row `count` rows earlier is, and how many were missing."""
         found = min(offset, self.size) - count
         return max(0, found), max(0, -found)
 
@@ -204,7 +204,7 @@ def _row(batch: pa.RecordBatch, number: int, first: int) -> Row:
 
 
 def _value(scalar: pa.Scalar) -> object:
-    """A value as Python's, of long texts and bytes the beginning."""
+    """A value as a Python object; of long texts and bytes, the beginning."""
     kind = scalar.type
     is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
     if scalar.is_valid and (is_text or pa.types.is_binary(kind) or pa.types.is_large_binary(kind)):

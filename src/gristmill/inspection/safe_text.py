@@ -1,6 +1,6 @@
 """Text of documents made fit for a terminal: what would act there, or hide, is written out instead.
 
-A document may hold escape sequences that clear a screen or change its title, and marks that turn the direction of
+A document may hold escape sequences that clear a screen or change its title, and marks that reverse the direction of
 writing, so that a line reads as something it is not. All of these are shown as what they are: `\\x1b`, `\\u202e`.
 Printed text is data from elsewhere and is never read as markup of any library.
 """

@@ -1,4 +1,4 @@
-"""Rows taken out of a dataset, the first wanted ones or some by chance, and what was met on the way."""
+"""Rows taken out of a dataset, the first wanted ones or some at random, and what was met on the way."""
 
 import random
 from collections.abc import Callable
@@ -36,7 +36,7 @@ class Selection:
 def first(
     dataset: Dataset, wanted: Wanted, count: int, place: Place, go_on: Callable[[float], bool] = lambda _: True
 ) -> Selection:
-    """The first wanted rows from a place on. `go_on` hears how far the search is, and ends it by returning False."""
+    """The first wanted rows from a place on. `go_on` is told how far the search is, and ends it by returning False."""
     selection = Selection()
     if wanted.is_all:
         selection.rows = dataset.page(place, count)
@@ -52,7 +52,7 @@ def first(
 
 
 def sampled(dataset: Dataset, wanted: Wanted, count: int, *, seed: int) -> Selection:
-    """Rows chosen by chance. To choose among wanted rows all are looked at, and each has the same chance."""
+    """Rows chosen at random. To choose among wanted rows all are looked at, and each has the same chance."""
     selection = Selection()
     if wanted.is_all:
         selection.rows = [located for run in dataset.sample(count, seed=seed) for located in run]

@@ -53,7 +53,7 @@ def number(value: float) -> str:
 
 
 def bars(histogram: Histogram) -> str:
-    """A line a bin: its lower edge, a bar, its count."""
+    """A line per bin: its lower edge, a bar, its count."""
     greatest = max(histogram.counts)
     edges = [number(edge) for edge in histogram.edges]
     width = max(map(len, edges))

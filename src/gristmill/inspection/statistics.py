@@ -2,7 +2,7 @@
 
 Of numbers the values are measured, of texts the characters, of lists the elements. The sample is taken in a few runs of
 neighbouring rows, because each place costs reading what is before it; where neighbours resemble each other it says less
-than as many rows chosen one by one. Whoever shows these numbers says how many rows they are from.
+than as many rows chosen one by one. Wherever these numbers are shown, it is said how many rows they are from.
 """
 
 import math
@@ -82,7 +82,7 @@ def measure(
 ) -> Statistics:
     """Measure columns on a sample, the same for the same seed; of wanted rows, on the first ones there are.
 
-    `go_on` hears how far the search for wanted rows is, and ends it by returning False.
+    `go_on` is told how far the search for wanted rows is, and ends it by returning False.
     """
     kinds = dataset.kinds()
     collected = {name: _Column(kinds.get(name, "unknown")) for name in columns}

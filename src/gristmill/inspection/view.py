@@ -1,4 +1,4 @@
-"""`View`: what somebody sees of a dataset, and how each step leads from one page to the next.
+"""`View`: what a user sees of a dataset, and how each step leads from one page to the next.
 
 A page is some wanted rows from a place on. Steps may take long (a search over gigabytes), so each can be stopped:
 `go_on` is told how far it is, and ends it by returning False. Nothing here draws.
@@ -47,7 +47,7 @@ class View:
         return self._show(self.dataset.back(last, self.page_rows - 1), go_on)
 
     def next(self, go_on: GoOn = _always) -> str:
-        """Show the page behind this one."""
+        """Show the page after this one."""
         if self._is_sample:
             return self._show(self._place, go_on)
         if not self.rows:
@@ -95,7 +95,7 @@ class View:
         return said
 
     def find(self, text: str, place: Place, go_on: GoOn = _always) -> str:
-        """Show the next row behind a place that holds a text, among the wanted ones."""
+        """Show the next row after a place that holds a text, among the wanted ones."""
         wanted = Wanted(self.wanted.where, text)
         found = selection.first(self.dataset, wanted, 1, place, go_on)
         if not found.rows:

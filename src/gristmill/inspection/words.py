@@ -9,7 +9,7 @@ from gristmill.inspection.statistics import ColumnStatistics, Statistics
 
 
 def statistics_lines(found: Statistics) -> Iterator[tuple[str, str]]:
-    """Yield for each column its name and what it holds; the last one has no name, and says what all is from."""
+    """Yield for each column its name and what it holds; the last one has no name, and says what the rest is from."""
     for column in found.columns:
         lines = [_about(column)]
         if column.histogram is not None and column.measure:

@@ -25,7 +25,7 @@ _KINDS = {made: kind for kind, made in _TYPES.items()}
 
 
 def from_numbers(values: NDArray[np.number]) -> pa.Array:
-    """Return an array of one dimension and 32 or 64 bits as an Arrow array without nulls, sharing its memory."""
+    """Return a one-dimensional array of 32- or 64-bit numbers as an Arrow array without nulls, sharing its memory."""
     if values.dtype not in _TYPES or values.ndim != 1:
         raise ValueError(
             f"from_numbers: expected one dimension of {sorted(map(str, _TYPES))}; got {values.dtype}{values.shape}"
@@ -34,7 +34,7 @@ def from_numbers(values: NDArray[np.number]) -> pa.Array:
 
 
 def numbers_of(array: pa.Array) -> NDArray[np.number]:
-    """Return an array of numbers without nulls as numpy's, sharing its memory."""
+    """Return an Arrow array of numbers without nulls as a numpy array, sharing its memory."""
     kind = _KINDS.get(array.type)
     if kind is None or array.null_count:
         raise ValueError(f"numbers_of: expected numbers without nulls; got {array.null_count} nulls of {array.type}")
@@ -60,7 +60,7 @@ def from_lists(values: NDArray[np.number], bounds: NDArray[np.int64]) -> pa.Arra
 
 
 def from_matrix(rows: NDArray[np.floating], is_valid: NDArray[np.bool_]) -> pa.Array:
-    """Return lists of one length, as many as `is_valid` has values: the next row of [M, dim] where true, else null."""
+    """Return lists of equal length, one per value of `is_valid`: the next row of [M, dim] where true, else null."""
     num_valid, length = rows.shape
     if num_valid != is_valid.sum():
         raise ValueError(f"from_matrix: expected {is_valid.sum()} rows; got {num_valid}")
@@ -68,7 +68,7 @@ def from_matrix(rows: NDArray[np.floating], is_valid: NDArray[np.bool_]) -> pa.A
     if num_valid == len(is_valid):
         filled, bitmap = rows, None
     else:
-        filled = np.zeros((len(is_valid), length), rows.dtype)  # a null has numbers too, which nobody reads
+        filled = np.zeros((len(is_valid), length), rows.dtype)  # a null has numbers too, which are never read
         filled[is_valid] = rows
         bitmap = pa.py_buffer(np.packbits(is_valid, bitorder="little"))
     numbers = pa.py_buffer(np.ascontiguousarray(filled).reshape(-1))
@@ -77,7 +77,7 @@ def from_matrix(rows: NDArray[np.floating], is_valid: NDArray[np.bool_]) -> pa.A
 
 
 def from_bools(values: NDArray[np.bool_]) -> pa.Array:
-    """Return bool[N] as an Arrow array without nulls: one bit a value, lowest bit first."""
+    """Return bool[N] as an Arrow array without nulls: one bit per value, lowest bit first."""
     return pa.Array.from_buffers(pa.bool_(), len(values), [None, pa.py_buffer(np.packbits(values, bitorder="little"))])
 
 

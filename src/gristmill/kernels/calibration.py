@@ -56,10 +56,10 @@ def isotonic(values: Floats, weights: Floats) -> Floats:
 def calibrate(scores: Floats, positive: Flags) -> tuple[Floats, Floats]:
     """Return the knots (scores rising, probabilities rising) of the map from scores to probabilities.
 
-    Isotonic regression is a staircase, on which many documents would share a score and no threshold could part them. So
+    Isotonic regression is a staircase, on which many documents would share a score that no threshold could split. So
     each step is one knot, at the mean score of its documents (Oron, Flournoy 2017), and between knots the line is
-    straight. Probabilities keep half a document's distance from 0 and 1, and the outermost scores are knots too: the
-    line is level nowhere among the documents.
+    straight. Probabilities keep half a document's distance from 0 and 1, and the outermost scores are knots too, so
+    the line is nowhere flat among the documents.
     """
     _check_both(scores, positive, "calibrate")
     levels, of_level = np.unique(scores, return_inverse=True)
@@ -77,8 +77,8 @@ def calibrate(scores: Floats, positive: Flags) -> tuple[Floats, Floats]:
 
 
 def expected_error(probabilities: Floats, positive: Flags, *, bins: int = 10) -> float:
-    """Return the expected calibration error: how far the mean score of a tenth of the range is from the share of
-    positive documents there, in the mean over documents (Naeini et al. 2015).
+    """Return the expected calibration error: how far the mean score in each of `bins` equal parts of the range is
+    from the share of positive documents there, averaged over documents (Naeini et al. 2015).
     """
     place = np.minimum((probabilities * bins).astype(np.int64), bins - 1)
     told, true = np.bincount(place, probabilities, bins), np.bincount(place, positive, bins)
@@ -98,8 +98,8 @@ def auc_interval(
 ) -> Interval:
     """Return the area under the curve with a bootstrap interval (Efron 1979; percentiles, classes drawn apart).
 
-    Drawing N documents with replacement is drawing how many fall on each score: a multinomial. Of more than MOST_BINS
-    scores, neighbours are drawn together for the interval, which costs it less than 1e-3.
+    Drawing N documents with replacement means drawing how many fall on each score: a multinomial. Beyond MOST_BINS
+    scores, neighbours are drawn together, which changes the interval by less than 1e-3.
     """
     value = auc(scores, positive)
     levels, of_level = np.unique(scores, return_inverse=True)
@@ -121,7 +121,7 @@ def auc_interval(
 
 
 def _auc_of_counts(positive: Floats, negative: Floats) -> float:
-    """The same from how many documents of each class have each score, scores rising."""
+    """The same, from the number of documents of each class at each score, scores rising."""
     below = np.cumsum(negative) - negative / 2
     return float((positive * below).sum() / (positive.sum() * negative.sum()))
 

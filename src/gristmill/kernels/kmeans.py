@@ -53,7 +53,7 @@ def assign(vectors: Vectors, centroids: Vectors, *, block: int = 8192) -> tuple[
 
 
 def find_similar(vectors: Vectors, threshold: float, *, block: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Decide about vectors given best first: each loses to the most similar kept one, from `threshold` on.
+    """Decide about vectors given best first: each loses to the most similar kept one at or above `threshold`.
 
     Returns int64[N], the vector each one loses to, or -1, and float32[N], the cosine of the two. Memory is two blocks
     of similarities, whatever N is.

@@ -30,7 +30,7 @@ _FOR_EXCEPTIONS = ("numba_", "NRT_", "Py")
 
 
 class ObjectCode(NamedTuple):
-    """Machine code with one function in it, which is given a length behind every pointer."""
+    """Machine code with one function in it, which is given a length after every pointer."""
 
     symbol: str
     code: bytes
@@ -55,7 +55,7 @@ def compile_function(
 ) -> list[ObjectCode]:
     """Compile a function of pointers ("uint8*") and integers ("int64") that returns an integer or nothing.
 
-    The machine code takes the length of each array behind its pointer, and compares it with what the function states
+    The machine code takes the length of each array after its pointer, and compares it with what the function states
     (`kernels.text.sizes.sized`) before anything else. Numba's part is done once for all targets and takes three
     quarters of the time for one.
     """
@@ -92,7 +92,7 @@ def _emitted(
 
 
 def _rename(module: "ModuleRef", symbol: str, name: str) -> str:
-    """Give everything in a module a name that is the same each time: numba's hold counters and addresses."""
+    """Give everything in a module a reproducible name: numba's names hold counters and addresses."""
     module.name = name
     own = f"gristmill_{name}"
     defined = [f for f in module.functions if not f.is_declaration]
@@ -104,9 +104,9 @@ def _rename(module: "ModuleRef", symbol: str, name: str) -> str:
 
 
 def _checking(function: Callable[..., int | None], signature: Sequence[str]) -> Callable[..., int]:
-    """Return a function with the lengths of arrays behind them, which checks them before it calls the given one.
+    """Return a function that also takes the length of each array, and checks it before it calls the given one.
 
-    It is written as text, since numba compiles neither `*arguments` nor a loop over functions.
+    It is generated as text, since numba compiles neither `*arguments` nor a loop over functions.
     """
     from gristmill.kernels.text.inline import inline, part
 
@@ -121,21 +121,21 @@ def _checking(function: Callable[..., int | None], signature: Sequence[str]) -> 
         lines += [f"        return {TOO_SHORT + place}"]
     call = f"kernel({', '.join(names)})"
     lines += [f"    return {call}"] if function.__annotations__["return"] is int else [f"    {call}", "    return 0"]
-    exec("\n".join(lines), known)  # noqa: S102  # of names of our own parameters
+    exec("\n".join(lines), known)  # noqa: S102  # made of names of our own parameters
     return cast("Callable[..., int]", known["checking"])
 
 
 def _least_sizes(function: Callable[..., object]) -> dict[str, Callable[..., int]]:
-    """What a function states, as Python has it: some of it is compiled for use in other kernels too."""
+    """The lengths a function states, as Python functions: some are compiled too, for use in other kernels."""
     stated = cast("dict[str, Callable[..., int]]", getattr(function, "least_sizes", {}))
     return {name: getattr(least, "py_func", least) for name, least in stated.items()}
 
 
 @contextmanager
 def _unoptimised() -> Iterator[None]:
-    """Have numba leave code as it comes.
+    """Have numba leave code unoptimised.
 
-    It optimises every function, and what a function calls again with each of its callers: a kernel of thirty parts took
+    It would optimise every function, and again what is called with each of its callers: a kernel of thirty parts took
     three times as long to compile. Here the whole kernel is optimised, once, when it is complete.
     """
     from numba import config
@@ -153,10 +153,10 @@ def _optimise(module: "ModuleRef", symbol: str, machine: "TargetMachine") -> Non
 
     for function in module.functions:
         if not function.is_declaration and function.name != symbol:
-            function.linkage = "internal"  # nobody else calls it, so it goes where it was put into its callers
+            function.linkage = "internal"  # nothing else calls it, so it is removed where it was inlined
     for variable in module.global_variables:
         if not variable.is_declaration:
-            variable.linkage = "internal"  # what numba keeps for exceptions goes where nothing refers to it
+            variable.linkage = "internal"  # what numba keeps for exceptions is removed if nothing refers to it
     options = llvm.create_pipeline_tuning_options(speed_level=3)
     options.loop_vectorization = True
     builder = llvm.create_pass_builder(machine, options)

@@ -1,7 +1,7 @@
 """Exact order statistics of more numbers than fit in memory, and what is made of them: edges, buckets, quantiles.
 
-A double becomes an unsigned integer of the same order (its bits, with the sign turned round). Numbers are counted by
-their leading bits; of those that share the leading bits with a number that is asked for, the next bits are counted in
+A double becomes an unsigned integer of the same order (its bits, adjusted for the sign). Numbers are counted by
+their leading bits; of those that share the leading bits with a number asked for, the next bits are counted in
 another pass, until the few that are left can be sorted. Counts are added up, so the result does not depend on the order
 in which numbers come or on how they are cut into arrays. The memory is that of `COUNTERS` counts or `HELD` numbers,
 however many numbers there are.
@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 Numbers = NDArray[np.float64]
 
-HELD = 1 << 22  # so many numbers are simply sorted: 32 MiB
-COUNTERS = 1 << 22  # 32 MiB of counts a pass
+HELD = 1 << 22  # up to this many numbers are simply sorted: 32 MiB
+COUNTERS = 1 << 22  # 32 MiB of counts per pass
 _AT_ONCE = 1 << 20  # numbers of many small arrays that are counted together
-_MOST_PIECES = 1000  # of so many arrays
+_MOST_PIECES = 1000  # and at most this many arrays of them
 _SIGN = np.uint64(1 << 63)
 _ALL_BITS = 64
 
@@ -173,6 +173,6 @@ def quantiles(values: Numbers, table: Numbers) -> Numbers:
     between = np.flatnonzero((below == upto) & (below > 0) & (below <= steps))
     low, high = table[below[between] - 1], table[below[between]]
     with np.errstate(invalid="ignore", over="ignore"):
-        part = (values[between] - low) / (high - low)  # of an infinite gap: 0, or not a number
+        part = (values[between] - low) / (high - low)  # for an infinite gap: 0, or not a number
     place[between] = below[between] - 1 + np.where(np.isfinite(part), part, 0.5)
     return np.clip(place / steps, 0.0, 1.0)

@@ -46,7 +46,7 @@ def max_pooling(hidden: NDArray[np.float32], mask: NDArray[np.int64]) -> NDArray
 def _weighted(
     hidden: NDArray[np.float32], mask: NDArray[np.int64], weights: NDArray[np.float64], *, power: float
 ) -> NDArray[np.float32]:
-    # Not hidden times 0: at the place of padding a model may answer NaN.
+    # Not hidden times 0: where there is padding, a model may return NaN.
     seen = hidden if mask.all() else np.where(mask[:, :, None] != 0, hidden, 0)
     total = np.add.reduce(seen * weights.astype(np.float32)[:, :, None], axis=1, dtype=np.float64)
     counted = np.maximum(weights.sum(axis=1), 1) ** power

@@ -21,7 +21,7 @@ _FACTORS = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 
 
 def mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return the finaliser of splitmix64 (Steele, Lea, Flood 2014): a bijection whose bits all depend on all."""
+    """Return the finaliser of splitmix64 (Steele, Lea, Flood 2014): a bijection in which all bits depend on all."""
     values = (values ^ (values >> _SHIFTS[0])) * _FACTORS[0]
     values = (values ^ (values >> _SHIFTS[1])) * _FACTORS[1]
     return values ^ (values >> _SHIFTS[2])

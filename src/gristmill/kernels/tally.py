@@ -1,12 +1,12 @@
 """Counting measures into the slots of `metrics/tally.py`, those of all rules in one call, and choosing examples.
 
 A value's slot is read off its bits: eleven of the exponent and the first five of the fraction, which is 32 to an
-octave. On the way go the least and the greatest value, the sum in fixed point, which documents are nearest to a bound,
-and which are the sample of a reason.
+octave. The same pass finds the least and the greatest value, the sum in fixed point, which documents are nearest to a
+bound, and which are the sample of a reason.
 
-What takes time here is memory that is not in the cache, so little is touched: counts are those of one rule at a time,
-rows of documents are not handed over where they follow from what the rule before has kept, and the beginnings and ends
-of texts are asked for before they are needed. How one rule is counted is in `tally_counting.py`.
+What takes time here is memory that is not in the cache, so little is touched: counts are of one rule at a time,
+rows of documents are not passed in where they follow from what the previous rule kept, and the beginnings and ends
+of texts are prefetched. How one rule is counted is in `tally_counting.py`.
 
 Letters: R rules, V values of all rules, D documents, G reasons documents were dropped for, S slots. Rules and reasons
 have a place of their own among windows and samples, the same in every call. Arrays of `count_measures`:
@@ -15,7 +15,7 @@ have a place of their own among windows and samples, the same in every call. Arr
     firsts       [R + 1]     where the values of a rule begin
     values       [V]         `kept` 0 or 1
     sources      [R]         where the rows of a rule's documents begin in `rows`; or ALL, which are in order; or KEPT,
-                             those that the rule before has kept. `offsets` [R] are added to them
+                             those that the previous rule kept. `offsets` [R] are added to them
     current      [..]        room for the rows of any one rule
     bounds       [R, 2]      low, high: not a number where there is none
     places       [R]         which four windows are those of a rule
@@ -25,10 +25,10 @@ have a place of their own among windows and samples, the same in every call. Arr
     extremes     [R, 2, 2]   least, greatest: infinite and minus infinite of a rule without values
     ends         [R, 2]      where what was counted of a side ends in `slots` and `taken`, which have `room`
     distances    [.., 4, 8]  of the nearest, in order; `found` their keys, `nearest` which values, or NOBODY, or
-                             ELSEWHERE: what is further away than those is left out. `near_rows` which documents
+                             ELSEWHERE: documents further away than those are left out. `near_rows` which documents
     least        [.., 16]    keys of samples, in order; `sampled` which of `gone_rows`, or NOBODY, or ELSEWHERE
 
-What comes behind them is in `tally_examples.py`.
+The arrays after these are in `tally_examples.py`.
 """
 
 import numpy as np
@@ -67,8 +67,8 @@ def _mixed(value: np.uint64) -> np.uint64:
 def _text_key(data: Bytes, start: int, stop: int) -> np.uint64:
     """A number that is the same wherever a text is: of its first and last bytes and its length.
 
-    All of a text would be read from memory once more for it. Two that agree in all this and differ in between count as
-    one example, which costs nobody anything.
+    Hashing the whole text would read it from memory again. Two that agree in all this and differ in between count as
+    one example, which does no harm.
     """
     length = stop - start
     first = last = np.uint64(0)
@@ -100,7 +100,7 @@ def _end_of_rows(firsts: Longs, sources: Longs, rules: int) -> int:
 
 @inline
 def _end_of_documents(rows: Longs, firsts: Longs, sources: Longs, offsets: Longs, rules: int) -> int:
-    """One more than the greatest number of any document. What the rule before has kept is among its own."""
+    """One more than the greatest document number. Rows that the previous rule kept are among that rule's own."""
     end, greatest_row = 0, -1
     for rule in range(rules):
         size = firsts[rule + 1] - firsts[rule]
@@ -126,7 +126,7 @@ def _make_keys(data: Bytes, starts: Longs, stops: Longs, texts: int, keys: Keys)
 
 @inline
 def _find_rows(rule: int, size: int, sources: Longs, rows: Longs, current: Longs) -> None:
-    """Write down which rows the values of a rule are of, unless what the rule before has kept is there already."""
+    """Write down the row of each value of a rule, unless the rows the previous rule kept are there already."""
     if sources[rule] == ALL or (rule == 0 and sources[rule] == KEPT):
         for place in range(size):
             current[place] = place

@@ -1,7 +1,7 @@
 """Counting the values of one rule: slots, sums and extremes of those that are refused and of those that are kept.
 
-Nearly all values are kept, in range and far from any bound. So all are counted in one loop without a branch for what
-comes by chance, and the few that are refused are counted again and taken away: counts and sums are whole numbers.
+Nearly all values are kept, in range and far from any bound. So all are counted in one loop without unpredictable
+branches, and the few that are refused are counted again and subtracted: counts and sums are whole numbers.
 
 Arrays are those of `tally.py`.
 """
@@ -33,7 +33,7 @@ def _slot(value: float, magnitude: int) -> int:
 
 @inline
 def _slot_in_range(bits: np.int64) -> np.int64:
-    """The same of a value that is not beyond range, by its bits, without any branch."""
+    """The same for a value in range, given by its bits, without any branch."""
     magnitude, sign = bits & _MAGNITUDE, bits >> 63
     slot = max((magnitude >> 47) - _FIRST, np.int64(magnitude != 0))
     return (slot ^ sign) - sign
@@ -57,7 +57,7 @@ def _take_counts(
     number: int,
     taking: Taking,
 ) -> int:
-    """Take out what was counted from `at` on, leaving zeros: zeros, and between the least and the greatest value."""
+    """Take the counts from `at` on, leaving zeros: the slot of 0, and those from the least to the greatest value."""
     room, slots, taken = taking
     zero = at + LAST
     number = _put(number, room, 0, counts[zero], slots, taken)
@@ -77,8 +77,8 @@ def _count_all(
     """Count values in range, kept or refused. Return their sum, the extremes of those that are kept and not zero, and
     how many values are out of range.
 
-    Zeros and refused values come by chance. For the extremes they are made what is not a number, which takes less time
-    than a branch that is guessed wrong.
+    Zeros and refused values come unpredictably. For the extremes they are replaced by what is not a number, which takes
+    less time than a mispredicted branch.
     """
     first, last = np.inf, -np.inf
     wholes = fractions = np.int64(0)
@@ -108,9 +108,9 @@ def _count_refused(
     counts: NDArray[np.int32],
     windows: Windows,
 ) -> tuple[np.int64, np.int64, float, float]:
-    """Count refused values in range behind the counts of all, from which they are taken away; and choose the nearest.
+    """Count refused values in range, in slots after those of all, and subtract them from those; choose the nearest.
 
-    Few are refused, so eight at a time are passed by.
+    Few are refused, so values are skipped eight at a time.
     """
     begin, end, low, high, offset = of_rule
     values, kept, current, keys = given

@@ -101,7 +101,7 @@ def write_examples(
         if at >= 0:
             owners[number] = WINDOWS * _owner(firsts, rules, at) + place // NEAREST % WINDOWS
             examples[number] = marks[near_rows[place]] - 1
-            near_values[number] = values[at] + 0.0  # of the two zeros one
+            near_values[number] = values[at] + 0.0  # -0.0 becomes 0.0
             nearest[place] = ELSEWHERE
             number += 1
     made[0], number = number, 0

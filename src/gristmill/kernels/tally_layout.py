@@ -1,4 +1,4 @@
-"""How the arrays of `tally.py` are laid out, for compiled code and for whoever calls it; nothing here loads numba.
+"""How the arrays of `tally.py` are laid out, for compiled code and its callers; nothing here loads numba.
 
 The slots are those of `metrics/tally.py`, which kernels do not know; a test compares the two.
 """

@@ -39,7 +39,7 @@ def _enter(
         place = other
     for other in range(place):
         if found[base + other] == key and nearest[base + other] != NOBODY:
-            # The same text, and as near or nearer. As near elsewhere: whoever adds up decides which of the two it is.
+            # The same text, and as near or nearer. If as near elsewhere, adding up decides which of the two it is.
             if distances[base + other] == distance and nearest[base + other] == ELSEWHERE:
                 nearest[base + other], near_rows[base + other] = value_at, row
             return
@@ -71,7 +71,7 @@ def consider(
     to_low, to_high = abs(value - bounds[0]), abs(value - bounds[1])
     at = at_low + 2 * NEAREST if to_high < to_low else at_low
     distance = min(to_low, to_high)
-    # Measures that are whole numbers tie by the thousand at a threshold: most are out by their keys.
+    # Measures that are whole numbers tie by the thousand at a threshold: most are excluded by their keys.
     if distance < distances[at] or (distance == distances[at] and key <= found[at]):
         _enter(at + 1 - NEAREST, distance, key, place, row, distances, found, nearest, near_rows)
 
@@ -90,7 +90,7 @@ def choose_kept(
     last_low, last_high = _limits(low, high, at_low, distances)
     for place in range(begin, end):
         value = values[place]
-        # What is not a number is not near anything, nor is a bound that is not there.
+        # What is not a number is not near anything, and nothing is near a bound that is not there.
         is_near = abs(value - low) <= last_low or abs(value - high) <= last_high
         if is_near and kept[place] != 0 and not np.isinf(value):
             row = current[place - begin] + offset
@@ -100,7 +100,7 @@ def choose_kept(
 
 @inline
 def _limits(low: float, high: float, at_low: int, distances: Doubles) -> tuple[float, float]:
-    """How far away the last in the windows of a side is."""
+    """How far away the last document in each window of a side is."""
     last_low = distances[at_low] if not np.isinf(low) else -1.0
     last_high = distances[at_low + 2 * NEAREST] if not np.isinf(high) else -1.0
     return last_low, last_high

@@ -31,7 +31,7 @@ class Target(NamedTuple):
     is_untried: bool = False
 
     def machine(self) -> "TargetMachine":
-        """Return what makes code for it, on whichever machine."""
+        """Return what makes code for it, on any machine."""
         import llvmlite.binding as llvm
 
         llvm.initialize_all_targets()
@@ -67,7 +67,7 @@ def known_targets() -> tuple[Target, ...]:
 
 @cache
 def host_targets() -> tuple[Target, ...]:
-    """Return the targets whose code this machine can run, the best first; for one that is not listed, itself."""
+    """Return the targets whose code this machine can run, the best first; if it is not listed, the machine itself."""
     import llvmlite.binding as llvm
 
     features = llvm.get_host_cpu_features()

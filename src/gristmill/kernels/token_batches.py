@@ -1,4 +1,4 @@
-"""Token ids of many documents, end to end, and the batches a model is given of them.
+"""Token ids of many documents, end to end, and the batches of them that a model is given.
 
     tokens   [T]      ids of all documents, end to end, without padding
     offsets  [D + 1]  document d owns tokens[offsets[d]:offsets[d + 1]]

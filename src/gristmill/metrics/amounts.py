@@ -20,7 +20,7 @@ def size(number: float) -> str:
 
 
 def time_left(low_s: float | None, left_s: float, high_s: float | None) -> str:
-    """How long something still takes, for a person, and from what to what if that is worth saying.
+    """The time left, for people to read, with its range if that is worth saying.
 
     >>> time_left(200.0, 250.0, 320.0)
     '4:10 left (3:20 to 5:20)'
@@ -43,7 +43,7 @@ def duration(seconds: float) -> str:
 
 
 def share(part: float, whole: float) -> str:
-    """A percentage; what is not nothing is never shown as 0 %.
+    """A percentage; anything above zero is never shown as 0 %.
 
     >>> share(1, 3), share(1, 100000), share(0, 0)
     ('33 %', '<0.1 %', '0 %')

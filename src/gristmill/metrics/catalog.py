@@ -1,8 +1,8 @@
 """`CATALOG`: every metric a run exposes to Prometheus, as data: name, kind, labels, help, and how a snapshot gives it.
 
 Exposition, reference page, dashboards, alerts and tests are made from this table. A metric is a view of a snapshot and
-never a counter of its own, so it cannot disagree with the books. Base units; counters end in `_total`. No series is one
-worker's: a thousand workers would be thousands of series that come and go.
+never a counter of its own, so it cannot disagree with the books. Base units; counters end in `_total`. No series is
+that of one worker: a thousand workers would be thousands of series that come and go.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -25,7 +25,7 @@ OTHER_REASONS = "other"
 
 @dataclass(frozen=True)
 class Buckets:
-    """The value of a histogram: observations at most each of `latency.BOUNDS`, all of them, and their sum."""
+    """The value of a histogram: how many observations are at most each of `pace.BOUNDS`, all of them, and their sum."""
 
     at_most: tuple[int, ...]
     total: float
@@ -129,7 +129,7 @@ def _worker_memory(snapshot: RunSnapshot) -> Iterator[Sample]:
 
 def _losses(snapshot: RunSnapshot) -> Iterator[Sample]:
     for stage in snapshot.stages:
-        # From zero on: a series that begins with the first loss has no increase, and no alert would see it.
+        # Starting from zero: a series that begins with the first loss has no increase, and no alert would see it.
         for cause in dict.fromkeys((*LOSS_CAUSES, *sorted(stage.losses))):
             yield (stage.name, cause), stage.losses.get(cause, 0)
 

@@ -1,7 +1,7 @@
 """`Endpoint`: a small web server in a thread of its own that answers a Prometheus server's questions.
 
-It reads and never writes: `/metrics`, and a line that says so. Standard library only; what it answers with is made by
-whoever starts it.
+It reads and never writes: `/metrics`, and a line that says so. Standard library only; its answers are made by the
+code that starts it.
 """
 
 import gzip
@@ -13,8 +13,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from gristmill.errors import ConfigError
 
 Answer = Callable[[str], tuple[bytes, str, bool]]  # what is accepted -> text, content type, whether it is the end
-IDLE_S = 10.0  # after which a client that says nothing is left; there is a thread for each
-POLL_S = 0.1  # how long the thread may take to notice that it is over
+IDLE_S = 10.0  # after which a silent client is dropped; each has a thread
+POLL_S = 0.1  # how long the thread may take to notice that it has to stop
 EVERYWHERE = ("", "0.0.0.0", "::")  # noqa: S104  # compared with, not bound to
 HERE = b"gristmill: metrics for Prometheus are at /metrics\n"
 
@@ -47,13 +47,13 @@ class Endpoint:
         return f"[{host}]:{self.port}" if ":" in host else f"{host}:{self.port}"
 
     def fetched(self, accept: str) -> tuple[bytes, str, Callable[[], None]]:
-        """Return what to send, and what to call when it was sent."""
-        self.scrapes += 1  # before: the run may end while it is on its way
+        """Return what to send, and what to call once it is sent."""
+        self.scrapes += 1  # counted first: the run may end while the answer is on its way
         text, content_type, is_end = self._answer(accept)
         return text, content_type, self.saw_end.set if is_end else lambda: None
 
     def close(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()

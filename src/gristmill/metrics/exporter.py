@@ -1,8 +1,8 @@
 """`Exporter`: an observer of runs that passes their snapshots on to Prometheus, in the ways it was asked to.
 
 A server may fetch them (`port`, found through a file in `discovery`), a file may hold them (`file`), a gateway may be
-given the end of them (`push`). Nothing listens unless asked. What cannot work is said before a worker starts; what
-fails later is said and never ends a run.
+given the last ones (`push`). Nothing listens unless asked. What cannot work is reported before a worker starts; what
+fails later is reported and never ends a run.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["Exporter", "MetricsOptions"]
 
 SNAPSHOTS_S = 1.0  # no server asks more often
-FILE_S = 5.0  # between two writings of the file
+FILE_S = 5.0  # between two writes of the file
 GATEWAY_READY_S, GATEWAY_PUSH_S = 2.0, 10.0
 
 
@@ -36,7 +36,7 @@ def _to_standard_error(message: str) -> None:
 
 
 class Exporter:
-    """Give it to a run as its observer; `then` is the observer who sees the snapshots too.
+    """Give it to a run as its observer; `then` is an observer that sees the snapshots too.
 
     >>> with Exporter(MetricsOptions(port=9095)) as metrics:
     ...     pipeline.run(observer=metrics)
@@ -59,7 +59,7 @@ class Exporter:
         self._announced: Path | None = None
 
     def __enter__(self) -> "Exporter":
-        from gristmill.metrics.exposition import Exposition  # loads prometheus-client: only for whoever asks
+        from gristmill.metrics.exposition import Exposition  # loads prometheus-client: only when it is asked for
 
         self._exposition = Exposition(self._executor)
         with contextlib.ExitStack() as opened:
@@ -90,7 +90,7 @@ class Exporter:
 
     @property
     def snapshot_s(self) -> float:
-        """How often it wants a snapshot, or oftener if `then` does."""
+        """How often it wants a snapshot, or as often as `then` does if that is more."""
         return SNAPSHOTS_S if self._then is None else min(SNAPSHOTS_S, getattr(self._then, "snapshot_s", SNAPSHOT_S))
 
     def __exit__(
@@ -112,7 +112,7 @@ class Exporter:
     _is_over = False
 
     def _linger(self) -> None:
-        """Stay until the end was fetched: a run that is suddenly gone looks to a server like one that was killed."""
+        """Stay until the end has been fetched: to a server, a run that suddenly vanishes looks killed."""
         self._is_over = True
         endpoint = self._endpoint
         if endpoint is None or not endpoint.scrapes or self._options.linger_s <= 0:
@@ -155,7 +155,7 @@ def _announce(directory: Path, endpoint: "Endpoint") -> Path:
 
 
 def _write_whole(path: Path, text: bytes) -> None:
-    """Write it so that whoever reads sees the old file or the new one. Readers are other users' programs."""
+    """Write a file so that readers see either the old one or the new one. They are other users' programs."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")  # a textfile collector looks at *.prom only
     try:
         temporary.write_bytes(text)
@@ -201,7 +201,7 @@ class _FileWriter:
 
 
 def _look_for(gateway: str, say: Callable[[str], None]) -> None:
-    """Say now that a gateway cannot be reached: it is needed when the run has ended, and may be back by then."""
+    """Say now if a gateway cannot be reached: it is needed only when the run has ended, and may be back by then."""
     import urllib.error
     import urllib.request
 
@@ -209,14 +209,14 @@ def _look_for(gateway: str, say: Callable[[str], None]) -> None:
         with urllib.request.urlopen(f"{gateway.rstrip('/')}/-/ready", timeout=GATEWAY_READY_S):  # noqa: S310  # http only: checked
             pass
     except urllib.error.HTTPError:
-        pass  # it answers; what stands before it may not let everybody ask this
+        pass  # it answers; what stands before it may not let everybody ask for this
     except (OSError, ValueError) as error:
         say(without_secrets(f"--metrics-push: {gateway} does not answer now; it is tried when the run ends: {error}"))
 
 
 @contextlib.contextmanager
 def _signals_raised() -> Iterator[None]:
-    """Have SIGTERM raise KeyboardInterrupt, as Ctrl-C does: a file for discovery is still to be removed."""
+    """Have SIGTERM raise KeyboardInterrupt, as Ctrl-C does: the file for discovery still has to be removed."""
     is_ours = (
         threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     )

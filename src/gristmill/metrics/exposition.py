@@ -1,6 +1,6 @@
 """`Exposition`: the latest snapshot of each run of this process as text for Prometheus.
 
-The one user of prometheus-client, imported only by whoever was asked to expose metrics. What the metrics are is the
+The one user of prometheus-client, imported only when metrics are to be exposed. What the metrics are is the
 catalog's; here is what a server needs beyond a snapshot: labels that stay the same, and counters that never fall.
 """
 
@@ -41,7 +41,7 @@ from gristmill.metrics.snapshot import RunSnapshot
 MOST_RUNS = 50  # of one process that are remembered: a workflow has a dozen
 MAX_LABEL_CHARS = 200
 FINGERPRINT_CHARS = 8
-PLAIN_TEXT = ""  # to whoever does not say what it accepts
+PLAIN_TEXT = ""  # for a client that does not say what it accepts
 
 
 class Exposition:
@@ -53,7 +53,7 @@ class Exposition:
         self._lock = threading.Lock()
 
     def add(self, snapshot: RunSnapshot) -> None:
-        """Take in the newest snapshot. One of another run, or of a run begun anew, stands beside those before it."""
+        """Take in the newest snapshot. One of another run, or of a run begun again, is kept beside those before."""
         with self._lock:
             last = self._runs[-1] if self._runs else None
             if (
@@ -82,7 +82,7 @@ class Exposition:
         """Return text and content type, in the format asked for. Counters are at the highest value they have had."""
         encoder, content_type = choose_encoder(accept)
         if isinstance(encoder, partial) and encoder.keywords.get("escaping") == "underscores":
-            # Names of the catalog have nothing to escape. So the bytes are the same, and the client need not look at
+            # Names in the catalog have nothing to escape. So the bytes are the same, and the client need not look at
             # every character of every name: 28 % of the time of a scrape with 1,024 GPUs.
             encoder = partial(encoder, escaping="allow-utf-8")
         with self._lock:
@@ -92,7 +92,7 @@ class Exposition:
     def exact(self) -> bytes:
         """Return what lasts of runs that ended, and all of one that runs; counters as the books have them.
 
-        For files and gateways, where nobody computes a rate: the scheduler takes back what a lost attempt had counted.
+        For files and gateways, where no rate is computed: the scheduler takes back what a lost attempt had counted.
         """
         with self._lock:
             return generate_latest(_registry(_Collected(self._runs, is_held=False)))
@@ -142,7 +142,7 @@ class _RunView:
             yield labels, value
 
     def _bounded(self, metric: Metric) -> Iterable[Sample]:
-        """Samples with labels a server can take, one for each set of labels, and not more than there may be."""
+        """Samples with labels a server can take, one for each set of labels, and no more than allowed."""
         together: dict[tuple[str, ...], Value] = {}
         for given, value in metric.samples(self.snapshot):
             labels = tuple(map(_label, given))
@@ -174,7 +174,7 @@ class _Collected(Collector):
                 yield family
 
     def describe(self) -> Iterator[Family]:
-        """Nothing: or registering it would make an exposition to learn its names."""
+        """Nothing: otherwise registering it would make an exposition to learn its names."""
         return iter(())
 
 

@@ -3,9 +3,9 @@
     history = read_history(path.read_bytes(), since=1_700_000_000.0)
     memory = history.binned(history.column("run", "", "memory_bytes"), points=600)
 
-A column is known by three words: what it is of (run, stage, group, node, reason, metric), whose it is (a stage's or a
+A column has a name of three words: what it is of (run, stage, group, node, reason, metric), whose it is (a stage's or a
 machine's name; a group's is that of its first stage), and its name. `history_writer.py` lists them. Lines that are
-damaged, torn or of another format are left out, and what follows them until the next header too: it would be wrong by
+damaged, torn or of another format are left out, and so is what follows until the next header: it would be wrong by
 what they said.
 """
 
@@ -124,7 +124,7 @@ class History:
         return [STATES[int(state or 0)] for state in self.column("run", "", "state")]
 
     def per_second(self, column: Sequence[float | None]) -> list[float | None]:
-        """How fast a column grows: None at the first time. A session that counts anew starts from where it is."""
+        """How fast a column grows: None at the first time. Where a session starts to count anew it is 0."""
         rates: list[float | None] = [None] * len(column)
         for at in range(1, len(column)):
             old, new, seconds = column[at - 1], column[at], self.times[at] - self.times[at - 1]
@@ -133,7 +133,7 @@ class History:
         return rates
 
     def bins(self, points: int) -> list[tuple[int, int]]:
-        """First and last time of each of at most so many bins of equal length; one that would be empty is left out."""
+        """First and last time of each of at most `points` bins of equal length; empty ones are left out."""
         times = self.times
         if len(times) <= points:
             return [(at, at) for at in range(len(times))]
@@ -154,7 +154,7 @@ class History:
         return [self.times[last] for _, last in self.bins(points)]
 
     def binned(self, column: Sequence[float | None], points: int) -> Points:
-        """Return mean, least and greatest of a column in each of at most so many bins."""
+        """Return mean, least and greatest of a column in each of at most `points` bins."""
         made = Points([], [], [])
         for first, last in self.bins(points):
             known = [value for value in column[first : last + 1] if value is not None]
@@ -165,7 +165,7 @@ class History:
 
 
 def read_history(content: bytes | Iterable[bytes], *, since: float = 0.0) -> History:
-    """Read the history of a run, or what of it is later than `since`, in seconds since 1970."""
+    """Read the history of a run, or the part of it later than `since`, in seconds since 1970."""
     parts: list[_Part] = []
     part: _Part | None = None
     for line in content.split(b"\n") if isinstance(content, bytes) else content:

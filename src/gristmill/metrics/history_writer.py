@@ -1,4 +1,4 @@
-"""`HistoryWriter`: turns snapshots into lines of `metrics.jsonl`, each as often as it is worth a line.
+"""`HistoryWriter`: turns snapshots into lines of `metrics.jsonl`, as often as they are worth a line.
 
 Format 3. A header is an object: `history` (3), `name` of the run, `columns` (of run, stage, group and node: name and
 unit), and whose they are: `stages`, `groups`, `nodes`, `reasons`, `metrics`. Every other line is a string of rows with
@@ -6,13 +6,13 @@ commas between them: the run's, one for each stage, group and machine, one of al
 holds what was added to each number, packed (`Packing`) and in its column's unit, since the line before; from zero after
 a header. It is written as `text_of` says, without the zeros at its end. So a line is short although a run may
 have hundreds of columns, and a number is as exact after hours as at the beginning. A header comes at the start of every
-session, when there is a new column, and now and then, so that what is behind a damaged line can still be read.
+session, when there is a new column, and now and then, so that what follows a damaged line can still be read.
 
 A line is due when max(1, min(60, elapsed / 600)) seconds have passed since the last: every second in the first ten
 minutes, then about 600 for every time the run becomes 2.7 times as long.
 
-What is kept of a stage is what a chart over time needs; the rest is in `status.json` and the report. What its stages
-share is kept once for each group, under the name of its first stage. A column is known by three words: what it is of
+What is kept of a stage is what a chart over time needs; the rest is in `status.json` and the report. What the stages
+of a group share is kept once, under the name of its first stage. A column is identified by three words: what it is of
 (run, stage, group, node, reason, metric), whose (a stage's or a machine's name), and its name.
 """
 
@@ -38,7 +38,7 @@ class _Kept(NamedTuple):
     get: Callable[..., float]
 
 
-# Those that change most often first: what is the same as a line before at the end of a row is not written.
+# Those that change most often first: numbers at the end of a row that are the same as before are not written.
 _RUN = (
     _Kept("made_at", CENTI, lambda s: s.made_at),
     _Kept("read", 1, lambda s: s.read),
@@ -94,7 +94,7 @@ _NODE = (
 def _in_state(stage: StageSnapshot, state: str) -> int:
     if stage.worker_states:
         return stage.worker_states[state]
-    # Where another engine knows its workers: how many there are, and how many of them have work.
+    # Where another engine has the workers, it is known only how many there are and how many have work.
     return {"busy": stage.busy_workers, "idle": stage.workers - stage.busy_workers}.get(state, 0)
 
 
@@ -129,7 +129,7 @@ def shape_of(snapshot: RunSnapshot, before: Shape | None = None) -> Shape:
 
 
 def values_of(snapshot: RunSnapshot, shape: Shape) -> list[list[int]]:
-    """Return the numbers of a snapshot, a row for each whose they are, in units of their columns."""
+    """Return the numbers of a snapshot, a row for each owner in the shape, in units of their columns."""
     stages = {stage.name: stage for stage in snapshot.stages}
     nodes = {node.node: node for node in snapshot.nodes}
     return [
@@ -151,11 +151,11 @@ def _numbers(kept: Iterable[_Kept], of: object) -> list[int]:
 
 
 class Packing:
-    """Numbers that follow from others are kept as what they differ by, which is mostly nothing.
+    """Numbers that others predict are kept as the difference from the prediction, which is mostly zero.
 
     What comes into a stage is what left the one before; what leaves it is what came in and was not lost; what it drops
     has a reason; workers that are idle are all but those that are not; and time passes as fast by both clocks. The same
-    rules read backwards give the numbers again.
+    rules applied backwards give the numbers again.
     """
 
     def __init__(self, shape: Shape, columns: Mapping[str, Sequence[str]]) -> None:
@@ -216,7 +216,7 @@ LINES_BELOW_A_HEADER = 256
 
 
 def interval_s(elapsed_s: float) -> float:
-    """Seconds between two lines of a run that has lasted so long.
+    """Seconds between two lines of a run that has lasted this long.
 
     >>> [interval_s(seconds) for seconds in (5, 1200, 36_000, 360_000)]
     [1.0, 2.0, 60.0, 60.0]
@@ -280,7 +280,7 @@ _KNOWN = 1 << 15  # numbers that are remembered: nearly all are small
 
 
 def text_of(numbers: Iterable[int]) -> str:
-    """Return numbers one behind the other, in digits of base 64, the lowest first; of each one bit says: more follow.
+    """Return numbers one after another, in base-64 digits, lowest first; one bit of each digit says that more follow.
 
     The lowest bit of all is the sign. From -15 to 15 it is one character, to 511 two, to 16,383 three: decimal digits
     and commas take more than twice that, and a run of 40 stages writes 1,700 such lines in its first hour.

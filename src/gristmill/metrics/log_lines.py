@@ -1,4 +1,4 @@
-"""Lines of a log: as text, or one JSON object a line for whoever collects logs. Repeated lines are counted.
+"""Lines of a log: as text, or one JSON object per line for log collectors. Repeated lines are counted.
 
 `--log-format json` sets GRISTMILL_LOG_FORMAT, so that processes started later write the same.
 """
@@ -17,7 +17,7 @@ def is_json() -> bool:
 
 
 def log_line(message: str, *, level: str = "info", stage: str = "", worker: str = "") -> str:
-    """One message in the form that is wanted, without a line feed at its end; secrets are removed by whoever writes."""
+    """One message in the form that is wanted, without a line feed at its end; its writer removes secrets."""
     if not is_json():
         who = " ".join(part for part in (stage, worker) if part)
         return f"[{who}] {level}: {message}" if who else message
@@ -33,7 +33,7 @@ class Repeats:
         self._times = 0
 
     def news(self, message: str) -> list[str]:
-        """What is to be said now that this message has come."""
+        """What to say now that this message has come."""
         if message == self._last:
             self._times += 1
             return []

@@ -1,4 +1,4 @@
-"""`MetricsOptions`: how a run tells Prometheus about itself, checked when it is said."""
+"""`MetricsOptions`: how a run tells Prometheus about itself, checked when made."""
 
 from dataclasses import dataclass
 from pathlib import Path

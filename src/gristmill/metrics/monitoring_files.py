@@ -44,7 +44,7 @@ DEFAULTS = MonitoringOptions()
 
 
 def write_monitoring(directory: Path, options: MonitoringOptions = DEFAULTS, *, force: bool = False) -> list[Path]:
-    """Write the files and return their paths. Raises ConfigError if one was changed by somebody, unless by `force`."""
+    """Write the files and return their paths. Raises ConfigError if one was changed by hand, unless `force` is set."""
     directory = directory.absolute()
     texts = {directory / name: text for name, text in _files(directory, options).items()}
     changed = [path for path, text in texts.items() if path.exists() and path.read_text(encoding="utf-8") != text]
@@ -128,7 +128,7 @@ def _grafana_ini(home: Path, options: MonitoringOptions) -> str:
 
 
 def _compose(directory: Path, options: MonitoringOptions) -> dict[str, object]:
-    # In the host's network: a run listens on the loopback address, which a container of its own network cannot reach.
+    # In the host's network: a run listens on the loopback address, which a container with its own network cannot reach.
     ray = [f"{options.ray_dir}:{options.ray_dir}:ro"] if Path(options.ray_dir).is_dir() else []
     prometheus = {
         "image": PROMETHEUS_IMAGE,

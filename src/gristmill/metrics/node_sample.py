@@ -1,4 +1,4 @@
-"""`NodeSample`: how one machine of a run is doing, whoever else uses it."""
+"""`NodeSample`: how one machine of a run is doing, whatever else runs on it."""
 
 import msgspec
 
@@ -19,7 +19,7 @@ class NodeSample(msgspec.Struct, frozen=True):
 
     node: str  # its address or name
     sampled_at: float  # seconds since 1970
-    memory_bytes: int  # used, as far as nobody could have it at once
+    memory_bytes: int  # used: all that could not be had at once
     memory_total_bytes: int
     cpu_s: float
     cpus: int

@@ -59,7 +59,7 @@ def encode_observations(observed: Observations) -> bytes:
 
 
 def encode_parts(parts: list[Part]) -> bytes:
-    """Return the bytes of a file; what its parts say is added up by whoever reads it."""
+    """Return the bytes of a file; readers add up what its parts say."""
     content = msgspec.msgpack.encode(parts)
     return b"".join((_MAGIC, xxhash.xxh3_64_digest(content), content))
 

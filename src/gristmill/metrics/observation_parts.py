@@ -1,8 +1,8 @@
 """`Part`: what was recorded in one call, as a file has it, and the way from there to `Observations`.
 
-Whoever records makes a part for every call, so a part is what costs least to make: arrays as they are in memory, one
-behind the other, and what is the same in every call (which rules there are) as bytes made once. Whoever reads takes the
-trouble to make objects of it. Numbers are little-endian; how wide those of an array are follows from its length.
+Recording makes a part for every call, so a part is what costs least to make: arrays as they are in memory, end to
+end, and what is the same in every call (which rules there are) as bytes made once. The reader takes the trouble to
+make objects of it. Numbers are little-endian; how wide those of an array are follows from its length.
 
 Letters: R rules, E examples next to thresholds, S examples in samples, D documents.
 """
@@ -71,7 +71,7 @@ class PartDocuments(msgspec.Struct, array_like=True):
     json_ids: bool = False
 
     def unpacked(self) -> list[tuple[int, str, str, str, str]]:
-        """Return what `Example` has behind the value."""
+        """Return what `Example` has after the value."""
         ids, texts = _cut(self.ids, self.id_ends), _cut(self.texts, self.text_ends)
         names = [_id_of(one) for one in ids] if self.json_ids else [_text(one) for one in ids]
         shown = (_text(text)[:EXCERPT_CHARS] for text in texts)
@@ -101,7 +101,7 @@ class Part(msgspec.Struct, array_like=True):
     long_sums: dict[int, str] = msgspec.field(default_factory=dict)  # by side: those that 64 bits cannot hold
 
     def unpacked(self) -> Observations:
-        """The same as others see it."""
+        """The same as `Observations`."""
         documents = [document for some in self.documents for document in some.unpacked()]
         tallies = self._tallies(self._windows(documents))
         tallies += [rule.tally(Side(), Side(), [], labels) for rule, labels in self.labels]
@@ -260,6 +260,6 @@ def _id_of(raw: bytes) -> str:
 
 
 def shown_text(text: str) -> str:
-    """A text that every reader can have: cut, and without halves of characters."""
+    """A text that every reader can take: cut, and without halves of characters."""
     cut = text[:EXCERPT_CHARS]
     return cut if cut.isascii() else cut.encode("utf-8", "backslashreplace").decode()[:EXCERPT_CHARS]

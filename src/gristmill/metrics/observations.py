@@ -1,11 +1,11 @@
 """What a run has recorded about its documents: how measures are distributed, examples, and slices.
 
 Every source partition leaves files in `measures` of the run directory, published with its line of the ledger; so they
-are there for what is committed and for nothing else. Whoever wants to know reads them and adds them up:
+are there for what is committed and for nothing else. `load_observations` reads them and adds them up:
 
     from gristmill.metrics.observation_files import load_observations
 
-    seen = load_observations("out/.gristmill")  # of a run that is over, or goes on; on a store: see there
+    seen = load_observations("out/.gristmill")  # of a run that is over or still going; on a store: see there
     for tally in seen.tallies:  # in the order of the pipeline
         print(tally.stage, tally.name, tally.condition, tally.kept.num_values, tally.refused.num_values)
         print(tally.distribution.quantile(0.5), tally.kept.mean, tally.refused.greatest)
@@ -18,8 +18,8 @@ are there for what is committed and for nothing else. Whoever wants to know read
         print(value, outcomes.written, outcomes.dropped)  # amounts: documents and bytes
 
 All of it adds up in any order (`Observations.add`): counts in fixed slots (`tally.py`), sums in fixed point, the least
-examples by a key of their own, slices with the least hashes. So a report has the same bytes however many workers there
-were and whatever was killed on the way. Nothing here knows a file.
+examples by a key of their own, slices by the least hashes. So a report has the same bytes however many workers there
+were and whatever was killed on the way. Nothing here knows about files.
 """
 
 import math
@@ -53,7 +53,7 @@ class Example(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def order(self) -> tuple[int, str, str, str, str, float]:
-        """The key by which one of two examples comes first, whoever reported it when."""
+        """The key that decides which of two examples comes first, whichever worker reported it, and when."""
         value = -math.inf if self.value is None else self.value
         return self.key, self.id, self.source, self.place, self.text, value
 
@@ -142,7 +142,7 @@ class MeasureTally(msgspec.Struct):
     measure: str  # what the value is: "words"
     low: float | None = None
     high: float | None = None
-    condition: str | None = None  # that a kept document meets, in words; None if nobody can say
+    condition: str | None = None  # that a kept document meets, in words; None if unknown
     decides: bool = True  # whether documents are dropped by it
     amount: str | None = None  # "tokens" if sums of the measure are an amount of the run
     kept: Side = msgspec.field(default_factory=Side)

@@ -39,7 +39,7 @@ def quantile(counts: Sequence[int], share: float) -> float | None:
     for slot, count in enumerate(counts):
         if count and before + count >= wanted:
             if slot == len(BOUNDS):
-                return BOUNDS[-1]  # nobody knows how much longer
+                return BOUNDS[-1]  # how much longer is not known
             low = BOUNDS[slot - 1] if slot else 0.0
             return low + (BOUNDS[slot] - low) * max(0.0, wanted - before) / count
         before += count
@@ -48,10 +48,10 @@ def quantile(counts: Sequence[int], share: float) -> float | None:
 
 SAMPLES = 30
 LEAST_S, PARTS = 1.0, 60
-LEAST_INCREASES = 3  # samples in which anything was done, before anything is said
+LEAST_INCREASES = 3  # samples in which anything was done, before an estimate is given
 WIDTH = 1.65  # deviations to each side: nine in ten of what is normal lie within
-LONGER = 1.5  # than the longest so far the longest of all may be
-LEAST_SHARE = 0.03  # of the estimate: nobody knows better how the last partitions fall
+LONGER = 1.5  # times the longest so far: what the longest of all may take
+LEAST_SHARE = 0.03  # of the estimate: how the last partitions fall cannot be known better
 
 
 class Estimate(NamedTuple):
@@ -69,7 +69,7 @@ class Eta:
         self._samples: deque[tuple[float, float]] = deque(maxlen=SAMPLES + 1)
 
     def add(self, elapsed_s: float, done: float) -> None:
-        """So much is done after so many seconds. Nothing counts before the first is done: workers were starting."""
+        """Note how much is done by now. Time before the first is done does not count: workers were starting."""
         if not self._samples and not done:
             return
         if self._samples and elapsed_s - self._samples[-1][0] < max(LEAST_S, elapsed_s / PARTS):
@@ -79,7 +79,7 @@ class Eta:
     def estimate(self, elapsed_s: float, left: float, longest_s: float = 0.0) -> Estimate | None:
         """How long `left` still takes; None if too little is known. It counts down between two samples.
 
-        `longest_s`: how long the longest way of a single partition through the run was so far.
+        `longest_s`: the longest that a single partition has taken through the run so far.
         """
         if len(self._samples) < 2:
             return None
@@ -93,7 +93,7 @@ class Eta:
         speed = done / seconds
         since = elapsed_s - self._samples[-1][0]
         left_s = max(0.0, left / speed - since)
-        # The last partition to begin may be like the longest so far, with nobody else at work; or longer still.
+        # The last partition to begin may take as long as the longest so far, with no other at work; or longer still.
         last_s = max(LONGER * longest_s, max(step[1] for step in steps) / speed) if left > 0 else 0.0
         spread = max(_variation(steps, speed, size) for size in (1, 2, 4))
         deviation = math.sqrt(spread * (left_s + left_s**2 / seconds)) / speed
@@ -102,7 +102,7 @@ class Eta:
 
 
 def _variation(steps: list[tuple[float, float]], speed: float, size: int) -> float:
-    """How much what is done in a second varies: squares of what steps of so many samples were off, by their seconds."""
+    """How much the amount done in a second varies: squared deviations of steps of `size` samples, by their seconds."""
     joined = [steps[start : start + size] for start in range(len(steps) % size, len(steps), size)]
     if len(joined) < 2:
         return 0.0
@@ -138,8 +138,8 @@ def _share(stage: StageSnapshot) -> float:
 
 
 class Peaks:
-    """Remembers the greatest of what it has seen. A worker that came and went between two snapshots it has not seen:
-    what the scheduler has kept of such, in the snapshot's own peaks, counts too.
+    """Remembers the greatest of what it has seen. It has not seen workers that came and went between two
+    snapshots: what the scheduler has kept of those, in the snapshot's own peaks, counts too.
     """
 
     def __init__(self) -> None:

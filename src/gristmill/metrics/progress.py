@@ -15,7 +15,7 @@ class Progress:
     """Call it with each snapshot. Warnings appear at once, above the table, in the order they came.
 
     The runs of a workflow are shown one after the other. An `instead` gets the snapshots in place of the display;
-    warnings are said all the same.
+    warnings are shown all the same.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """Alerts and recording rules for Prometheus, as data, over the metrics of the catalog.
 
-Every time in a rule is a number here, so that a test makes the same rules with shorter times and sees them fire on a
-live server. What an alert says to whoever is woken by it is part of the rule.
+Every time in a rule is a number here, so that a test can make the same rules with shorter times and see them fire on a
+live server. What an alert tells the person it wakes is part of the rule.
 """
 
 from dataclasses import dataclass
@@ -162,7 +162,7 @@ def duration(seconds: float) -> str:
 
 
 def rule_groups(factor: float = 1.0) -> dict[str, object]:
-    """Return the rules as the file of rules has them."""
+    """Return the rules in the form of the rules file."""
     return {
         "groups": [
             {

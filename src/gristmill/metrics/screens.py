@@ -1,6 +1,6 @@
 """Where the progress of a run is shown: a table in a terminal, a table in a notebook, a line now and then elsewhere.
 
-All of them are on standard error, which may be closed or on a full disk: what cannot be shown is left out, because a
+All of them write to standard error, which may be closed or on a full disk: what cannot be shown is left out, because a
 run does not fail for want of an audience. rich is imported when there is a table to draw.
 """
 
@@ -49,14 +49,14 @@ class Screen(Protocol):
         """Write lines that stay, above what changes."""
 
     def show(self, snapshot: RunSnapshot, rates: Rates) -> None:
-        """Show how the run is."""
+        """Show how the run is doing."""
 
     def close(self) -> None:
         """Leave the last state where it is; the next run begins below it."""
 
 
 class Lines:
-    """A log file, or whatever is neither a terminal nor a notebook."""
+    """A log file, or anything else that is neither a terminal nor a notebook."""
 
     snapshot_s = LINES_S
 
@@ -67,7 +67,7 @@ class Lines:
 
     def say(self, text: str) -> None:
         stream = self._stream or sys.stderr
-        if stream is None:  # as in a program without a console; `print` would turn to standard output
+        if stream is None:  # as in a program without a console; `print` would fall back to standard output
             return
         with _heard_or_not(stream):
             print(_as_json(text) if is_json() else text, file=stream, flush=True)
@@ -180,19 +180,19 @@ def _as_json(text: str) -> str:
 
 
 def say(text: str) -> None:
-    """Write to standard error, if anybody can be reached there."""
+    """Write to standard error, if it can be written to."""
     Lines(ON_THE_COMMAND_LINE).say(text)
 
 
 def in_notebook() -> bool:
-    """Whether this process is the kernel of a notebook. IPython is asked only if it is here already."""
+    """Whether this process is the kernel of a notebook. IPython is asked only if it is loaded already."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     return getattr(shell, "kernel", None) is not None
 
 
 def screen_on(console: "Console", stream: TextIO) -> Screen:
-    """A screen elsewhere than on standard error."""
+    """A screen somewhere other than on standard error."""
     return Terminal(ON_THE_COMMAND_LINE, console) if console.is_terminal else Lines(ON_THE_COMMAND_LINE, stream)
 
 

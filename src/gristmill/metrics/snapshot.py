@@ -45,13 +45,13 @@ class ErrorExample(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def order(self) -> tuple[str, int, int, str, str]:
-        """The key by which one of two examples comes first, whoever reported it when."""
+        """The key that decides which of two examples comes first, whichever worker reported it, and when."""
         line = -1 if self.line is None else self.line
         return self.source, line, -1 if self.row is None else self.row, self.task, self.document_id
 
 
 class ErrorCount(msgspec.Struct):
-    """One error of one stage: how many documents it cost, and how many parts of files that nobody could read."""
+    """One error of one stage: how many documents it cost, and how many parts of files could not be read."""
 
     stage: str
     kind: str  # the exception, or what a reader calls it
@@ -98,7 +98,7 @@ class ErrorCounts:
             known.message, known.example = newer.message, newer.example
 
     def would_show(self, count: ErrorCount) -> bool:
-        """Whether its example would be kept: what is long about it need not be known otherwise."""
+        """Whether its example would be kept: if not, its long parts need not be known."""
         kinds = self._by_stage.get(count.stage, {})
         known = kinds.get(self._key(kinds, count))
         return known is None or count.example.order < known.example.order
@@ -218,7 +218,7 @@ class StageCounts(msgspec.Struct, array_like=True):
         _subtract(self, other)
 
     def note_error(self, kind: str, number: int) -> None:
-        """Count what failed by a short name of its kind, for whoever watches; quarantine has all about each."""
+        """Count what failed by a short name of its kind, for those who watch; quarantine has everything about each."""
         _add_each(self.errors, {kind: number}, _BOUNDS["errors"])
 
     def measure(self, counted: dict[str, int], observed: dict[str, Slots]) -> None:
@@ -275,7 +275,7 @@ class NamedCounts(StageCounts, array_like=False, omit_defaults=True, forbid_unkn
 
 
 Bound = tuple[int, str]  # how many names are kept, and what the others together are called
-# Messages of errors may be different for every document, and so may what somebody makes names of metrics from.
+# Messages of errors may be different for every document, and so may what a user makes names of metrics from.
 _BOUNDS = {"errors": (MAX_KINDS, OTHERS), "counted": (MAX_METRICS, "other"), "observed": (MAX_METRICS, "other")}
 
 
@@ -340,7 +340,7 @@ SHOWN = frozenset(
     )
 )
 
-SNAPSHOT_S = 0.25  # between two snapshots, for whoever does not say how often it wants them
+SNAPSHOT_S = 0.25  # between two snapshots, for an observer that does not say how often it wants them
 
 
 WORKER_STATES = ("starting", "idle", "busy", "blocked", "draining")
@@ -349,9 +349,9 @@ WORKER_STATES = ("starting", "idle", "busy", "blocked", "draining")
 class StageSnapshot(msgspec.Struct, frozen=True):
     """One stage. Stages with the same `group` run fused in one process and share workers, queue and memory.
 
-    So of one group, workers (`workers`, `busy_workers`, `worker_states`, `peak_workers`), queue, memory and
+    So a group's workers (`workers`, `busy_workers`, `worker_states`, `peak_workers`), queue, memory and
     `last_progress_at` are in each of its stages: add them up over groups, not over stages. All else is the stage's own.
-    Counts of documents are of all sessions of a run; latencies, retries, losses, recycles and peaks of this session.
+    Counts of documents cover all sessions of a run; latencies, retries, losses, recycles and peaks this session.
     """
 
     name: str
@@ -373,8 +373,8 @@ class StageSnapshot(msgspec.Struct, frozen=True):
     reasons: dict[str, int] = {}  # documents dropped, by reason; they add up to `dropped`
     worker_states: dict[str, int] = {}  # all of WORKER_STATES, or none where another engine knows
     largest_worker_bytes: int = 0  # the most memory any present worker has held
-    last_progress_at: float | None = None  # seconds since 1970; a task came further, or the first came to wait here
-    latency: tuple[int, ...] = ()  # tasks by how long they took, in the slots of `latency.BOUNDS` and one beyond
+    last_progress_at: float | None = None  # seconds since 1970; when a task got further, or the first came to wait here
+    latency: tuple[int, ...] = ()  # tasks by how long they took, in the slots of `pace.BOUNDS` and one beyond
     latency_s: float = 0.0  # of all these tasks together
     retries: int = 0  # tasks tried again after they failed here
     losses: dict[str, int] = {}  # workers that died here: memory, signal, timeout, exit, node, unknown
@@ -465,13 +465,13 @@ class Rates:
             self._history.popleft()
 
     def documents_per_s(self, stage: int) -> float:
-        """Documents a second into stage number `stage`."""
+        """Documents per second into stage number `stage`."""
         old, new = self._ends()
         before = old.stages[stage].documents_in if old and stage < len(old.stages) else 0
         return self._per_second(new.stages[stage].documents_in - before)
 
     def bytes_per_s(self, stage: int | None = None) -> float:
-        """Bytes a second into a stage, or read from the input if none is given."""
+        """Bytes per second into a stage, or read from the input if none is given."""
         old, new = self._ends()
         if stage is None:
             return self._per_second(new.input_bytes_done - (old.input_bytes_done if old else 0))

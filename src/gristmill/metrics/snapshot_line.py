@@ -1,4 +1,4 @@
-"""A `RunSnapshot` in one line, for a log file. Apart from the table, which needs rich."""
+"""A `RunSnapshot` in one line, for a log file. Kept apart from the table, which needs rich."""
 
 from gristmill.metrics.amounts import duration, share, size, time_left
 from gristmill.metrics.snapshot import Rates, RunSnapshot

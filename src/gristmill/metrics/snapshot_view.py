@@ -32,7 +32,7 @@ def _pace(snapshot: RunSnapshot) -> list[Text]:
 
 
 def live_view(snapshot: RunSnapshot, rates: Rates) -> RenderableType:
-    """The same while it changes, with the first few of what stages count besides."""
+    """The same while it changes, with the first few of the other things stages count."""
     lines = own_metrics(snapshot)
     if left := len(lines) - MOST_METRICS:
         lines = lines if left < 0 else [*lines[:MOST_METRICS], f"and {left} more, which `gristmill status` shows"]

@@ -62,7 +62,7 @@ def _more(heard: _Heard) -> str:
 
 
 def _quarantined(snapshot: RunSnapshot) -> str:
-    """How many, in which stage, and by which error: what somebody needs to decide whether to let the run go on."""
+    """How many, in which stage, and by which error: what one needs to know to decide whether to let the run go on."""
     worst = max(snapshot.stages, key=lambda stage: stage.quarantined, default=None)
     number = snapshot.quarantined
     where = f", {'most' if worst.quarantined < number else 'all'} in stage {worst.name}" if worst else ""

@@ -2,7 +2,7 @@
 
     python -m gristmill.metrics.start_prometheus_grafana --prometheus_web_port 9090 --grafana_web_port 3000
 
-It starts programs that are installed and downloads nothing. They go on when the program that started them has ended;
+It starts programs that are installed and downloads nothing. They go on after the program that started them has ended;
 `Monitoring.stop`, or `kill` with the numbers that are printed, ends them.
 """
 
@@ -55,7 +55,7 @@ class Monitoring:
 
     @property
     def targets(self) -> Path:
-        """What `--metrics-sd`, or `MetricsOptions(discovery=...)`, is to be given for a run to be found."""
+        """What `--metrics-sd`, or `MetricsOptions(discovery=...)`, has to be given for a run to be found."""
         return self.directory / "targets"
 
     def stop(self) -> None:
@@ -122,7 +122,7 @@ def _find(names: list[str]) -> dict[str, str]:
 
 def _check_free(name: str, port: int) -> None:
     with contextlib.closing(socket.socket()) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # a server that has just ended does not hold it
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # a server that has just ended does not block it
         try:
             probe.bind((LOOPBACK, port))
         except (OSError, OverflowError) as error:

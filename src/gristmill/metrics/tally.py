@@ -47,7 +47,7 @@ def edge_of(slot: int) -> float:
 
 
 def tallied(values: "SupportsFloat | Iterable[SupportsFloat]") -> Slots:
-    """The slots of one value, or of all in a list or an array; a null of Arrow's is not a number."""
+    """The slots of one value, or of all in a list or an array; an Arrow null is not a number."""
     if isinstance(values, int | float):
         return {slot_of(values): 1}
     if isinstance(values, str | bytes):  # numpy would read the number in it
@@ -55,7 +55,7 @@ def tallied(values: "SupportsFloat | Iterable[SupportsFloat]") -> Slots:
     if not hasattr(values, "__len__"):
         each = values if isinstance(values, Iterable) else [values]
         return add_up({}, (slot_of(value) for value in each))
-    import numpy as np  # whoever has an array has it
+    import numpy as np  # a caller with an array has it already
 
     numbers = np.asarray(values, np.float64).ravel()
     finite = np.where(np.isinf(numbers), np.copysign(2.0 ** (LARGEST + 1), numbers), np.nan_to_num(numbers, nan=0.0))

@@ -1,4 +1,4 @@
-"""Token ids through a runtime, batch by batch, with fewer rows wherever memory does not suffice.
+"""Token ids through a runtime, batch by batch, with fewer rows wherever memory is short.
 
     limits = MemoryLimits(max_rows=256, max_tokens=default_batch_tokens(runtime.device))
     limits.begin_at(rows=learnt.get(LEARNT_ROWS), tokens=learnt.get(LEARNT_TOKENS))    # of worker_metadata.learnt

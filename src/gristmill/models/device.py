@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from gristmill.errors import ConfigError
 
 CPU = "cpu"
-# Padded tokens of a batch if nobody says otherwise. On a CPU small batches are the fastest: 1,024 beat 4,096 and 16,384
-# in each of five rounds (docs/log). The number for accelerators is a guess that memory corrects.
+# Padded tokens of a batch, unless set otherwise. On a CPU small batches are the fastest: 1,024 beat 4,096 and 16,384 in
+# each of five rounds (docs/log). The number for accelerators is a guess that memory corrects.
 CPU_BATCH_TOKENS = 1024
 ACCELERATOR_BATCH_TOKENS = 65_536
 
 
 def choose_device(wanted: str, available: Sequence[str], *, who: str) -> str:
-    """Return the device to use of those a library can reach here, the best first.
+    """Return the device to use, out of those a library can reach here, best first.
 
     >>> choose_device("auto", ["cuda:0", "cpu"], who="model")
     'cuda:0'

@@ -1,6 +1,6 @@
 """The file of a fastText classifier with two classes, written and read without fastText.
 
-Whatever reads fastText's files reads ours. We read those that are as ours are: whole, softmax, words and pairs of words
+Whatever reads fastText's files reads ours. We read only files like ours: whole, softmax, words and pairs of words
 without parts of words. Training and scoring are not here (`stages/text/quality/fasttext_classifier.py`).
 """
 

@@ -93,7 +93,7 @@ class FastTextReading:
 
 @contextmanager
 def reading(path: Path) -> Iterator[FastTextReading]:
-    """Give the bytes of a file; one that ends too early is said to be damaged."""
+    """Yield the bytes of a file; one that ends too early is reported as damaged."""
     try:
         yield FastTextReading(path)
     except (struct.error, IndexError, ValueError) as error:

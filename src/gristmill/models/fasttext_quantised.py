@@ -1,7 +1,7 @@
-"""The file of a fastText classifier that was made small (`.ftz`), read without fastText.
+"""The file of a quantised fastText classifier (`.ftz`), read without fastText.
 
-Behind the vocabulary it says which parts of words were kept, and the input matrix is codes for pieces of its rows. We
-read what models of languages are (lid.176.ftz): words and parts of words, a tree of labels. Scoring is not here
+After the vocabulary it says which parts of words were kept, and the input matrix is codes for pieces of its rows. We
+read the kind that identifies languages (lid.176.ftz): words and parts of words, a tree of labels. Scoring is not here
 (`stages/text/html/language_model.py`).
 """
 

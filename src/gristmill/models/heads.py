@@ -1,7 +1,7 @@
 """From a model's outputs to columns: labels, probabilities, scores. Numpy in, numpy out.
 
-Labels are taken before a score is rounded. Scores are rounded to six decimals: another division into batches moves the
-last bits of what torch computes, by 1.5e-7 at most, and the same input has to give the same bytes.
+Labels are taken before a score is rounded. Scores are rounded to six decimals: dividing rows into batches differently
+changes the last bits of what torch computes, by 1.5e-7 at most, and the same input has to give the same bytes.
 
 Where a rule follows a model's card, it follows it to the letter, odd edges included: a document that other tools give a
 3 gets a 3 here.
@@ -48,7 +48,7 @@ def cls_softmax(logits: NDArray[np.float32], labels: Sequence[str], *, who: str 
 
 
 # Educational quality from 0 to 5, as the cards of FineWeb-Edu and FineMath have it: the integer is rounded half to
-# even, the label compares what the model said. So exactly 2.5 is the integer 2 and high quality.
+# even, the label compares the raw score. So exactly 2.5 is the integer 2 and high quality.
 MOST_EDUCATIONAL = 5.0
 HIGH_QUALITY_FROM = 2.5
 
@@ -138,7 +138,7 @@ def multi_head(outputs: Sequence[NDArray[np.float32]], heads: PromptHeads) -> Co
 def _task_types(logits: NDArray[np.float32], names: Sequence[str]) -> Columns:
     known, rows = np.array(names, dtype=np.str_), np.arange(len(logits))
     probabilities = softmax(logits)
-    # Stable, so that of equal ones the first counts, whatever sorts them.
+    # Stable, so that of equal ones the first counts, however they are sorted.
     first, second = np.argsort(-probabilities, axis=1, kind="stable")[:, :2].T
     unlikely = probabilities[rows, second].round(3) < SECOND_TASK_FROM
     return {

@@ -1,9 +1,9 @@
 """Downloading from the hub. The one place that imports huggingface_hub, and the only one that uses the network.
 
-Once per machine: whoever comes first holds a lock while it downloads, the others wait and find the files. Files are
-taken by name, not whatever a repository holds, of one revision, and each is compared with the hash the hub has for it.
-The name of the branch is written last: a download that was killed is not taken for complete, and the next one goes on
-where it ended.
+Once per machine: the first process holds a lock while it downloads, the others wait and then find the files. Files are
+chosen by name, not everything a repository holds, from one revision, and each is compared with the hash the hub has for
+it. The name of the branch is written last: a download that was killed is not taken for complete, and the next one goes
+on where it stopped.
 """
 
 import contextlib
@@ -45,7 +45,7 @@ SMALL = (
     "modules.json",
     "sentence_bert_config.json",
 )
-# Of the modules of sentence-transformers: pooling, layers behind it, a table of token vectors.
+# Of the modules of sentence-transformers: pooling, layers after it, a table of token vectors.
 MODULE_FILES = re.compile(r"\d+_\w+/(config\.json|model\.safetensors|tokenizer\.json)")
 ONNX = ("model.onnx", "onnx/model.onnx")
 CHUNK = 1 << 20
@@ -58,7 +58,7 @@ class HubFile:
     name: str
     size: int
     sha256: str | None  # of large files
-    git_sha1: str | None  # of the others: that of git, of a header and the content
+    git_sha1: str | None  # of the others: git's own, over a header and the content
 
 
 @dataclass(frozen=True)
@@ -75,10 +75,10 @@ class Listing:
 
 
 def fetch(source: ModelSource, *, into: Path | None = None, is_main: bool = False) -> Path:
-    """Download what a model needs and is not on this machine; return the model's directory.
+    """Download what a model needs that is not on this machine; return the model's directory.
 
     With `into`, its files are put into that directory, whatever is elsewhere. `is_main` says that the revision asked
-    for is what the branch `main` was a moment ago, so that it is found again by whoever names no revision.
+    for was that of the branch `main` a moment ago, so that callers who name no revision find it again.
     """
     for part in source.parts()[1:]:
         fetch(part)
@@ -91,7 +91,7 @@ def fetch(source: ModelSource, *, into: Path | None = None, is_main: bool = Fals
         raise not_found(source)
     root = cache_roots(source)[0]
     with _alone(root, source.model_identifier):
-        found = find(source)  # somebody may have been quicker
+        found = find(source)  # another process may have been quicker
         if found is not None:
             return found
         listing = ask(source)
@@ -152,7 +152,7 @@ def ask(source: ModelSource) -> Listing:
 
 
 def ask_dataset(name: str, revision: str | None, *, who: str) -> tuple[str, list[str]]:
-    """Return the commit a revision of a dataset is, and the names of its files."""
+    """Return the commit that a revision of a dataset stands for, and the names of its files."""
     with _errors_in_words(name, revision, who=who, kind="dataset"):
         api = require("huggingface_hub", extra="hub").HfApi(endpoint=os.environ.get("HF_ENDPOINT"))
         info = api.dataset_info(name, revision=revision, token=token())

@@ -1,8 +1,8 @@
-"""What a model's config.json says, and the shapes of base models whose users' configs do not say them.
+"""What a model's config.json says, and the shapes of base models, for configs that leave them out.
 
 Models saved by the hub's mixin (nvidia/quality-classifier-deberta and its sisters) have a config.json with the name of
-their base model and their labels, but without the sizes of any layer. Those of the bases in question are here, as data,
-so that the base model need not be downloaded only for its config.
+their base model and their labels, but without the sizes of any layer. Those of the base models in question are here, as
+data, so that the base model need not be downloaded only for its config.
 """
 
 import json
@@ -51,7 +51,7 @@ KNOWN: dict[str, Config] = {
     },
 }
 
-# Position tables of these begin behind the padding id, so as many positions are lost.
+# Position tables of these begin after the padding id: the positions up to it are lost.
 _OFFSET_POSITIONS = {"roberta", "xlm-roberta", "camembert", "xlm-roberta-xl", "mpnet", "longformer", "ibert", "esm"}
 
 
@@ -102,7 +102,7 @@ def _positions(config: Mapping[str, object]) -> int | None:
 
 
 def max_length(config: Mapping[str, object]) -> int:
-    """Return the most tokens of a row if nobody asks for another number."""
+    """Return the most tokens a row may have, unless another number is asked for."""
     sizes = KNOWN.get(str(config.get("base_model")).lower(), config)
     return _positions(sizes) or DEFAULT_LENGTH
 
@@ -128,7 +128,7 @@ def _id(config: Mapping[str, object], key: str, default: int) -> int:
 def labels(config: Mapping[str, object]) -> list[str]:
     """Return the labels in the order of the outputs.
 
-    By number, from `label2id` or from `id2label`: as texts, the keys of the latter sort "10" before "2".
+    Sorted by number, from `label2id` or from `id2label`, whose keys as strings would put "10" before "2".
     """
     by_label, by_id = config.get("label2id"), config.get("id2label")
     if isinstance(by_label, Mapping) and by_label:

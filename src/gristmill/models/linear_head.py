@@ -2,7 +2,7 @@
 
 Minimises  Σ log(1 + exp(−s·z)) + l2/2 · ‖w‖²  with z = w·(x − mean)/deviation + b and s = ±1, by Newton's method: the
 loss is convex and has one minimum, so where it starts and how rows are spread over blocks does not matter beyond
-rounding. Weights are rounded to float32, which leaves nothing of that.
+rounding. Weights are rounded to float32, which removes even that.
 """
 
 from collections.abc import Iterator
@@ -86,7 +86,7 @@ def _blocks(rows: int) -> Iterator[slice]:
 
 @dataclass(frozen=True, eq=False)
 class _Scaled:
-    """The loss on vectors brought to mean 0 and deviation 1, with a column of ones behind them."""
+    """The loss on vectors brought to mean 0 and deviation 1, with a column of ones after them."""
 
     vectors: Vectors
     positive: Flags

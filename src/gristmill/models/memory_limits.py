@@ -1,4 +1,4 @@
-"""How large a batch may be, learnt from batches that did not fit. Pure: the time is told, no device is needed.
+"""How large a batch may be, learnt from batches that did not fit. Pure: the time is passed in, no device is needed.
 
     start ──► OOM ──► halve until below what failed, run the same rows again
                 │     `ceiling`: the smallest size that has failed
@@ -7,10 +7,10 @@
                               the ceiling is forgotten after 600 s, for one attempt: another process may have held
                               the memory
 
-Sizes are counted in rows and in padded tokens, each with a ceiling of its own. Which of the two was too much is told by
-what has fitted: many short rows before, so that now it is the tokens, or the other way round. While nothing is known
-both are halved, and the ceiling of the wrong one falls when a batch beyond it fits. A single row that does not fit
-cannot be helped: the caller puts that document aside.
+Sizes are counted in rows and in padded tokens, each with a ceiling of its own. Which of the two was too much shows in
+what has fitted: if as many short rows did, it is the tokens, or the other way round. While nothing is known both are
+halved, and the wrong one's ceiling is lifted when a batch beyond it fits. A single row that does not fit cannot be
+helped: the caller puts that document aside.
 """
 
 from dataclasses import dataclass, field
@@ -29,7 +29,7 @@ _TEXTS = (
     "CUDA failure 2",  # onnxruntime on a GPU: out of memory
     "CUBLAS_STATUS_ALLOC_FAILED",
 )
-_NAMES = {"OutOfMemoryError"}  # torch.OutOfMemoryError; asked by name, so that torch need not be there
+_NAMES = {"OutOfMemoryError"}  # torch.OutOfMemoryError; compared by name, so that torch need not be there
 _CARRIERS = {"RuntimeError", "Fail", "RuntimeException", "OutOfMemoryError"}
 
 
@@ -64,7 +64,7 @@ class _Limit:
             self.before = self.now
         self.ceiling = failed if self.ceiling is None else min(failed, self.ceiling)
         self.now = max(self.now // 2, 1)
-        while self.now >= failed and self.now > 1:  # a batch may be smaller than allowed: the same rows must not return
+        while self.now >= failed and self.now > 1:  # a batch may be smaller than allowed: the same rows must not recur
             self.now //= 2
 
     def grow(self) -> bool:
@@ -107,7 +107,7 @@ class MemoryLimits:
     ) -> None:
         """Start from what other workers have learnt. It is a start: it grows again as after a failure.
 
-        `deaths` of workers that were killed for memory are failures nobody was left to learn from: half for each.
+        `deaths` are workers killed for memory, which could not note their failures: the limits are halved for each.
         """
         for limit, learnt in ((self._rows, rows), (self._tokens, tokens)):
             if learnt is not None:
@@ -118,7 +118,7 @@ class MemoryLimits:
             self._failed_at = now
 
     def failed(self, rows: int, longest: int, *, now: float) -> bool:
-        """Note that so many rows, padded to the longest, did not fit; return whether fewer of them might."""
+        """Note that `rows` rows, padded to the longest, did not fit; return whether fewer of them might."""
         self.failures += 1
         self._good = 0
         self._failed_at = now
@@ -126,7 +126,7 @@ class MemoryLimits:
             return False  # nothing is learnt from a document that does not fit alone: the others are shorter
         tokens = rows * longest
         rows_fitted, tokens_fitted = rows <= self._rows.held, tokens <= self._tokens.held
-        if rows_fitted == tokens_fitted:  # nobody knows; or both have fitted, and somebody else holds the memory now
+        if rows_fitted == tokens_fitted:  # not known; or both have fitted, and another process holds the memory now
             self._rows.held = self._tokens.held = 0
         if tokens_fitted or not rows_fitted:
             self._rows.shrink_below(rows)
@@ -135,7 +135,7 @@ class MemoryLimits:
         return True
 
     def succeeded(self, rows: int = 0, longest: int = 0, *, now: float) -> None:
-        """Note that a batch of so many rows, padded to the longest, fitted."""
+        """Note that a batch of `rows` rows, padded to the longest, fitted."""
         self._rows.note_fitted(rows)
         self._tokens.note_fitted(rows * longest)
         self._good += 1

@@ -1,7 +1,7 @@
 """A model run by ONNX Runtime. The one place that imports onnxruntime.
 
-Heads and pooling that were exported with the model are part of the graph; which output means what is told by its name
-or, where an exporter gave none, by its place.
+Heads and pooling that were exported with the model are part of the graph; an output's name says what it means or, where
+an exporter gave none, its place does.
 """
 
 import mmap
@@ -79,7 +79,7 @@ class OnnxRuntime:
             "token_type_ids": np.zeros_like(input_ids) if "token_type_ids" in self._kinds else input_ids,
         }
         feed = {name: _as(given[name], kind) for name, kind in self._kinds.items()}
-        # After a failure the arena holds what it had got so far: the next call gives it back.
+        # After a failure the arena holds what it had taken so far: the next call gives that back.
         options, self._failed = (self._shrink, False) if self._failed and self.device == CPU else (None, self._failed)
         try:
             outputs = self._session.run(self._outputs, feed, options)
@@ -164,8 +164,8 @@ def _check_probabilities(answer: NDArray[np.float32], rows: int, where: str) -> 
 
 
 # Dynamic quantisation takes the scale of its activations over the whole batch, so that a document's score depends on
-# its neighbours: moved by 2e-3, where nothing else moves it (docs/log). Whether a graph does that is told by its
-# operators. They are read from the file itself: the package that knows the format is large and needed for nothing else.
+# its neighbours: moved by 2e-3, where nothing else moves it (docs/log). A graph's operators tell whether it does that.
+# They are read from the file itself: the package that knows the format is large and needed for nothing else.
 
 
 def refuse_batch_dependent(file: Path, *, who: str) -> None:

@@ -6,7 +6,7 @@
     runtime.close()
 
 `run` raises `OutOfMemory` (errors.py) where the device has no room for the batch, and is usable afterwards: the caller
-comes again with fewer rows. Nothing else is raised on purpose. What `run` returns depends on the head:
+tries again with fewer rows. Nothing else is raised on purpose. What `run` returns depends on the head:
 
     head            outputs                                       files
     cls_softmax     logits [rows, labels]                         hub mixin: `model.*` and `fc.*` in one file
@@ -36,9 +36,9 @@ RuntimeName = Literal["onnx", "torch"]
 Precision = Literal["auto", "float32", "bfloat16", "float16"]
 
 GENERATED_TOKENS = 100  # ids that a language model adds to a prompt at most; as float32, which holds them exactly
-NOTHING = -1  # where it had ended before
+NOTHING = -1  # in the places after its answer has ended
 
-ONNX_FILES = ("*.onnx", "onnx/*.onnx")  # in a model's directory, the first that there are
+ONNX_FILES = ("*.onnx", "onnx/*.onnx")  # in a model's directory; the first that matches
 PICKLED = (".bin", ".pth", ".pt")
 
 
@@ -46,7 +46,7 @@ class ModelRuntime(Protocol):
     """A model on a device."""
 
     device: str  # "cpu", "cuda:0", "mps"
-    max_length: int  # tokens of a row if nobody says otherwise; from the model's config, never a tokenizer's 1e30
+    max_length: int  # tokens of a row unless set otherwise; from the model's config, never a tokenizer's 1e30
     pad_id: int  # the id that fills short rows
 
     def run(self, input_ids: NDArray[np.int64], attention_mask: NDArray[np.int64]) -> tuple[NDArray[np.float32], ...]:
@@ -170,7 +170,7 @@ def choose_runtime(source: ModelSource, directory: Path) -> tuple[RuntimeName, P
 
 
 def _one_of(files: list[Path], source: ModelSource, directory: Path) -> Path:
-    """Return model.onnx, or the only file. Which of several quantised forms is meant nobody can guess."""
+    """Return model.onnx, or the only file. Which of several quantised forms is meant cannot be guessed."""
     plain = [file for file in files if file.name == "model.onnx"]
     if plain or len(files) == 1:
         return (plain or files)[0]
@@ -179,7 +179,7 @@ def _one_of(files: list[Path], source: ModelSource, directory: Path) -> Path:
 
 
 def check_installed(source: ModelSource) -> None:
-    """Raise MissingDependency if neither library is here. For the plan, where nothing is loaded yet."""
+    """Raise MissingDependency if neither library is here. For planning, when nothing is loaded yet."""
     from importlib.util import find_spec
 
     wanted = {"onnx": ("onnxruntime",), "torch": ("torch",)}.get(source.runtime or "", ("onnxruntime", "torch"))

@@ -2,8 +2,8 @@
 
 The format (huggingface.co/docs/safetensors): eight bytes that say how long the header is, a header in JSON that gives
 each tensor's type, shape and place, then the numbers, little-endian and row by row. Arrays are mapped from the file, so
-the workers of one machine share the memory. Whoever loads a whole network goes through `torch_runtime`; this is for
-tables and single layers.
+the workers of one machine share the memory. Whole networks are loaded by `torch_runtime`; this is for tables and single
+layers.
 """
 
 import json
@@ -66,5 +66,5 @@ def _tensor(path: Path, start: int, size: int, place: _Place) -> NDArray[np.gene
 
 
 def _from_bfloat16(halves: NDArray[np.generic]) -> NDArray[np.float32]:
-    """The upper half of a float32 is what a bfloat16 is."""
+    """A bfloat16 is the upper half of a float32."""
     return (halves.astype(np.uint32) << 16).view(np.float32)

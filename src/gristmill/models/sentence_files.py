@@ -6,8 +6,8 @@
     2_Dense/config.json, model.safetensors      a linear layer and what follows it
     (Normalize has no files)
 
-The library is not needed for that. What is not known here is refused by name: a vector pooled in another way than the
-model was trained for looks right and is not.
+The library is not needed for that. What is not known here is refused by name: a vector pooled in a way the model was
+not trained for looks right and is not.
 """
 
 import json
@@ -26,7 +26,7 @@ from gristmill.models.safetensors_file import read_tensors
 MODULES = "modules.json"
 _TRANSFORMER_CONFIG = "sentence_bert_config.json"
 _WEIGHTS = "model.safetensors"
-# In this order they are put end to end, if a file of the older form names several.
+# The order in which they are put end to end, if a file of the older form names several.
 _OLDER_POOLING = {
     "pooling_mode_cls_token": "cls",
     "pooling_mode_max_tokens": "max",
@@ -40,7 +40,7 @@ _ACTIVATIONS = ("Identity", "Tanh", "ReLU")
 
 @dataclass(frozen=True)
 class Dense:
-    """A linear layer behind the pooling: `weight` is float32[out, in]."""
+    """A linear layer after the pooling: `weight` is float32[out, in]."""
 
     weight: NDArray[np.float32]
     bias: NDArray[np.float32] | None
@@ -62,7 +62,7 @@ Layer = Dense | None  # None brings vectors to length one
 
 
 def apply_layers(vectors: NDArray[np.float32], layers: Iterable[Layer]) -> NDArray[np.float32]:
-    """Return what the layers behind the pooling make of float32[N, dim]."""
+    """Return what the layers after the pooling make of float32[N, dim]."""
     for layer in layers:
         vectors = normalised(vectors) if layer is None else layer(vectors)
     return vectors

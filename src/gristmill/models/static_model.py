@@ -1,8 +1,8 @@
-"""A static embedding: each token has a vector, a text has the mean of those of its tokens. No network is run.
+"""A static embedding: each token has a vector, a text has the mean of its tokens' vectors. No network is run.
 
-A fiftieth of the cost of a small transformer, and as much less of its judgement: for a first look, and for texts that
-are nearly the same. Two forms are read: the files of sentence-transformers (`StaticEmbedding` in modules.json) and
-those inside the package wordllama, which is not imported.
+A fiftieth of the cost of a small transformer, and judgement to match: for a first look, and for texts that are nearly
+the same. Two forms are read: the files of sentence-transformers (`StaticEmbedding` in modules.json) and those inside
+the package wordllama, which is not imported.
 """
 
 import importlib.util
@@ -104,7 +104,7 @@ class StaticModel:
         *,
         most: int | None,
     ) -> None:
-        """Text by text and in the order of its tokens, so that the sum does not depend on the text's neighbours."""
+        """Add up each text by itself, in the order of its tokens, so that the sum does not depend on its neighbours."""
         ids = np.minimum(tokens.ids, len(self._table) - 1)
         for row, first, end in zip(rows, tokens.offsets[:-1].tolist(), tokens.offsets[1:].tolist(), strict=True):
             last = end if most is None else min(end, first + most - int(counts[row]))
@@ -119,7 +119,7 @@ class StaticModel:
 def _calls(texts: Sequence[str]) -> Iterator[tuple[list[int], list[str]]]:
     """Yield what is given to the tokenizer at a time: rows, and a text or a piece of a long one for each.
 
-    The library keeps some hundred bytes for every token until a call returns: a text of 100 MB in one piece would take
+    The library keeps a few hundred bytes for every token until a call returns: a text of 100 MB in one piece would take
     gigabytes. Cut at a space, its words are the same.
     """
     rows: list[int] = []

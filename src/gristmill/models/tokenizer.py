@@ -69,7 +69,7 @@ class Tokenizer:
         return str(self._backend.decode([int(each) for each in ids], skip_special_tokens=True))
 
     def id_of(self, token: str) -> int | None:
-        """Return the id of a token, or None if the vocabulary has none such."""
+        """Return the id of a token, or None if the vocabulary does not have it."""
         return self._id_of(token)
 
     def _id_of(self, token: object) -> int | None:
@@ -103,7 +103,7 @@ def open_tokenizer(source: ModelSource, *, threads: int = 1) -> Tokenizer:
 def read_tokenizer(file: Path, *, who: str, threads: int = 1) -> Tokenizer:
     """Load the tokenizer of one file, with the settings beside it if there are any."""
     tokenizers = require("tokenizers", extra="models")
-    if threads == 1:  # it would take every core, and a fork after that is warned of
+    if threads == 1:  # the library would take every core, and warn of a fork after that
         os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     try:
         backend = tokenizers.Tokenizer.from_file(str(file))

@@ -1,8 +1,8 @@
-"""Weights in files become modules of torch. With torch_runtime.py the one place that imports torch and transformers.
+"""Weights in files become torch modules. With torch_runtime.py, the one place that imports torch and transformers.
 
 Standard layouts (a sequence classifier, an encoder, a language model) are loaded by transformers itself. Those of the
-hub's mixin are loaded here: one file holds the encoder and what stands on it, and its config has no layer sizes. Others
-download and initialise the base model for those, to overwrite every weight of it afterwards; here the sizes come from
+hub's mixin are loaded here: one file holds the encoder and what stands on it, and its config has no layer sizes. Other
+tools download and initialise the base model to get them, only to overwrite every weight of it; here the sizes come from
 `known_configs`, the modules are made on the device `meta`, which allocates nothing, and the tensors of the file are put
 in their place.
 
@@ -78,7 +78,7 @@ def _cls_softmax(source: ModelSource, directory: Path, config: Mapping[str, obje
 def _multi_head(source: ModelSource, directory: Path, config: Mapping[str, object]) -> tuple[Any, Forward]:
     torch = require("torch", extra="torch")
     targets = config.get("target_sizes")
-    order = (TASK_TYPE, *DIMENSIONS)  # by name: whoever wrote the config may have sorted it
+    order = (TASK_TYPE, *DIMENSIONS)  # by name: the config may have been written sorted
     if not isinstance(targets, Mapping) or not targets.keys() >= set(order):
         raise ConfigError(
             f"{source.who}: expected target_sizes of {', '.join(order)} in {directory / 'config.json'}; got {targets!r}"
@@ -275,7 +275,7 @@ def _lora_pairs(state: State, adapter: Path, *, who: str) -> dict[str, tuple[Any
 def _generate(source: ModelSource, directory: Path) -> tuple[Any, Forward]:
     """Return a language model that goes on from a prompt, always with the likeliest token.
 
-    What it has generated is told by its place behind the prompt. Looking for the prompt in the decoded text and cutting
+    What it has generated is found by its place after the prompt. Looking for the prompt in the decoded text and cutting
     it off fails wherever decoding does not give back the very same characters.
     """
     torch = require("torch", extra="torch")

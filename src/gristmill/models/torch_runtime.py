@@ -1,4 +1,4 @@
-"""A model run by torch, on a CPU, a GPU or Apple's. With torch_layouts.py the one place that imports torch."""
+"""A model run by torch, on a CPU, a GPU or Apple's MPS. With torch_layouts.py, the one place that imports torch."""
 
 import contextlib
 from collections.abc import Mapping
@@ -41,8 +41,8 @@ class TorchRuntime:
         self.pad_id = pad_id(config)
         module, forward = build(source, directory, config, head)
         self._forward: Forward | None = forward
-        # Half precision is for accelerators; stored in it, a CPU would compute in it. A language model of billions of
-        # weights stays as it is: twice the size might not fit.
+        # Half precision is for accelerators; a CPU would compute in it if weights were stored in it. A language model
+        # of billions of weights stays as it is: twice the size might not fit.
         if self.device == CPU and head not in ("poison_guard", "generate"):
             module = module.float()
         self._module = module.eval().requires_grad_(requires_grad=False).to(self.device)

@@ -3,8 +3,8 @@
     directory ──► package ──► `cache_dir`, then the hub's cache ──► download
 
 `locate` looks in the first three and touches no network. `check` is for the driver, while the plan is made: what is
-missing is said there, with the command that helps, before any worker starts. Only `hub.fetch` downloads; it is called
-in `setup_on_node` and by `gristmill models fetch`.
+missing is reported then, with the command that helps, before any worker starts. Only `hub.fetch` downloads; it is
+called in `setup_on_node` and by `gristmill models fetch`.
 
 A stage does this, and pickles no token (`stages/text/models/files.py`):
 
@@ -31,7 +31,7 @@ OFFLINE = ("GRISTMILL_OFFLINE", "HF_HUB_OFFLINE")
 TOKEN = "HF_TOKEN"  # noqa: S105  # the name of a variable
 _WEIGHTS = ("*.safetensors", "*.onnx", "onnx/*.onnx")
 _PICKLES = ("*.bin", "*.pth", "*.pt")
-SAMPLED = 1 << 16  # bytes at each end of a file that tell whether it is another one
+SAMPLED = 1 << 16  # bytes at each end of a file that show whether it is another one
 
 _token: str | None = None  # what stages of this process were given, until it is wanted
 
@@ -52,7 +52,7 @@ def token() -> str | None:
 
 
 def is_offline(source: ModelSource) -> bool:
-    """Whether nothing may be asked of the network."""
+    """Whether the network must not be used."""
     if source.offline is not None:
         return source.offline
     return any(os.environ.get(name, "").lower() in ("1", "true", "yes", "on") for name in OFFLINE)
@@ -68,12 +68,12 @@ class Presence:
 
 
 def check(source: ModelSource) -> Presence:
-    """Return where a model and all it needs is, or what has to be downloaded; raise if neither can be."""
+    """Return where a model and all it needs is, or what has to be downloaded; raise if neither is possible."""
     if source.files == "all":
         check_installed(source)
     found = [_check_part(part) for part in source.parts()]
     if any(each.directory is None for each in found) and _token:
-        # Whoever downloads is another process. It inherits the environment, and nothing is written down.
+        # Another process does the download. It inherits the environment, and nothing is written down.
         os.environ[TOKEN] = _token
     return replace(found[0], download_bytes=sum(each.download_bytes for each in found))
 
@@ -172,7 +172,7 @@ def weight_files(names: Sequence[str], ending: str) -> list[str]:
 
 
 def cache_roots(source: ModelSource) -> list[Path]:
-    """Return the caches to look in, that which is downloaded to first."""
+    """Return the caches to look in; the first is the one that is downloaded to."""
     own = [] if source.cache_dir is None else [Path(source.cache_dir).expanduser()]
     return [*own, hub_cache()]
 
@@ -208,7 +208,7 @@ def _snapshot(folder: Path, source: ModelSource) -> Path | None:
     try:
         named = reference.read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError):
-        # Whoever fetched a revision by its hash has noted no branch. If there is one snapshot, it is meant.
+        # A revision fetched by its hash leaves no branch behind. If there is only one snapshot, it is meant.
         held = [path.name for path in (folder / "snapshots").glob("*")]
         named = source.revision or (held[0] if len(held) == 1 else "")
     snapshot = folder / "snapshots" / named if named else None
@@ -216,7 +216,7 @@ def _snapshot(folder: Path, source: ModelSource) -> Path | None:
 
 
 def is_complete(snapshot: Path, source: ModelSource) -> bool:
-    """Whether no file is missing: whoever wanted the tokenizer only has left no weights, and an index names parts."""
+    """Whether no file is missing: fetching just the tokenizer leaves no weights, and an index names parts."""
     if source.files == "tokenizer":
         return (snapshot / "tokenizer.json").is_file()
     # A link may point at what is not there yet.
@@ -230,7 +230,7 @@ def is_complete(snapshot: Path, source: ModelSource) -> bool:
 
 
 def revision_of(directory: Path, source: ModelSource) -> str:
-    """Return what tells one state of a model from another: the hub's revision, or a hash of its files' ends.
+    """Return what distinguishes one state of a model from another: the hub's revision, or a hash of its files' ends.
 
     A run that is continued has to find the model it began with, and reading gigabytes would delay every plan.
     """

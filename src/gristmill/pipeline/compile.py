@@ -61,7 +61,7 @@ def check_columns(stages: Sequence[AnyStage]) -> None:
 
 
 def check_values(stages: Sequence[AnyStage]) -> None:
-    """Raise ConfigError for the first value that a stage was told of and that its column cannot have."""
+    """Raise ConfigError for the first value a stage was given that its column cannot have."""
     values: dict[str, Sequence[str]] = {}  # all that may be in a column, where a stage has said so
     for stage in stages:
         for column, named in stage.named_values().items():
@@ -80,10 +80,10 @@ def _listed(columns: Sequence[str], most: int = 12) -> str:
 
 # Which neighbouring stages run in one process, handing tasks over as objects.
 #
-# Moving a batch to another process costs a copy and a round trip, so neighbours are fused unless something speaks
-# against it: other resources or environment, another number of workers, a GPU (its memory was asked for by one stage),
+# Moving a batch to another process costs a copy and a round trip, so neighbours are fused unless there is a reason
+# not to: other resources or environment, another number of workers, a GPU (its memory was asked for by one stage),
 # a stage that batches tasks the group before it does not, a stage that must not be fused, or a source that streams one
-# large file, or a few parts to a slow stage: then the stages behind it can keep the other cores busy.
+# large file, or a few parts to a slow stage: then the stages after it can keep the other cores busy.
 
 
 def fuse(stages: Sequence[AnyStage], names: Sequence[str], sources: Sequence[AnyTask]) -> tuple[Group, ...]:
@@ -100,7 +100,7 @@ def fuse(stages: Sequence[AnyStage], names: Sequence[str], sources: Sequence[Any
 
 
 def _apart_unless_written(stages: Sequence[AnyStage], cuts: Sequence[int]) -> list[int]:
-    """Keep a stage that streams from those behind it, if it wants that unless they are all in its group."""
+    """Cut off a stage that `fuses_to_the_end` from its neighbours, unless all up to the writer are in its group."""
     is_written = stages[-1].output_directory() is not None
     apart = [
         index for index, stage in enumerate(stages) if stage.fuses_to_the_end and not (is_written and index >= cuts[-1])
@@ -136,10 +136,10 @@ def _group(number: int, stages: Sequence[AnyStage], names: Sequence[str], first:
 
 
 def compile_chain(name: str, stages: Sequence[AnyStage], initial_tasks: Sequence[AnyTask] | None) -> Plan:
-    """Return the plan of a pipeline; if it has exchanges, `Plan.then` is the plan of what comes behind the first.
+    """Return the plan of a pipeline; if it has exchanges, `Plan.then` is the plan of what comes after the first.
 
     The input is listed, and looked into for its columns, once: what is checked here is what runs. Where rows meet is
-    known only when the run has a directory: it puts that in.
+    known only when the run has a directory: the run fills that in.
     """
     flat = decompose(stages)
     check_stages(name, flat)
@@ -164,7 +164,7 @@ class Sources(msgspec.Struct, frozen=True):
     names: Sequence[str]  # of the partitions
     inputs: Sequence[tuple[str, int, str]]  # (path, size, version) of every file
     num_bytes: int
-    stage: str | None = None  # the stage that listed them, whose work is done by that
+    stage: str | None = None  # the stage that listed them, which then has nothing else to do
     directories: tuple[str, ...] = ()  # that it reads as a whole
     note: str = ""  # what it says of the list
 
@@ -185,7 +185,7 @@ class Sources(msgspec.Struct, frozen=True):
 
 
 def take_sources(stages: Sequence[AnyStage], initial_tasks: Sequence[AnyTask] | None) -> tuple[Sources, list[AnyStage]]:
-    """Return the source tasks of a pipeline, and the stages they go through. The input is listed here, once a run."""
+    """Return the source tasks of a pipeline, and the stages they go through. The input is listed here, once per run."""
     if initial_tasks is not None:
         for task in initial_tasks:
             if not isinstance(task, Task):
@@ -246,7 +246,7 @@ def unique_names(stages: Sequence[AnyStage]) -> list[str]:
     """Number the repeats of a name: two `score_filter` become `score_filter` and `score_filter_2`.
 
     A name that a stage was given, in its own constructor or by `with_`, goes to the first that has it; default names
-    make way.
+    give way.
     """
     chosen: dict[str, AnyStage] = {}
     for stage in stages:
@@ -350,7 +350,7 @@ CODE = "<code>"  # a key that no parameter can have
 
 
 def fingerprint(parts: Iterable[str]) -> str:
-    """Return 16 hex digits for texts: those of the list of them as JSON, which is never there as a whole."""
+    """Return 16 hex digits for texts: those of their list as JSON, which is never in memory as a whole."""
     digest, rest, between = hashlib.sha256(b"["), iter(parts), ""
     while some := list(itertools.islice(rest, AT_ONCE)):
         digest.update(f"{between}{json.dumps(some)[1:-1]}".encode())

@@ -170,7 +170,7 @@ def _written(run: _Run, document_id: str) -> list[tuple[Place, Found]]:
         details = {name.removeprefix("reject_"): one.document.get(name) for name in names}
         about = [one.document[key] for key in one.document if key.startswith("reject_") and key != "reject_id"]
         if not one.is_id and any(is_named(value, document_id) for value in about):
-            continue  # another document, that says of this one why it was dropped: a duplicate, that it lost to it
+            continue  # another document, dropped for a reason that names this one: a duplicate that lost to it
         entries.append((Place("reject", one.path, one.line, details=details), one))
     entries += [(Place("output", one.path, one.line, one.row), one) for one in find_id(run.outputs, document_id)]
     return entries
@@ -322,7 +322,7 @@ def _holds(part: object, found: Found) -> bool:
 
 
 def _with_neighbours(batch: "Batch[object]", stages: Sequence[AnyStage], passed: int) -> "tuple[Batch[object], int]":
-    """Run stages right behind the reader that look at all documents of a partition, as one that numbers them does."""
+    """Run stages right after the reader that look at all documents of a partition, as one that numbers them does."""
     for stage in stages[passed:]:
         if stage.rows_are_independent or stage.is_exchange or stage.searches:
             break
@@ -359,7 +359,7 @@ def _named_by(columns: Sequence[str], wanted: Mapping[str, object] | None, docum
 
 
 def _is_same(text: str, wanted: Mapping[str, object]) -> bool:
-    """Whether a row is the document that was found: stages right behind the reader may have added columns."""
+    """Whether a row is the document that was found: stages right after the reader may have added columns."""
     try:
         own = json.loads(text)
     except ValueError:
@@ -449,7 +449,7 @@ def _has_id(done: ReExecution) -> bool:
 
 
 def _other_values(done: ReExecution, outputs: Sequence[tuple[Place, Found]]) -> list[str]:
-    """Columns of the output that a re-run gives another value."""
+    """Columns of the output for which a re-run gives another value."""
     if len(done.kept) != 1 or len(outputs) != 1 or not isinstance(done.kept[0].batch, DocumentBatch):
         return []
     now, then = document_of(done.kept[0].batch), outputs[0][1].document

@@ -168,7 +168,7 @@ def shortened(text: str, most: int = SHOWN_CHARS) -> str:
 
 
 def printable(text: str) -> str:
-    r"""The same with characters escaped that would move the cursor, change colours or turn the line around.
+    r"""The same with characters escaped that would move the cursor, change colours or reverse the line.
 
     >>> printable("a\x1b[31mb")
     'a\\x1b[31mb'

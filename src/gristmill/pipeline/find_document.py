@@ -1,8 +1,8 @@
 """Where a document is: its id looked for in files, by bytes first. Only what holds the bytes is parsed.
 
 Lines of JSON are searched where they lie, mapped and not copied; compressed ones as they come out of the decompressor;
-of Parquet only the columns that may hold an id are read. Many bytes are shared out to processes, because a search holds
-Python's lock. What a document is called is its `id`; a file without such a field may have the value in another.
+of Parquet only the columns that may hold an id are read. A large search is shared out to processes, because it holds
+Python's lock. A document is known by its `id`; a file without such a field may have the value in another.
 """
 
 import io
@@ -28,7 +28,7 @@ PIECE_BYTES = 1 << 22  # of a decompressed file
 COUNTED_BYTES = 1 << 18
 NEWLINE = 10
 SHARED_OUT_BYTES = 512 << 20  # starting processes takes as long as searching this
-MAX_FOUND = 20  # documents of one id: the first are shown, and whoever has more has another problem
+MAX_FOUND = 20  # documents of one id: the first are shown, and anybody with more has another problem
 JSON_ENDINGS = (".jsonl", ".json", ".ndjson", ".jsonlines")
 
 
@@ -49,9 +49,9 @@ class Found(NamedTuple):
 
 
 def find_id(paths: Sequence[str], document_id: str, *, quoted: bool = True) -> list[Found]:
-    """Return the documents of that id, in the order of the files; those that have it in another field only if none.
+    """Return the documents of that id, in the order of the files; if none, those that have it in another field.
 
-    Not `quoted`, it may be part of a longer text in the file, as in the records of quarantine: more has to be parsed.
+    If not `quoted`, it may be part of a longer text, as in the records of quarantine: more has to be parsed.
     """
     needles = _needles(document_id, quoted=quoted)
     sizes = [_size(path) for path in paths]
@@ -79,7 +79,7 @@ def document_at(path: str, line: int) -> Found | None:
 
 
 def number_of(found: Found) -> int:
-    """How many documents there are before it in its file: lines that are none do not count."""
+    """How many documents there are before it in its file: lines without one do not count."""
     if found.row is not None or found.line is None:
         return found.row or 0
     lines = zip(range(found.line - 1), _lines(found.path), strict=False)
@@ -87,7 +87,7 @@ def number_of(found: Found) -> int:
 
 
 def document_number(path: str, number: int) -> Mapping[str, object] | None:
-    """Return a document by how many there are before it in its file."""
+    """Return a document by the number of documents before it in its file."""
     if path.endswith(".parquet"):
         return _parquet_rows(path, number)
     documents = (document for text, _ in _lines(path) if (document := _parsed(text)) is not None)
@@ -126,7 +126,7 @@ def ids_of(path: str) -> Iterator[str]:
 
 
 def may_be_there(path: str) -> bool:
-    """Whether to look into a file. One of a store is opened: then whatever is wrong with it is said."""
+    """Whether to look into a file. One on a store is opened, so that whatever is wrong with it is said."""
     return is_url(path) or Path(path).is_file()
 
 
@@ -153,7 +153,7 @@ def _has_json_lines(path: str) -> bool:
 
 
 class _Named(msgspec.Struct):
-    """What is looked at of a document that need not be parsed whole."""
+    """What is looked at in a document that need not be parsed whole."""
 
     id: str | int | float | bool | None = None
 
@@ -170,7 +170,7 @@ def _needles(document_id: str, *, quoted: bool) -> list[bytes]:
         or any(c in document_id for c in '"\\/')
         or not document_id.isprintable()
     ):
-        # Anybody may escape as they like: what cannot be mistaken is the longest part that nobody escapes.
+        # Writers may escape as they like: what is sure to be found is the longest part that none of them escapes.
         plain = max(
             "".join(c if c.isascii() and c.isalnum() else " " for c in document_id).split(), key=len, default=""
         )

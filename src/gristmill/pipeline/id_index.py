@@ -1,8 +1,8 @@
-"""Which input files may hold a document of some id: a filter of ten bits a document, so that explain need not read all.
+"""Which input files may hold a document of some id: filters of ten bits per document, so explain need not read all.
 
 Made on request (`gristmill run --index-ids`) when a run has ended, by a pass over its input: `ids/` of the run
 directory has a file for each input file. A filter says "no" or "maybe": of files without the id about one in a hundred
-says maybe. It speaks of the field `id` alone, and of a file that has changed since it says nothing.
+says maybe. It covers the field `id` alone, and says nothing about a file that has changed since.
 """
 
 import os
@@ -21,7 +21,7 @@ from gristmill.runs.ledger import parse
 from gristmill.storage.atomic_write import write_file
 
 FOLDER = "ids"
-BITS = 10  # a document; with seven bits set for each, 0.8 % of the answers are a wrong "maybe"
+BITS = 10  # per document; with seven bits set for each, 0.8 % of the answers are a wrong "maybe"
 HASHES = 7
 SOME = 100_000  # ids hashed at a time
 
@@ -29,7 +29,7 @@ Bits = NDArray[np.uint8]
 
 
 class _Head(msgspec.Struct, frozen=True):
-    """Of which file a filter speaks, and its length."""
+    """Which file a filter is for, and its length."""
 
     path: str
     size: int

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from gristmill.pipeline.explanation import Explanation
     from gristmill.runs.searches import RunInside
 
-# `Watching`: what a call of `Pipeline.run`, or of a workflow, shows to whoever started it.
+# `Watching`: what a call of `Pipeline.run`, or of a workflow, shows to its caller.
 #
 # Progress in a terminal, a notebook or a log; warnings at once; the summary at the end: what the command line shows.
 # With an observer of the caller's own there is no display, but warnings and summary stay. `quiet` leaves out all of it.
@@ -61,7 +61,7 @@ class Watching:
             self.tell(result)
 
     def tell(self, result: object) -> None:
-        """Say what nobody has heard yet, and the summary: what `print` would show of the result."""
+        """Say what has not been said yet, and the summary: what `print` would show of the result."""
         if self._quiet:
             return
         progress = self._made()
@@ -145,7 +145,7 @@ class Pipeline:
     def _plan(
         self, executor: BaseExecutor, initial_tasks: Sequence[AnyTask] | None, continued: RunOptions | None = None
     ) -> Plan:
-        """The plan of a run. One that may be `continued` does not list anew what was listed when it began."""
+        """The plan of a run. One that may be `continued` does not list again what was listed when it began."""
         if isinstance(initial_tasks, list):  # in scripts for earlier versions of NeMo Curator `EmptyTask` is an object
             initial_tasks = [EmptyTask() if task is EmptyTask else task for task in initial_tasks]
         with watched(f"planning {self.name!r} has taken", executor.watchdog_s):
@@ -188,11 +188,11 @@ class Pipeline:
         threshold, function or input it is refused; `fresh` starts over and removes what the earlier run has written.
 
         `rejects_path` keeps the documents filters drop, with stage, reason, value and threshold. More than
-        `max_quarantined` failed documents (a number, or a share of those read) stop the run. If nothing is said, that
-        is a tenth, once 1,000 documents were read; None lets any number fail. A stage that no document passes stops
-        the run in any case.
+        `max_quarantined` failed documents (a number, or a share of those read) stop the run. By default that
+        is a tenth, once 1,000 documents have been read; None lets any number fail. A stage that no document passes
+        stops the run in any case.
         `retry_quarantined` takes what is in quarantine through the pipeline again, once the cause is fixed: source
-        partitions with such documents are done anew and replace what they gave before. The code of stages may have
+        partitions with such documents are done again and replace what they gave before. The code of stages may have
         changed for that, their parameters may not.
         Progress, warnings and the summary go to standard error. An `observer` gets the snapshots and replaces the
         display of progress; `quiet` leaves out everything. Only the user who runs it may read the run directory, whose
@@ -247,7 +247,7 @@ class Pipeline:
         return explain_document(self, run_dir, document_id, source=source, with_models=with_models)
 
     def describe(self) -> str:
-        """The stages in lines for a person: what each needs, reads and adds."""
+        """The stages as lines for people to read: what each needs, reads and adds."""
         lines = [f"Pipeline: {self.name}"]
         if self.description:
             lines.append(f"Description: {self.description}")
@@ -321,9 +321,9 @@ def _limit(given: int | float | QuarantineLimit | None) -> QuarantineLimit:
 def prepare(pipeline: str, stages: Sequence[AnyStage], has_gpu: Callable[[], bool]) -> list[AnyStage]:
     """Return the stages as they will run where the plan is made for; those given stay as they are.
 
-    What a stage would do that one before it does already is done once. What it needs is looked for now, so that a
-    missing model costs a second and not the start of a cluster. Where it may choose, it is told whether there is a GPU:
-    `has_gpu` is asked only then.
+    Work that an earlier stage does already is done once. What a stage needs is looked for now, so that a missing model
+    costs a second and not the start of a cluster. A stage that can choose is told whether there is a GPU: `has_gpu` is
+    asked only then.
     """
     ready: list[AnyStage] = []
     for stage in stages:

@@ -1,7 +1,7 @@
-"""One document taken through the stages of a plan once more, with every rule asked, also those behind a refusal.
+"""One document taken through the stages of a plan once more, with every rule asked, even those after a refusal.
 
 A stage gets a batch with that document alone. What a stage adds that cannot be run here (it loads a model, or asks a
-server) is taken from what the run has written, where it has. Every stage is run twice: if it gives two answers, no
+server) is taken from what the run has written, if it has. Every stage is run twice: if it gives two answers, no
 account of it can be right, and that is said.
 """
 
@@ -113,7 +113,7 @@ def _loads_something(stage: AnyStage) -> bool:
 
 
 def _take_recorded(done: ReExecution, name: str, stage: AnyStage, recorded: Mapping[str, object]) -> None:
-    """Put in what the stage has added then, if the run has kept it."""
+    """Put in what the stage added in the run, if the run has kept it."""
     wanted = stage.outputs()[1]
     known = {column: recorded[column] for column in wanted if column in recorded}
     for each in done.final:
@@ -159,7 +159,7 @@ def _shown(batch: "Batch[object]") -> list[str]:
 
 
 class _Call:
-    """One stage, in the loop every worker has: what it raises, drops and returns is understood as in a run."""
+    """One stage, in the same loop as in a worker: what it raises, drops and returns is understood as in a run."""
 
     def __init__(self, name: str, stage: AnyStage) -> None:
         self._name = name

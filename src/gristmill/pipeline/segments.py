@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def compile_segments(name: str, stages: Sequence[AnyStage], sources: Sources) -> Plan:
-    """Return the plan of the first segment of a pipeline; those behind it hang on `Plan.then`."""
+    """Return the plan of the first segment of a pipeline; those after it hang on `Plan.then`."""
     line = _with_barriers(stages)
     exchanges = [index for index, stage in enumerate(line) if stage.is_exchange]
     if not exchanges:
@@ -35,10 +35,10 @@ def compile_segments(name: str, stages: Sequence[AnyStage], sources: Sources) ->
 
 
 def _with_barriers(stages: Sequence[AnyStage]) -> list[AnyStage]:
-    """Put a barrier ahead of each stage that searches, unless all it has to read again are files.
+    """Put a barrier ahead of each stage that searches, unless files are all it has to read again.
 
-    A search reads the rows ahead of it several times. Where they are as they were read, reading them again costs no
-    more than what it would cost to put them down: 0.14 s of a core for 110 MB of JSON lines, either way.
+    A search reads the rows ahead of it several times. If they are still as they were read, reading them again costs no
+    more than it would cost to write them down: 0.14 s of a core for 110 MB of JSON lines, either way.
     """
     line: list[AnyStage] = []
     can_read_again = True  # everything since the beginning of the segment

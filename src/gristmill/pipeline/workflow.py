@@ -61,7 +61,7 @@ class WorkflowRunResult:
 
 
 def errors_of(results: Sequence[RunResult]) -> list[ErrorCount]:
-    """The errors of several pipelines. One that occurs whenever the same documents are read again is one."""
+    """The errors of several pipelines. One that recurs whenever the same documents are read again counts once."""
     most: dict[tuple[str, str, str], ErrorCount] = {}
     for result in results:
         for error in result.errors:
@@ -92,7 +92,7 @@ class IgnoresOptions(Protocol):
 
 
 def warn_ignored(given: IgnoresOptions) -> None:
-    """Warn once for the options that were set to something else than their default."""
+    """Warn once for the options that were set to something other than their default."""
     defaults = {name: given.__dataclass_fields__[name].default for name in given.IGNORED}
     changed = [name for name, default in defaults.items() if getattr(given, name) != default]
     if changed:

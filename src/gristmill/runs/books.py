@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 
 class LazyTasks(Sequence[AnyTask]):
-    """Final tasks, unpacked when somebody looks at them.
+    """Final tasks, unpacked when they are looked at.
 
-    On a cluster that means fetched. Scripts stop the cluster first and look at their results then, so whoever stops one
-    calls `fetch_all` before: afterwards nothing could be fetched any more.
+    On a cluster that means fetched. Scripts stop the cluster first and look at their results then, so what stops it
+    calls `fetch_all` first: afterwards nothing could be fetched any more.
     """
 
-    _held: ClassVar[WeakSet["LazyTasks"]] = WeakSet()  # those that somebody may still look at
+    _held: ClassVar[WeakSet["LazyTasks"]] = WeakSet()  # those that may still be looked at
 
     def __init__(self, unpack: list[Callable[[], AnyTask]]) -> None:
         self._unpack = unpack
@@ -134,7 +134,7 @@ class RunResult(ShownInNotebooks, Sequence[AnyTask]):
 
     @property
     def lost_parts(self) -> int:
-        """Files, or parts of files, that could not be read: nobody knows how many documents they held."""
+        """Files, or parts of files, that could not be read: how many documents they held is unknown."""
         return sum(c.lost_parts for c in self.counts.values())
 
     @property
@@ -158,7 +158,7 @@ class RunResult(ShownInNotebooks, Sequence[AnyTask]):
 
     @property
     def stage_metrics(self) -> dict[str, dict[str, float]]:
-        """Documents, bytes and seconds of each stage, and what else is counted there, by its author too."""
+        """Documents, bytes and seconds of each stage, and what else is counted there, including by its author."""
         always = ("documents_in", "documents_out", "quarantined", "bytes_in", "process_s")
         return {
             name: dict.fromkeys(always, 0) | c.numbers() | {"dropped": c.dropped_total} | c.counted
@@ -177,7 +177,7 @@ class RunResult(ShownInNotebooks, Sequence[AnyTask]):
     def to_json(self) -> dict[str, object]:
         """The books as one JSON object."""
         said = self.books() | {"output_files": list(self.output_files)}
-        del said["tallies"]  # for programs that add up: `observed` tells people the same
+        del said["tallies"]  # for programs that add runs up: `observed` tells people the same
         return said
 
     def books(self) -> dict[str, object]:
@@ -211,13 +211,13 @@ class RunResult(ShownInNotebooks, Sequence[AnyTask]):
 
 # What is in the quarantine of a run, when it ends: `completed_text` and `read_errors`.
 #
-# Stages that noted facts about their partitions complete the records first, a line number for instance. Then the files
+# Stages that noted facts about their partitions first complete the records, say with line numbers. Then the files
 # are read once, line by line, and counted by error: so the errors of a run in a temporary directory outlive it, and
 # those of earlier sessions count like the latest one's. Only the documents shown as examples are ever decoded.
 
 
 class _Record(msgspec.Struct):
-    """A line as `SideFiles` writes it, without what is long."""
+    """A line as `SideFiles` writes it, without its long fields."""
 
     stage: str
     error: str
@@ -233,7 +233,7 @@ class _Record(msgspec.Struct):
 
 
 class _Shown(msgspec.Struct):
-    """What is long."""
+    """The long fields."""
 
     traceback: str = ""
     document: str = ""
@@ -245,7 +245,7 @@ _shown = msgspec.json.Decoder(_Shown)
 
 
 def read_errors(quarantine_files: Iterable[str], options: StorageOptions | None = None) -> list[ErrorCount]:
-    """Count what the files hold. A line that is damaged counts as that: the books know the documents anyway."""
+    """Count what the files hold. A damaged line counts as one: the books know the documents anyway."""
     counts = ErrorCounts()
     for path in quarantine_files:
         try:
@@ -259,7 +259,7 @@ def read_errors(quarantine_files: Iterable[str], options: StorageOptions | None 
 
 
 def _in_large_pieces(file: BinaryIO) -> BinaryIO:
-    """A file of this machine is not buffered, and would be read byte by byte to find the ends of lines."""
+    """Buffer a file of this machine, which would otherwise be read byte by byte to find the ends of lines."""
     return io.BufferedReader(cast("io.RawIOBase", file))
 
 
@@ -275,9 +275,9 @@ def _count(counts: ErrorCounts, path: str, line: bytes) -> None:
 
 
 def _error(counts: ErrorCounts, path: str, line: bytes) -> ErrorCount:
-    """What a line says; what is long in it is looked at only if it will be shown, and may be what is damaged."""
+    """What a line says; its long fields are decoded only if they will be shown, and may be what is damaged."""
     record = _records.decode(line)
-    # Until all blocks of a file are read, a line is known by its place in the block only.
+    # Until all blocks of a file are read, a line is known only by its place in the block.
     line_number = record.line if not record.block_start else None
     example = ErrorExample(record.document_id, record.source, line_number, record.row, record.task)
     error = of_record(
@@ -291,7 +291,7 @@ def _error(counts: ErrorCounts, path: str, line: bytes) -> ErrorCount:
     if counts.would_show(error):
         long = _shown.decode(line)
         beside = f"{path.rpartition('/')[0]}/{long.payload}" if long.payload else ""
-        shown = " in ".join(filter(None, (long.document, beside)))  # of an item that is bytes: what it is, and where
+        shown = " in ".join(filter(None, (long.document, beside)))  # for an item that is bytes: what it is, and where
         error.example = msgspec.structs.replace(example, traceback=long.traceback, document=shown)
     return error
 
@@ -313,7 +313,7 @@ def completers_of(plan: Plan, committed: Iterable[CommitRecord]) -> list[Complet
 def completed_file(
     file: StagedFile, completers: Sequence[Completer], staging: str, storage_options: StorageOptions
 ) -> StagedFile:
-    """Return a quarantine file with its records completed, staged anew; the same file if nothing was left to do."""
+    """Return a quarantine file with its records completed, staged again; the same file if nothing was left to do."""
     if file.is_payload:
         return file
     with file_system(file.final, storage_options).open_read(file.final) as content:
@@ -329,8 +329,8 @@ def completed_file(
 def completed_text(text: str, completers: Sequence[Completer]) -> str | None:
     """Return the text of a quarantine file with its records completed, or None if nothing was left to complete.
 
-    Text that is damaged stays as it is: whoever resumes the run compares the file with its checksum, and makes it
-    again.
+    Text that is damaged stays as it is: a later session that resumes the run compares the file with its checksum, and
+    makes it again.
     """
     try:
         entries = [json.loads(line) for line in text.split("\n") if line]
@@ -346,7 +346,7 @@ _PackedFile = tuple[int, str, int, str, int, int, str]  # numbers of two directo
 _PackedRecord = tuple[list[_PackedFile], list[_PackedFile], list[tuple[str, bytes]]]
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(_PackedRecord).decode
-NOTHING = -1  # tasks that are kept in memory leave none of it
+NOTHING = -1  # tasks that are kept in memory leave no files
 
 
 class CommittedRecords(Mapping[int, CommitRecord]):
@@ -354,10 +354,10 @@ class CommittedRecords(Mapping[int, CommitRecord]):
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names = names  # of all partitions
-        # Where each is in `_packed`, counted from 1; 0: not committed; NOTHING: committed, with nothing to its name.
+        # Where each is in `_packed`, counted from 1; 0: not committed; NOTHING: committed, with nothing to show for it.
         self._places = array("q", bytes(8 * len(names)))
         self._number = 0
-        self.has_files = False  # any of them
+        self.has_files = False  # whether any of them has
         self.has_side_files = False
         self._packed = Packed()
         self._directories: list[str] = []
@@ -405,7 +405,7 @@ class CommittedRecords(Mapping[int, CommitRecord]):
         return StagedFile(temporary, final, num_bytes, num_documents, checksum)
 
     def _cut(self, path: str) -> tuple[int, str]:
-        """A path as the number of its directory and the name in it: directories are few."""
+        """A path as its directory's number and the name in it: directories are few."""
         cut = path.rfind("/") + 1
         number = self._directory_numbers.setdefault(path[:cut], len(self._directories))
         if number == len(self._directories):
@@ -428,7 +428,7 @@ class Books:
         self.resumed = len(records)
 
     def take_hints(self) -> list[str]:
-        """Return what to tell about stages that gave back nothing for all they were given, once for each."""
+        """Return what to tell about stages that returned nothing for everything they were given, once for each."""
         hints = []
         for name, counts in self.totals.items():
             if counts.returned_none and counts.returned_none == counts.documents_in and name not in self._hinted:
@@ -448,7 +448,7 @@ class Books:
 
     def side_files(self, rejects_path: str | None) -> tuple[PathList, PathList]:
         """Return the files of rejected and of quarantined documents, in the order of the source partitions."""
-        # Directly in their directory: the quarantine may be below the same one.
+        # Rejects lie directly in their directory; the quarantine may be below the same one.
         directory = (rejects_path or "").rstrip("/")
         rejects, quarantine = PathList(), PathList()
         records = self.records.values() if self.records.has_side_files else ()
@@ -484,7 +484,7 @@ class Books:
 
 
 class _WrittenTasks(Made[AnyTask]):
-    """A task for each partition of which files were written, made when it is asked for."""
+    """A task for each partition that wrote files, made when it is asked for."""
 
     def __init__(self, records: CommittedRecords, roots: "array[int]") -> None:
         self._records = records

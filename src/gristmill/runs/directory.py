@@ -3,7 +3,7 @@
     header.json    the plan's fingerprint, the stages' configurations, the input files: what a resumed run must equal
     recipe.yaml    what the pipeline was built from, for `gristmill explain`; none for a pipeline of a program
     ledger.jsonl   one line a committed source partition (runs/ledger.py); append-only, one writer
-    start          which start of which machine the files were written in (runs/sinks.py), or that they are on disk
+    start          during which start of which machine files were written (runs/sinks.py), or that they are on disk
     lock           held by the driver for as long as it lives
     status.json    the latest snapshot, for `gristmill status`
     metrics.jsonl  the history of the run, in columns (metrics/history_writer.py)
@@ -119,7 +119,7 @@ class RunDirectory:
         shared: bool = False,
     ) -> None:
         self.path = path
-        self.shown = shown or str(path)  # what users know it by: another, where this is a copy of a store's
+        self.shown = shown or str(path)  # what users know it as; differs from `path` where that is a copy of a store's
         self.quarantine_path = f"{self.shown}/quarantine"  # where workers put documents that could not be processed
         self.measures_path = f"{self.shown}/{MEASURES_DIR}"  # and what they record about documents
         self.root = root or path  # of the whole run, if this is a segment of it
@@ -127,7 +127,7 @@ class RunDirectory:
         self.messages: list[str] = []  # what was found when the run was continued
         self.durable = durable
         self._beginning: list[Future[None]] = []  # what is on its way to disk before the first line of the ledger
-        self._has_begun = False  # all of that is there
+        self._has_begun = False  # whether all of that is there
         self.quarantine = path / "quarantine"
         self.options_of = options_of
         self.disks = DiskSinks(session, self.root, shared=shared)
@@ -135,7 +135,7 @@ class RunDirectory:
         self._lock: LockFile | None = None
         self._replaceable: set[str] = set()  # files of this run that are not as they were written
         self._owners = Owners(path / "ledger.jsonl")
-        self._superseded: dict[int, set[str]] = {}  # by partition: what it gave before, if it is done anew
+        self._superseded: dict[int, set[str]] = {}  # by partition: what it gave before, if it is done again
         self._ledger: LedgerFile | None = None
 
     # Opening
@@ -158,7 +158,7 @@ class RunDirectory:
         """Keep every other run out of these directories while this one lives, whatever run directory it has.
 
         Two runs would remove each other's temporary files, and replace each other's outputs. Directories of the run
-        itself are kept by its own lock.
+        itself are protected by its own lock.
         """
         others = [path for path in directories if not self._is_own(path)]
         self.messages += [*self.sinks.hold_outputs(others), *self.disks.hold_outputs(others)]
@@ -190,7 +190,7 @@ class RunDirectory:
     def resume(self, plan: Plan, *, rejects_path: str | None, mended: bool = False) -> Mapping[int, CommitRecord]:
         """Return what an earlier run of the same plan has committed; refuse another plan's directory.
 
-        `mended`: the code of stages may have changed since, to do what it could not do then.
+        `mended`: the code of stages may have changed since, to do what it could not do before.
         """
         header = header_of(plan, rejects_path)
         is_same = has_text(self.path / "header.json", as_texts(header))
@@ -240,10 +240,10 @@ class RunDirectory:
     def finish_publication(
         self, records: Mapping[int, CommitRecord], files_of: FilesOf = all_files
     ) -> Mapping[int, CommitRecord]:
-        """Do the renames a crash has prevented. Return the records whose files are there, as they were written.
+        """Do the renames a crash prevented. Return the records whose files are there, as they were written.
 
         Of outputs and rejects the size is compared, and after a restart the content too. What lies in the run directory
-        is the run's memory, read by nobody who would notice: its content is compared in any case.
+        is the run's memory, and no reader would notice damage there: its content is compared in any case.
         """
         if not records:
             return {}
@@ -270,7 +270,7 @@ class RunDirectory:
         return sound
 
     def forget_quarantined(self, records: Mapping[int, CommitRecord]) -> Mapping[int, CommitRecord]:
-        """Return the records of which nothing is in quarantine; the others are done again, whatever happens now.
+        """Return the records of which nothing is in quarantine; the others will be done again, whatever happens now.
 
         Their quarantine files go: a partition whose files are not all there counts as not done, so that no crash from
         here on can leave a document neither in quarantine nor in the output.
@@ -301,19 +301,19 @@ class RunDirectory:
         return _only(records, (root for root in records if root not in failed)) if failed else records
 
     def remove_superseded(self, records: Sequence[CommitRecord]) -> None:
-        """Remove what partitions gave before and do not give any more, as they are about to be committed anew.
+        """Remove what partitions gave before and no longer give, as they are about to be committed again.
 
         Before the new line: a crash in between leaves a partition whose files are not all there, which is done again.
         """
         given = {file.final for record in records for file in all_files(record)}
         for record in records:
-            # What is not replaceable any more has been committed anew, for another partition.
+            # What is no longer replaceable has since been committed for another partition.
             gone = (self._superseded.pop(record.root, set()) & self._replaceable) - given
             for path in sorted(gone):
                 remove(path, storage_options=self.options_of(path))
 
     def _damaged(self, records: Iterable[CommitRecord], files_of: FilesOf, *, everything: bool) -> set[int]:
-        """Read what was committed, or what of it is the run's memory; return whose files are not as written."""
+        """Read what was committed, or only the run's memory in it; return whose files are not as written."""
         files = [
             (record.root, file)
             for record in records
@@ -333,7 +333,7 @@ class RunDirectory:
         )
 
     def _is_own(self, path: str) -> bool:
-        """Whether a directory or file is the run's own: nobody else writes there, and nobody else reads it."""
+        """Whether a directory or file is the run's own: nothing else writes there or reads it."""
         return f"{path}/".startswith((f"{self.quarantine_path}/", f"{self.measures_path}/", f"{self.root}/exchange-"))
 
     def _is_memory(self, path: str) -> bool:
@@ -378,14 +378,14 @@ class RunDirectory:
         return self._read("start")
 
     def _note_start(self, start: str) -> None:
-        """From now on, all the ledger names was written, or found to be whole, since this start."""
+        """Note that all the ledger names was written, or found to be whole, since this start."""
         self._write("start", [start], forced=True)
 
     def begin(self) -> None:
         """Begin to put to disk what a later run has to know about the lines of this one, names included.
 
-        It is there before the first of them, which waits for it. On the way the workers start, who take longer. All at
-        once: a file system puts what waits to disk together. A start that is damaged on the way is that of no machine,
+        It is there before the first of them, which waits for it. Meanwhile the workers start, which takes longer. All
+        at once: a file system puts what waits to disk together. A start that is damaged on the way matches no machine,
         so a later run looks at the files.
         """
         if not self.durable:
@@ -421,7 +421,7 @@ class RunDirectory:
         self._write("status.json", [json.dumps({"pid": os.getpid(), **msgspec.to_builtins(snapshot)})])
 
     def append_history(self, lines: bytes) -> None:
-        """Append lines to the history of the run, below what may be half a line of somebody who was killed."""
+        """Append lines to the history of the run, below what may be half a line of a session that was killed."""
         with explained(self.path / "metrics.jsonl"), self.private_file("metrics.jsonl").open("r+b") as file:
             if file.seek(0, os.SEEK_END):
                 file.seek(-1, os.SEEK_END)
@@ -437,7 +437,7 @@ class RunDirectory:
 
     def has_report(self) -> bool:
         """Whether the run in this directory has come to its end, its books closed."""
-        # It is empty, or zeros, if the machine stopped then.
+        # It is empty, or zeros, if the machine stopped while it was written.
         with contextlib.suppress(FileNotFoundError, msgspec.DecodeError, UnicodeDecodeError):
             text = (self.path / "report.json").read_bytes()
             msgspec.json.decode(text, type=msgspec.Raw)  # scanned, not built: it names every output file
@@ -445,24 +445,24 @@ class RunDirectory:
         return False
 
     def remove_report(self) -> None:
-        """The run goes on: what was reported about it is no longer so."""
+        """The run goes on: what was reported about it no longer holds."""
         (self.path / "report.json").unlink(missing_ok=True)
 
     def private_file(self, name: str) -> Path:
-        """Return the path of a file, made with the mode files of this run have."""
+        """Return the path of a file, created with the mode of this run's files."""
         path = self.path / name
         path.touch(mode=self.disks.file_mode)
         return path
 
     def keep_private(self, files: Iterable[StagedFile]) -> None:
-        """Give published files of the run itself the mode its files have; workers do not know it. Outputs stay."""
+        """Give the run's own published files the mode its files have, unknown to workers. Outputs stay as is."""
         for file in files:
             if self.disks.file_mode == 0o600 and self._is_own(file.final) and not is_url(file.final):
-                with contextlib.suppress(FileNotFoundError):  # whoever looks at it next will say so
+                with contextlib.suppress(FileNotFoundError):  # the next to look at it will say so
                     Path(plain(file.final)).chmod(self.disks.file_mode)
 
     def _read(self, name: str) -> str:
-        """What a small file says; nothing if it is not there. Bytes that are damaged make it say something else."""
+        """What a small file says; nothing if it is not there. Damaged bytes make it say something else."""
         with contextlib.suppress(FileNotFoundError):
             return (self.path / name).read_text(encoding="utf-8", errors="replace")
         return ""

@@ -28,7 +28,7 @@ def joined_directories(plan: Plan) -> tuple[str, ...]:
     if not any(stage.makes_small_tasks for stage in stages):
         return ()
     writers = [stage for stage in stages if isinstance(stage, FileWriter) and stage.joins_files]
-    # Where a user has said how large files may be, they are that and nothing is added to them.
+    # Where a user has said how large files may be, they are so already, and nothing is added to them.
     writers = [writer for writer in writers if writer.most_bytes is None]
     return tuple(f"{writer.path.rstrip('/')}/" for writer in writers if not is_url(writer.path))
 
@@ -45,7 +45,7 @@ def join_small_files(record: CommitRecord, directories: Sequence[str], *, durabl
 
 
 def _place(file: StagedFile) -> list[str | int]:
-    """The order of parts, in which the tenth does not come before the second however many digits they have."""
+    """The order of parts, in which the tenth never comes before the second, however many digits they have."""
     return [int(piece) if piece.isdecimal() else piece for piece in _NUMBER.split(file.final)]
 
 

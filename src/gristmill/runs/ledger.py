@@ -1,4 +1,4 @@
-"""What a run has committed, line by line, and the header that says of which plan."""
+"""What a run has committed, line by line, and the header that says which plan's it is."""
 
 import contextlib
 import errno
@@ -43,11 +43,11 @@ class CommitRecord(NamedTuple):
     files: tuple[StagedFile, ...]  # outputs, in order
     side_files: tuple[StagedFile, ...]  # rejects and quarantine
     counts: tuple[tuple[str, StageCounts], ...]  # by stage name
-    facts: tuple[Fact, ...]  # what stages said about the partition, for themselves to use when the run has ended
+    facts: tuple[Fact, ...]  # what stages said about the partition, for their own use when the run has ended
 
 
 class _Line(msgspec.Struct, forbid_unknown_fields=True):
-    """A record as the line has it. msgspec takes nothing of another type for it."""
+    """A record as the line has it. msgspec accepts no other types."""
 
     root: int
     name: str
@@ -76,7 +76,7 @@ def is_sealed(text: str) -> bool:
     body = text[:-_TAIL_CHARS]
     try:
         return text == sealed(body + "}")
-    except UnicodeEncodeError:  # half of a character: written by nobody
+    except UnicodeEncodeError:  # a lone surrogate: no program of ours wrote it
         return False
 
 
@@ -108,7 +108,7 @@ def decode_if_whole(line: str) -> CommitRecord | None:
 
 
 def replay(lines: Iterable[str], plan: Plan | None = None) -> Replayed:
-    """Read the lines of a ledger; with `plan`, those that are not of it count as damaged."""
+    """Read the lines of a ledger; with `plan`, those that do not belong to it count as damaged."""
     records: dict[int, CommitRecord] = {}
     damaged = 0
     is_of_plan = fits(plan)
@@ -117,12 +117,12 @@ def replay(lines: Iterable[str], plan: Plan | None = None) -> Replayed:
         if record is not None and is_of_plan(record):
             records[record.root] = record
         else:
-            damaged += line.endswith("\n")  # else torn by a crash, which is nothing to speak of
+            damaged += line.endswith("\n")  # otherwise torn by a crash, which need not be reported
     return Replayed(dict(sorted(records.items())), damaged)
 
 
 def fits(plan: Plan | None) -> Callable[[CommitRecord], bool]:
-    """Return what tells whether a plan has such a partition and such stages; without a plan, any record will do."""
+    """Return a check of whether a plan has a record's partition and stages; without a plan, any record will do."""
     if plan is None:
         return lambda record: True
     stages, names = set(plan.stage_names), plan.source_names
@@ -134,7 +134,7 @@ def fits(plan: Plan | None) -> Callable[[CommitRecord], bool]:
     return is_of_plan
 
 
-# The ledger as a file: where each line is stays in memory, what it says is read when somebody asks.
+# The ledger as a file: where each line is stays in memory, what it says is read on demand.
 #
 # A record is a kilobyte as an object and its place eight bytes, and a run over a crawl is continued with a million of
 # them. Lines are never changed, only added, so a place stays good for as long as the file is open.
@@ -143,13 +143,13 @@ BLOCK_BYTES = 1 << 16  # read at a time, backwards
 
 
 class _Lines:
-    """The file of a ledger, open for as long as somebody has records of it."""
+    """The file of a ledger, open for as long as its records are in use."""
 
     def __init__(self, path: Path) -> None:
         self.file = path.open("rb")
 
     def __del__(self) -> None:
-        if hasattr(self, "file"):  # not if it is not there
+        if hasattr(self, "file"):  # not set if there was no file
             self.file.close()
 
     def at(self, place: int) -> str:
@@ -201,7 +201,7 @@ class Found(NamedTuple):
 
 
 def read_ledger(path: Path, plan: Plan | None = None) -> Found:
-    """Return what a ledger says, nothing if it is not there. With `plan`, lines that are not of it count as damaged."""
+    """Return what a ledger says, nothing if it is missing. With `plan`, lines that do not fit it count as damaged."""
     try:
         lines = _Lines(path)
     except FileNotFoundError:
@@ -214,7 +214,7 @@ def read_ledger(path: Path, plan: Plan | None = None) -> Found:
             roots.append(record.root)
             places.append(place)
         else:
-            damaged += line.endswith(b"\n")  # else torn by a crash, which is nothing to speak of
+            damaged += line.endswith(b"\n")  # otherwise torn by a crash, which need not be reported
         place += len(line)
     order = sorted(range(len(roots)), key=roots.__getitem__)
     last = [at for at, then in zip_longest(order, order[1:], fillvalue=-1) if then < 0 or roots[at] != roots[then]]
@@ -223,10 +223,10 @@ def read_ledger(path: Path, plan: Plan | None = None) -> Found:
 
 
 def published_files(path: Path) -> Iterator[str]:
-    """Return what a ledger of any form names as published, for whoever removes a run of an earlier version too.
+    """Return what a ledger of any form names as published, for removing a run of an earlier version too.
 
     Lines of every form so far have `files` and `side_files`, each with its `final` name. A line that says it has a
-    checksum and does not fit it is left out: a damaged name may be that of somebody else's file.
+    checksum and does not fit it is left out: a damaged name may be that of someone else's file.
     """
     with contextlib.suppress(FileNotFoundError), path.open("rb") as file:
         for line in file:
@@ -264,7 +264,7 @@ class LedgerFile:
             os.ftruncate(self._fd, end)
 
     def check_is_in_place(self) -> None:
-        """Raise if the file was removed or moved away: it takes lines as ever, but nobody would find them again."""
+        """Raise if the file was removed or moved away: lines could still be written, but would never be found again."""
         if not os.path.samestat(self.path.stat(), os.fstat(self._fd)):
             raise FileNotFoundError(errno.ENOENT, "it was replaced while the run was using it")
 
@@ -312,7 +312,7 @@ def header_of(plan: Plan, rejects_path: str | None) -> Header:
 
 
 def as_texts(header: Header) -> Iterator[str]:
-    """Return it as the file has it, in pieces: there may be a million inputs."""
+    """Return a header as the file has it, in pieces: there may be a million inputs."""
     digest = xxhash.xxh3_64()
     inputs = (
         f"[\n   {json.dumps(without_url_secrets(path))},\n   {size},\n   {json.dumps(version)}\n  ]"
@@ -325,13 +325,13 @@ def as_texts(header: Header) -> Iterator[str]:
 
 
 def in_full(header: Header) -> Header:
-    """Return it as `parse` would, with everything in memory."""
+    """Return a header as `parse` would, with everything in memory."""
     inputs = [[without_url_secrets(path), size, version] for path, size, version in _inputs(header)]
     return _compared(header | {"inputs": inputs})
 
 
 def _compared(header: Header) -> Header:
-    """Without what only helps to begin: how the inputs were listed does not matter, if they are the same."""
+    """A header without what only helps to begin: how inputs were listed does not matter if they are the same."""
     return {key: value for key, value in header.items() if key not in ("xxh3", "listing")}
 
 
@@ -355,7 +355,7 @@ def with_long_list(document: dict[str, object], key: str, elements: Iterable[str
 
 
 def parse(path: object, text: str) -> Header | None:
-    """Return a header, or None if it is damaged. One of an older version is refused: its ledger has another form."""
+    """Return a header, or None if it is damaged. One of an older version is refused: its ledger has another format."""
     found: object = None
     with contextlib.suppress(ValueError, RecursionError):
         found = json.loads(text)
@@ -373,7 +373,7 @@ def parse(path: object, text: str) -> Header | None:
 
 
 class HeaderMissing(ResumeRefused):
-    """There are lines of a ledger, and nothing says of which run."""
+    """There are lines of a ledger, and nothing says which run they belong to."""
 
 
 def refusal(path: object, before: Header, now: Header) -> str:
@@ -400,7 +400,7 @@ def differences(before: Header, now: Header) -> list[str]:
 
 
 def differs_in_code_only(before: Header, now: Header) -> bool:
-    """Whether a run is the same as before but for the code of its stages."""
+    """Whether a run is the same as before except for the code of its stages."""
     same = all(before.get(key) == now[key] for key in now if key not in ("fingerprint", "stages"))
     return same and _without_code(before.get("stages")) == _without_code(now["stages"])
 

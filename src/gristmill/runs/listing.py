@@ -2,7 +2,7 @@
 
 "The latest dump" is another one tomorrow. A run that is continued goes on with the files it was started with: they are
 in its header, together with the configuration of the stage that listed them. Where that has changed, or where a URL
-had a secret in it that was not written down, the stage lists anew, and what differs is said as for any other input.
+had a secret in it that was not written down, the stage lists again, and differences are reported as for other inputs.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ def _run_directory_of(stages: Sequence[AnyStage], checkpoint_path: Path | str | 
 def earlier_listing(
     stages: Sequence[AnyStage], checkpoint_path: Path | str | None, listing: str
 ) -> list[Listed] | None:
-    """Return the inputs of an earlier session that were listed by a stage of this configuration; None if none were."""
+    """Return the inputs of an earlier session, listed by a stage of this configuration; None if none were."""
     directory, writer = _run_directory_of(stages, checkpoint_path)
     if not directory:
         return None

@@ -1,4 +1,4 @@
-"""How a run is: snapshots of it, who is told and how often, and what it measured of its stages.
+"""How a run is doing: snapshots of it, who is told and how often, and what it measured of its stages.
 
 Snapshots come from the books everywhere, and from the scheduler's state where there is one. What was measured is in
 `measured.json`, for `gristmill simulate`: times of the session that ended the run, from which no decision is made.
@@ -57,7 +57,7 @@ class BookSnapshots:
         nodes: Sequence[NodeSample] = (),
         longest_s: float = 0.0,
     ) -> RunSnapshot:
-        """Return how the run is now. `stages` say who works; what was done is added from `counts`.
+        """Return how the run is doing now. `stages` say what works; what was done is added from `counts`.
 
         `longest_s` is the longest way of a partition through the run so far, where it is known.
         """
@@ -92,7 +92,7 @@ class BookSnapshots:
         )
 
     def _left(self, elapsed_s: float, longest_s: float) -> Estimate | None:
-        """How long the rest takes. Where nobody knows the size of the input, partitions are counted."""
+        """How long the rest takes. Where the size of the input is unknown, partitions are counted."""
         done, total = self._books.input_bytes_done - self._bytes_before, self._plan.input_bytes - self._bytes_before
         if total <= 0:
             done, total = len(self._books.records) - self._partitions_before, len(self._plan.sources)
@@ -141,7 +141,7 @@ class SnapshotMaker:
         return self._peaks.memory_bytes
 
     def _stages(self) -> list[StageSnapshot]:
-        since_1970 = time.time() - time.monotonic()  # the scheduler's clock, which is the driver's, begins elsewhere
+        since_1970 = time.time() - time.monotonic()  # the scheduler's clock, the driver's, has another origin
         return [stage for group in self._scheduler.groups for stage in _stages_of(group, since_1970)]
 
 
@@ -175,7 +175,7 @@ def _stages_of(group: GroupRecord, clock: float) -> Iterator[StageSnapshot]:
 
 
 def _worker_states(group: GroupRecord) -> dict[str, int]:
-    """Workers by what they do, as the account of the run sees it: one that is idle while tasks wait is held back."""
+    """Workers by what they do, as the run's account sees it: one idle while tasks wait counts as held back."""
     found = dict.fromkeys(WORKER_STATES, 0)
     unused = "blocked" if group.queue else "idle"
     for worker in group.workers.values():
@@ -244,7 +244,7 @@ class JoinedSnapshots:
 
     @property
     def snapshot_s(self) -> float:
-        """How often a snapshot is wanted: for the status file, or oftener by whoever watches."""
+        """How often a snapshot is wanted: for the status file, or more often if the observer wants it."""
         return STATUS_S if self.observer is None else min(STATUS_S, getattr(self.observer, "snapshot_s", SNAPSHOT_S))
 
     def __call__(self, snapshot: RunSnapshot) -> None:
@@ -286,7 +286,7 @@ class JoinedSnapshots:
     def _stage(self, stage: StageSnapshot, now: dict[str, StageSnapshot]) -> StageSnapshot:
         if stage.name in now:
             return msgspec.structs.replace(now[stage.name], group=stage.group)
-        if stage.name in self.earlier.stages:  # of a segment that is over: it has told what it had in its last words
+        if stage.name in self.earlier.stages:  # of a segment that is over: its last snapshot had everything
             return msgspec.structs.replace(self.earlier.stages[stage.name], group=stage.group)
         for result in self.before:
             if stage.name in result.counts:
@@ -295,7 +295,7 @@ class JoinedSnapshots:
 
 
 COST_SHARE = 0.01  # of the time: on a busy machine the memory of many processes takes long to add up
-MOST_S = 2.0  # but whoever watches a large machine wants to see that it is alive
+MOST_S = 2.0  # but on a large machine too the user wants to see signs of life
 
 
 class Telling:
@@ -311,14 +311,14 @@ class Telling:
         self._observer = observer
         self._history = HistoryWriter(logging_interval)
         self._history_s = LEAST_S if logging_interval is None else logging_interval
-        # At the start there is nothing to see yet, and workers that want to be started; many runs are over by then.
+        # At first there is nothing to see yet, and workers have to be started; many runs are over before this.
         self._words_at = self._snapshot_at = time.monotonic() + SNAPSHOT_S
-        self._every_s: float | None = None  # asked when workers are starting: to answer, a display has to be loaded
+        self._every_s: float | None = None  # asked once workers are starting, because answering loads a display
         self._last_status = 0.0
         self._messages_told = 0
 
     def tell(self, messages: list[str], make: Callable[[list[str]], RunSnapshot], *, at_once: bool = False) -> None:
-        """Tell whoever is due. `make` gets the messages nobody has heard yet; it is called only if somebody listens."""
+        """Tell those who are due. `make` gets the messages not told yet; it is called only if somebody listens."""
         now = time.monotonic()
         if self._observer is None and self._directory is None:
             return
@@ -347,7 +347,7 @@ class Telling:
         return now >= self._snapshot_at
 
     def _wanted_s(self) -> float:
-        """How often somebody wants to know, words apart."""
+        """How often a snapshot is wanted, apart from messages."""
         if self._every_s is None:
             wanted = [] if self._observer is None else [getattr(self._observer, "snapshot_s", SNAPSHOT_S)]
             wanted += [] if self._directory is None else [min(STATUS_S, self._history_s)]
@@ -368,7 +368,7 @@ class MeasuredGroup(msgspec.Struct, frozen=True):
     service_s: float
     sigma: float  # of the log-normal distribution that varies as much
     setup_s: float  # from the command to start a worker until it is ready
-    dispatch_s: float  # that a worker with tasks worked on none, for every task
+    dispatch_s: float  # for every task, the time a worker with tasks worked on none
     fan_out: float
     output_bytes: float  # of one output
     lanes: int = 1  # tasks a worker had under way at once, each for `service_s`
@@ -391,7 +391,7 @@ class MeasuredRun(msgspec.Struct, frozen=True):
 
 
 def measure(name: str, scheduler: Scheduler, node: NodeJoined, *, source_bytes: float) -> MeasuredRun:
-    """Take down what the scheduler knows at the end of a run on one machine."""
+    """Write down what the scheduler knows at the end of a run on one machine."""
     efficiency = scheduler.account.efficiency(scheduler.groups, scheduler.now)
     return MeasuredRun(
         name=name,

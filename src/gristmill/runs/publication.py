@@ -1,10 +1,10 @@
-"""Files get their final names: by a rename on a disk, by a copy inside a store and a delete on a store.
+"""Files get their final names: by a rename on a disk, by a copy and a delete inside a store.
 
 The ledger has named them before, so a crash in between is made good by doing it again, which changes nothing. A store
 takes a tenth of a second for each, however small it is, so there many are published at a time.
 
-Planning imports this file, for where outputs may be, and whoever imports `Pipeline` imports planning, workers included:
-so it loads nothing that only publishing needs.
+Planning imports this file, for where outputs may be, and everything that imports `Pipeline` imports planning, workers
+included: so it loads nothing that only publishing needs.
 """
 
 import contextlib
@@ -28,19 +28,19 @@ from gristmill.tasks import StagedFile
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
-    # What is for stores is loaded where there is one: every start of a program would pay for it
+    # Code for stores is loaded only where there is one, or every start of a program would pay for it
     from gristmill.stages.exchange.barrier import Findings
     from gristmill.storage.remote_file_system import RemoteFileSystem
     from gristmill.tasks import TableBatch
 
-# Which options reach which store: of all a run writes, only a writer's own directory has `storage_options` given.
+# Which options reach which store: of all places a run writes, only a writer's directory comes with `storage_options`.
 
 OptionsOf = Callable[[str], StorageOptions]
 _NONE: Mapping[str, object] = {}
 
 
 def can_hold_runs(url: str) -> bool:
-    """Whether a run directory may be on a store like that one. Whether its server does its part, the run finds out."""
+    """Whether a run directory may be on a store of that kind. Whether the server plays along, the run finds out."""
     from gristmill.storage.remote_file_system import CREATES
 
     return url.partition("://")[0].lower() in CREATES
@@ -53,7 +53,7 @@ def environment_only(path: str) -> StorageOptions:
 
 
 def store_options(plan: Plan) -> OptionsOf:
-    """Return what gives the options for a path of a run.
+    """Return a function that gives the options for a path of a run.
 
     Below a writer's directory they are the writer's. Rejects and a run directory elsewhere are reached like the first
     writer's directory of the same scheme, else as the environment says.
@@ -79,7 +79,7 @@ T = TypeVar("T")
 
 
 def patiently(action: Callable[[], T]) -> T:
-    """Do something on a store, again after a pause if that may help. The client has tried a few times each time."""
+    """Do something on a store, again after a pause if that may help. Each time the client itself tries a few times."""
     for pause_s in PAUSES_S:
         try:
             return action()
@@ -105,9 +105,9 @@ def publish_all(files: Iterable[StagedFile], options_of: OptionsOf) -> None:
 
 
 def publish_late(files: Sequence[StagedFile], options_of: OptionsOf) -> dict[str, int]:
-    """Do what a crash has prevented, for files on stores. Return the sizes of those that are there, by their names.
+    """Do the renames a crash prevented, on stores. Return the sizes of the files that are there, by name.
 
-    Directories are listed instead of asking for each file: a resumed run may have a hundred thousand.
+    Directories are listed rather than asking for each file: a resumed run may have a hundred thousand.
     """
     sizes: dict[str, int] = {}
     for fs, some in _by_store(files, options_of):
@@ -124,7 +124,7 @@ def publish_late(files: Sequence[StagedFile], options_of: OptionsOf) -> dict[str
 def _publish_remote(fs: "RemoteFileSystem", file: StagedFile) -> None:
     try:
         fs.rename(file.temporary, file.final)
-    except FileNotFoundError:  # published already, by this run before an answer was lost or by the one before it
+    except FileNotFoundError:  # published already: by this run, whose answer was lost, or by an earlier one
         if fs.status(file.final, fresh=True) is None:
             raise
 
@@ -167,7 +167,7 @@ def all_files(record: CommitRecord) -> tuple[StagedFile, ...]:
 def publish_committed(
     records: Iterable[CommitRecord], options_of: OptionsOf, files_of: FilesOf = all_files
 ) -> Iterator[CommitRecord]:
-    """Do the renames a crash has prevented; return the records whose files are all there, in their sizes."""
+    """Do the renames a crash prevented; return the records whose files are all there, with the right sizes."""
     remote = []
     for record in records:
         if any(is_url(file.final) for file in files_of(record)):
@@ -180,7 +180,7 @@ def publish_committed(
 
 
 def _are_there(files: Sequence[StagedFile], sizes: Mapping[str, int]) -> bool:
-    """Rename what is still to be renamed on disks. Whether all is there; `sizes` are those of what is on stores."""
+    """Rename what is still to be renamed on disks; return whether all is there. `sizes` are of files on stores."""
     found = [sizes.get(file.final) if is_url(file.final) else _publish_late(file) for file in files]
     return found == [file.num_bytes for file in files]
 
@@ -207,7 +207,7 @@ def verify(files: Iterable[StagedFile]) -> list[bool]:
 
 
 def _is_as_written(file: StagedFile) -> bool:
-    # A store does not lose what it has taken when this machine stops.
+    # A store does not lose what it has accepted when this machine stops.
     return is_url(file.final) or _has_checksum(file.final, file.checksum)
 
 
@@ -215,7 +215,7 @@ def _has_checksum(path: str, checksum: str) -> bool:
     try:
         if checksum_of(path) == checksum:
             return True
-    except OSError:  # of a disk that has suffered with the machine
+    except OSError:  # the disk has suffered with the machine
         pass
     with contextlib.suppress(OSError):
         remove(path)
@@ -248,13 +248,13 @@ class Owners:
         owner = self._roots.get(hash(final), root)
         if owner == root:
             return None
-        record = read_ledger(self._ledger).records.get(owner)  # it ends the run, unless it is a chance of the hashes
+        record = read_ledger(self._ledger).records.get(owner)  # a real match ends the run; equal hashes may be chance
         has_it = record is not None and any(file.final == final for file in all_files(record))
         return record.name if record is not None and has_it else None
 
 
 def check_apart(records: Iterable[CommitRecord], taken: dict[str, str]) -> None:
-    """Raise RunFailed if two of these would publish the same file. `taken` has partitions by file, and gets theirs."""
+    """Raise RunFailed if two of these would publish the same file. `taken` has partitions by file; theirs are added."""
     for record in records:
         for file in all_files(record):
             if file.final in taken:
@@ -272,8 +272,8 @@ def check_not_in_the_way(
 ) -> None:
     """Raise RunFailed if publishing these would replace a file of others, or of another partition of this run.
 
-    One of others with the same content is as good as this run's own: it is, if its ledger line was lost. For the same
-    reason a file in the run's own directories may be there.
+    One with the same content is accepted: it is this run's own, if its ledger line was lost. For the same reason a file
+    may be in the run's own directories.
     """
     check_apart(records, {})
     files = [(record, file) for record in records for file in all_files(record) if not may_replace(file.final)]
@@ -323,7 +323,7 @@ def _threads(number: int) -> "ThreadPoolExecutor":
     return ThreadPoolExecutor(number)
 
 
-# Where the rows of exchanges are, and that no output gets in the way of an input.
+# Where the rows of exchanges are, and a check that no output gets in the way of an input.
 #
 # A plan is made and checked before it has a run directory. Whatever lies in that directory is named `RUN_DIR/...` until
 # the run knows where it is.
@@ -339,7 +339,7 @@ def exchange_directory(run_dir: Path | str, number: int) -> str:
 def in_directory(segments: Sequence[Plan], run_dir: Path) -> tuple[Plan, ...]:
     """Return the segments with the directory of the run they are for: rows are written in it by one, read by the next.
 
-    Nothing is listed or checked again but that this place is apart from the input.
+    Nothing is listed or checked again, except that this place is apart from the input.
     """
     plans = []
     for number, segment in enumerate(segments):
@@ -358,7 +358,7 @@ def in_directory(segments: Sequence[Plan], run_dir: Path) -> tuple[Plan, ...]:
 
 
 def behind_barrier(plan: Plan, records: Mapping[int, CommitRecord], directory: str, findings: "Findings") -> Plan:
-    """Return a segment that knows what the one before it, which is done, has left in this directory of an exchange."""
+    """Return a segment told what the finished one before it has left in this directory of an exchange."""
     from gristmill.stages.exchange.barrier import LooksBack, SamePartitions, in_order, read_batches
 
     def files_of(root: int) -> list[str]:
@@ -381,7 +381,7 @@ def behind_barrier(plan: Plan, records: Mapping[int, CommitRecord], directory: s
 
 
 def _put_into(path: str, run_dir: Path) -> str:
-    """Name what is in the run directory; an output of the user's may have the stand-in's name in its path."""
+    """Replace the stand-in for the run directory, only as a prefix: a user's output may have it in its path."""
     return f"{run_dir}/{path.removeprefix(f'{NO_RUN}/')}" if path.startswith(f"{NO_RUN}/") else path
 
 

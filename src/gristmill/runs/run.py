@@ -60,7 +60,7 @@ class Run:
         self.options = options
         self.durable = durable  # files to disk: a run on several machines goes on when one of them stops
         self.limit = NO_LIMIT if ignore_failures else options.limit
-        self.memory_limit = 0  # for all processes together, where somebody has set one
+        self.memory_limit = 0  # for all processes together, if one was set
         self.stop = StopSignals()
         self.started = time.monotonic()
         self.segments = plan.segments
@@ -82,14 +82,14 @@ class Run:
             return RunDirectory(Path(path), session=session, durable=self.durable, options_of=options_of, shared=shared)
         from gristmill.runs.store_directory import StoreDirectory
 
-        # What is on stores only needs no looking at after a restart of this machine.
+        # If everything is on stores, nothing needs checking after a restart of this machine.
         durable = self.durable or all(map(is_url, self._outputs()))
         return StoreDirectory(path, session=session, options_of=options_of, durable=durable)
 
     def _path(self) -> str:
         path = self._wanted_path()
         if path is not None and is_url(path) and self._has_parts:
-            # Rows that go through an exchange are read and written in pieces, at random: that is for a disk.
+            # Rows that go through an exchange are read and written in pieces, at random: that needs a disk.
             what = "an exchange" if len(self.segments) > 1 else "a stage that searches all documents"
             raise ConfigError(
                 f"checkpoint_path: expected a directory on a disk, because the pipeline has {what}; got {path!r}. "
@@ -142,7 +142,7 @@ class Run:
         return self._at.execute(drive)
 
     def _refuse_another_kind(self) -> None:
-        """Raise ResumeRefused if what is here has exchanges or searches and this run has none, or the other way round.
+        """Raise ResumeRefused if what is here has exchanges or searches and this run has none, or vice versa.
 
         Their ledgers are in different places: neither would see what the other has written.
         """
@@ -197,7 +197,7 @@ class Run:
         return self.limit.is_exceeded(Failed.of(result.counts.values(), self.segments[0].input_bytes), at_end=True)
 
     def _check_limit(self, result: RunResult) -> None:
-        """Judge the run as a whole: when it ends, and again whenever somebody asks for it when it is finished."""
+        """Judge the run as a whole: when it ends, and again whenever it is run after it has finished."""
         if self._exceeds_limit(result):
             error = TooManyQuarantined(f"{self.segments[0].name}: {too_many_quarantined(result, self.limit)}")
             error.result = result
@@ -218,7 +218,7 @@ class Run:
         observer = JoinedSnapshots(
             self.directory, self.segments, before, self.options.observer, self.started, self._earlier
         )
-        # What an earlier run left, and is not wanted, is cleared already.
+        # Anything unwanted that an earlier run left has been cleared already.
         options = replace(self.options, observer=observer, fresh=False, retry_quarantined=False)
         directory = self._directory_of(number, os.urandom(6).hex())
         self._at = at = Segment(
@@ -247,7 +247,7 @@ class Run:
             directory.close()
 
     def _searched(self, plan: Plan) -> Plan:
-        """Let the stages that search do so; return the segment with stages that know what they have found."""
+        """Let the stages that search do so; return the segment with stages that know what was found."""
         from gristmill.runs.searches import SearchesOf
 
         inside = SearchesOf(self.directory, self.segments[0], self.options, is_temporary=self._scratch is not None)
@@ -256,7 +256,7 @@ class Run:
         return plan
 
     def _limit_after(self, before: Sequence[RunResult]) -> QuarantineLimit:
-        """What segments done have left of the limit. All is read when the first has ended: a share is a number then."""
+        """What earlier segments left of the limit. All is read once the first has ended: a share is a number then."""
         limit, most = self.limit, self.limit.most
         if not before or most is None:
             return limit
@@ -279,7 +279,7 @@ class Run:
         )
 
     def _is_retried(self) -> bool:
-        """Whether all is done again: what is behind an exchange depends on every document before it."""
+        """Whether all is done again, as what is behind an exchange depends on every document before it."""
         if not self.options.retry_quarantined:
             return False
         failed = False
@@ -341,7 +341,7 @@ class Run:
         return result
 
     def _found_before(self) -> dict[str, dict[str, object]] | None:
-        """What the searches of a run that has come to its end have found; None if that is not there any more."""
+        """What the searches of a finished run found; None if that is no longer there."""
         if not any(plan.searches for plan in self.segments):
             return {}
         from gristmill.runs.searches import read_found, searching_stages
@@ -353,7 +353,7 @@ class Run:
     def _joined(self, results: Sequence[RunResult], *, is_whole: bool = True) -> RunResult:
         """The books of the run: rows that went through an exchange are neither written nor read.
 
-        If not `is_whole`, the last segment was stopped: rows it has not read again are written, in the exchange.
+        If not `is_whole`, the last segment was stopped: rows it has not read again count as written.
         """
         last = results[-1]
         counts = joined_counts([result.counts for result in results], is_whole=is_whole)

@@ -10,7 +10,7 @@ of a barrier, which the planner has put there.
     <run directory>/search/<stage>/found.json    what the search came to, written when the run goes on
 
 A killed run searches again: steps that are done say so, and the others continue from their ledgers. The books of a run
-are those of its segments. What its searches read, make and drop is about documents, and counts nowhere.
+are those of its segments. What its searches read, make and drop only tells about documents, and is counted nowhere.
 """
 
 import contextlib
@@ -46,15 +46,15 @@ ROWS = "exchange-rows"  # below the directory of a step: what its last stage gav
 
 
 class Searches(Protocol):
-    """What a stage is that says `searches`."""
+    """The interface of a stage that says `searches`."""
 
     def searched(self, search: "Search") -> AnyStage:
-        """Return a copy of the stage that knows what it has to. The same documents must give the same copy."""
+        """Return a copy of the stage that knows what was found. The same documents must give the same copy."""
         ...
 
 
 class RunInside(Protocol):
-    """Runs a pipeline on the executor that runs the one it is for; `directory` keeps its ledger."""
+    """Runs a pipeline on the executor of the run that needs it; `directory` keeps its ledger."""
 
     def __call__(
         self,
@@ -79,7 +79,7 @@ class RowsAhead:
     file_of: Callable[[int], str]  # number of a source partition -> the file its documents came from, or its name
 
     def reading(self, columns: Sequence[str]) -> list[AnyStage]:
-        """Return the stages that read the documents again, for the sake of some columns."""
+        """Return the stages that read the documents again, with these columns."""
         first, *others = self.stages
         if isinstance(first, ReadingStage):
             first = first.for_columns(list(dict.fromkeys(columns)))
@@ -115,14 +115,14 @@ class StepRows:
 
 @dataclass
 class Search:
-    """One search, in one session of a run. What is put into `found` is told to the user, and kept."""
+    """One search, in one session of a run. What a stage puts into `found` is reported to the user, and kept."""
 
     stage: str  # its name in the plan
     ahead: RowsAhead
     directory: Path
     run_inside: RunInside
     run_dir: Path
-    is_temporary: bool = False  # nothing of the run outlives it
+    is_temporary: bool = False  # nothing of the run stays when it ends
     observer: Observer | None = None
     found: dict[str, object] = field(default_factory=dict)
     results: list[RunResult] = field(default_factory=list)  # of the steps
@@ -144,11 +144,11 @@ class Search:
         return self._run(step, cast("list[AnyStage]", list(stages)), tasks, None)
 
     def write_elsewhere(self, step: str, stages: Sequence[AnyStage], directory: Path) -> list[str]:
-        """Run stages that end in a writer, with a ledger in a directory of somebody else's."""
+        """Run stages that end in a writer, with a ledger in a directory that is not the search's."""
         name, sources = f"{self.stage}: {step}", self.ahead.sources
         try:
             done = self.run_inside(name, stages, sources, directory, observer=self.observer)
-        except ResumeRefused:  # of a run that was started over
+        except ResumeRefused:  # the ledger is of a run that was started over
             done = self.run_inside(name, stages, sources, directory, observer=self.observer, fresh=True)
         return list(done.output_files)
 
@@ -156,7 +156,7 @@ class Search:
         name = f"{self.stage}: {step}"
         try:
             done = self.run_inside(name, stages, tasks, directory, observer=self.observer)
-        except HeaderMissing:  # the machine stopped while steps were removed: some of their files are there again
+        except HeaderMissing:  # the machine stopped while steps were removed: some of their files are back
             done = self.run_inside(name, stages, tasks, directory, observer=self.observer, fresh=True)
         self.results.append(done)
         return done
@@ -170,7 +170,7 @@ class Search:
     def close(self) -> None:
         """Write down what was found."""
         text = sealed(json.dumps(self.found, default=str, ensure_ascii=False))
-        with whole_file(self.directory / FOUND) as temporary:  # not forced: without it, it is searched for again
+        with whole_file(self.directory / FOUND) as temporary:  # not forced: if it is lost, the search is done again
             temporary.write_text(text, encoding="utf-8")
 
     def remove_steps(self) -> None:
@@ -183,7 +183,7 @@ class Search:
 
 
 class SearchesOf:
-    """The searches of one run. They have the run's directory and options, and its user hears of them."""
+    """The searches of one run. They have the run's directory and options, and its user is told of them."""
 
     def __init__(self, directory: RunDirectory, first: Plan, options: RunOptions, *, is_temporary: bool) -> None:
         self._directory = directory
@@ -193,7 +193,7 @@ class SearchesOf:
         self._last_status = 0.0
 
     def informed(self, plan: Plan) -> tuple[Plan, list[Search]]:
-        """Let the stages of a segment search, one after another; return the segment with what they have become."""
+        """Let the stages of a segment search, one after another; return the segment with the copies they gave."""
         stages = [stage for group in plan.groups for stage in group.stages]
         searches = []
         for place, (name, stage) in enumerate(zip(plan.stage_names, stages, strict=True)):
@@ -230,12 +230,12 @@ class SearchesOf:
 
     @property
     def snapshot_s(self) -> float:
-        """How often a snapshot is wanted: for the status file, or oftener by whoever watches."""
+        """How often a snapshot is wanted: for the status file, or more often if the observer wants it."""
         observer = self._options.observer
         return STATUS_S if observer is None else min(STATUS_S, getattr(observer, "snapshot_s", SNAPSHOT_S))
 
     def __call__(self, snapshot: RunSnapshot) -> None:
-        """Show how a step is: as the run, which is not over when a step is."""
+        """Show a step's progress as the run's, which is not over when the step is."""
         state = "running" if snapshot.state == "finished" else snapshot.state
         name, own = self._first.name, snapshot.name
         name = own if own.startswith(f"{name}: ") else f"{name}, {own}"
@@ -247,7 +247,7 @@ class SearchesOf:
             self._directory.write_status(shown)
 
     def _tell_what_failed(self, search: Search) -> None:
-        """Say how many documents could not be searched: what the stages ahead lose is in the books of the run."""
+        """Say how many documents could not be searched: what the stages ahead lose is in the run's books already."""
         ahead = {stage.stage_name() for stage in search.ahead.stages}
         for result in search.results:
             search.errors += [error for error in result.errors if error.stage not in ahead]
@@ -266,7 +266,7 @@ def searching_stages(plan: Plan) -> list[str]:
 
 
 def read_found(run_dir: Path, stage: str) -> dict[str, object] | None:
-    """What a search came to, if the run went on from there and it is as it was written."""
+    """What a search came to, if the run went on from there and the file is undamaged."""
     with contextlib.suppress(OSError, UnicodeDecodeError):
         text = (run_dir / DIRECTORY / stage / FOUND).read_text(encoding="utf-8")
         if is_sealed(text):

@@ -52,14 +52,14 @@ __all__ = ["COMMIT_S", "Commits"]
 
 
 class Commits:
-    """The way of a finished source partition into the ledger, the books and the output directory."""
+    """The path of a finished source partition into the ledger, the books and the output directory."""
 
     def __init__(self, books: Books, directory: RunDirectory | None, options_of: OptionsOf = environment_only) -> None:
         self.books = books
-        self.directory = directory  # None: a run nobody can continue keeps no ledger
+        self.directory = directory  # None: a run that cannot be continued keeps no ledger
         self._options_of = directory.options_of if directory is not None else options_of
         self._waiting: list[CommitRecord] = []
-        self._names: dict[str, str] = {}  # of partitions, by the files they gave, where no ledger knows
+        self._names: dict[str, str] = {}  # of partitions, by the files they gave, if there is no ledger
         self._last = 0.0
         self._joined: tuple[str, ...] = ()
         if any(stage.makes_small_tasks for group in books.plan.groups for stage in group.stages):
@@ -71,7 +71,7 @@ class Commits:
         return bool(self._waiting)
 
     def add(self, record: CommitRecord) -> None:
-        """Take a partition of which everything has been written under temporary names."""
+        """Take a partition whose files have all been written under temporary names."""
         if self._joined:
             from gristmill.runs.joined_files import join_small_files
 
@@ -106,7 +106,7 @@ class Commits:
 
 
 def tell_stages(plan: Plan, records: Iterable[CommitRecord]) -> None:
-    """Tell stages that want to hear of it what is committed."""
+    """Tell stages that want to know what is committed."""
     named = ((name, stage) for group in plan.groups for name, stage in zip(group.names, group.stages, strict=True))
     hearing = {name: stage for name, stage in named if isinstance(stage, HearsOfCommits)}
     for record in records if hearing else ():
@@ -128,7 +128,7 @@ def _nobody_listens(state: str) -> None:
 
 
 class Ending(msgspec.Struct):
-    """How a drive ended. `tell` gives whoever watches the run its last state."""
+    """How a drive ended. `tell` shows the run's last state to those who watch it."""
 
     finish: Finish
     messages: list[str] = []
@@ -139,20 +139,20 @@ class Ending(msgspec.Struct):
 
 
 def cannot_be_continued(directory: RunDirectory) -> ConfigError:
-    """What to raise where tasks were kept in memory by a run that is over."""
+    """What to raise if a finished run kept its tasks in memory."""
     return ConfigError(
         f"{directory.shown}: expected a pipeline that ends in a writer; only such a run can be continued"
     )
 
 
 def segment_directories(directory: RunDirectory) -> list[Path]:
-    """Return those of all segments that were ever begun here, whichever pipeline's they are."""
+    """Return those of all segments that were ever begun here, whichever pipeline they belong to."""
     found = (path for path in directory.path.glob("segment-*") if path.name.removeprefix("segment-").isdecimal())
     return sorted(path for path in found if (path / "header.json").exists() or (path / "ledger.jsonl").exists())
 
 
 def clear_segments(directory: RunDirectory) -> list[str]:
-    """Forget a run with exchanges, however many it had. Return what was removed of its outputs."""
+    """Forget a run with exchanges, however many segments it had. Return what was removed of its outputs."""
     removed = []
     for path in segment_directories(directory):
         segment = RunDirectory(path, session="", root=directory.path, options_of=directory.options_of)
@@ -163,17 +163,17 @@ def clear_segments(directory: RunDirectory) -> list[str]:
         finally:
             segment.close()
     for rows in directory.path.glob("exchange-*"):
-        if rows.name.removeprefix("exchange-").isdecimal():  # else somebody else's
+        if rows.name.removeprefix("exchange-").isdecimal():  # otherwise not ours
             shutil.rmtree(rows, ignore_errors=True)
     return removed
 
 
 class Whole(msgspec.Struct, frozen=True):
-    """The run a segment is one of several of, as far as its words and file names depend on it."""
+    """The run a segment is one of several of, as far as the segment's messages and file names depend on it."""
 
     limit: QuarantineLimit  # as the user gave it: the segment has what earlier ones have left of it
     joined: Callable[[RunResult], RunResult]  # the books of the run up to this segment
-    is_temporary: bool  # nobody can continue it
+    is_temporary: bool  # it cannot be continued
     stages_before: int = 0  # in earlier segments
 
 
@@ -248,7 +248,7 @@ class Segment:
     def prepare_outputs(self) -> list[str]:
         """Make room for this run and do what the writers' modes say; return what to tell the user.
 
-        A drive calls it last, when nothing can be refused any more: a run that does not start removes nothing.
+        A drive calls this last, when the run can no longer be refused: one that does not start removes nothing.
         """
         removed = []
         # Starting over means that nothing of the earlier run is left among the new files.
@@ -269,11 +269,11 @@ class Segment:
         return told if resuming else [*told, *self._others_there()]
 
     def _others_there(self) -> Iterator[str]:
-        """Say which files of others are where this run publishes. They stay, and are not replaced."""
+        """Say which files are already where this run publishes. They stay, and are not replaced."""
         for directory in dict.fromkeys(self._sinks()):
             fs = file_system(directory, self.directory.options_of(directory))
             names = [name for name in fs.list_names(directory) if not is_hidden(name)]
-            # Behind an exchange there are rejects of the same run; whatever was there before is told already.
+            # Behind an exchange there are rejects of the same run; whatever was there before has been reported already.
             is_told = directory == self.options.rejects_path and self._whole.stages_before
             is_own = directory in (self.directory.quarantine_path, self.directory.measures_path)
             if names and not is_own and not is_told:
@@ -281,7 +281,7 @@ class Segment:
                 yield f"{directory}: {plural} there before this run, and will be left alone: {names[:3]}"
 
     def keep_errors(self, finish: Finish) -> None:
-        """Remember what is in quarantine if that is about to be removed, as a pool may do when it closes."""
+        """Remember what is in quarantine if it is about to be removed, as may happen when a pool closes."""
         if self.scratch is not None:
             _, quarantine = self.books.side_files(self.options.rejects_path)
             self._kept_errors = self._errors(quarantine, finish)
@@ -300,15 +300,15 @@ class Segment:
     # Beginning
 
     def execute(self, drive: Callable[["Segment"], Ending]) -> RunResult:
-        """Do what is left of it. Its directory is held already."""
+        """Do what is left of the segment. Its directory is held already."""
         found: Mapping[int, CommitRecord] = {}
         mended = self.options.retry_quarantined
         # Another pipeline's directory is refused, even where nothing could be continued. One that is removed at the end
-        # needs no header and no ledger: it was made for this run, and nobody will find it.
+        # needs no header and no ledger: it was made for this run, and no other will find it.
         if not self.options.fresh and self.keeps_directory:
             found = self.directory.resume(self.plan, rejects_path=self.options.rejects_path, mended=mended)
         committed = self.directory.finish_publication(found) if self.resumable else {}
-        self._continues = bool(found) and self.resumable  # even where everything of it has to be done again
+        self._continues = bool(found) and self.resumable  # even if everything found has to be done again
         if mended:
             committed = self.directory.forget_quarantined(committed)
         self.books = Books(self.plan, committed)
@@ -389,14 +389,14 @@ class Segment:
         return result
 
     def _evidence(self, finish: Finish) -> str:
-        """What went wrong with the documents a stage let down, from files that were never published."""
+        """What went wrong with the documents a stage failed on, from files that were never published."""
         if self._kept_evidence is not None:
             return self._kept_evidence
         root = f"{self.directory.quarantine_path}/"
         fs = file_system(root, options := self.directory.options_of(root))
         files = [file.temporary for file in finish.evidence if file.final.startswith(root)]
         there = [path for path in files if fs.status(path) is not None]
-        errors = read_errors(there, options)  # of whatever failed on the way of these documents
+        errors = read_errors(there, options)  # of everything these documents failed in
         own = [error for error in errors if finish.error.startswith(f"{error.stage}: ")]
         account = account_of(own or errors)
         return f"\n{account}" if account else ""
@@ -406,7 +406,7 @@ class Segment:
             raise EngineBug(f"{self.plan.name}: the books do not balance: {result.to_json()}")
 
     def interrupted(self) -> str:
-        """Say how far it was when somebody stopped it."""
+        """Say how far it was when the user stopped it."""
         done = f"stopped; {len(self.books.records)} of {len(self.plan.sources)} source partitions are committed"
         if self._whole.is_temporary or not self.plan.ends_in_writer:
             return done + ". Only a pipeline that ends in a writer can be continued."
@@ -416,7 +416,7 @@ class Segment:
         failed = Failed.of(result.counts.values(), self.plan.input_bytes)
         # What was under way when a share was exceeded may have brought it down again; the run is incomplete anyway.
         if stopped or self.limit.is_exceeded(failed, at_end=True):
-            # Whoever drives a segment knows only what is left of the limit.
+            # The drive of a segment knows only what is left of the limit.
             reason = reason.replace(f"more than {self.limit} failed", f"more than {self._whole.limit} failed")
             account = "" if self.limit.is_exceeded(failed, at_end=True) else f": {reason}"
             joined = self._whole.joined(result)
@@ -426,7 +426,7 @@ class Segment:
 
 
 def _by_file(errors: str) -> str:
-    """One line for each file that changed, of which many parts may have been read; not more than can be taken in."""
+    """One line for each file that changed, even if many of its parts were read; no more than a reader can take in."""
     files = {line.partition(": expected")[0]: line for line in reversed(errors.splitlines())}
     lines = [files[path] for path in sorted(files)]
     more = [f"and {len(lines) - _FILES_SHOWN} more files"] if len(lines) > _FILES_SHOWN else []

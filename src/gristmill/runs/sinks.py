@@ -35,17 +35,17 @@ BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 def machine_start() -> str:
-    """Return a name that is another after every restart, and on every machine."""
+    """Return a name that differs after every restart, and on every machine."""
     with contextlib.suppress(OSError):
         return BOOT_ID.read_text().strip()
     import psutil
 
-    # To the second, and moved when the clock is set: then files are looked at once more than they need be.
+    # To the second, and it shifts when the clock is set: then files are checked once more than necessary.
     return f"{socket.gethostname()} {psutil.boot_time():.0f}"
 
 
 NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)  # a file system that has none
-TRIES = 10  # `gristmill status` looks whether a lock is free, which takes it for a moment
+TRIES = 10  # `gristmill status` checks whether a lock is free by taking it for a moment
 PAUSE_S = 0.02
 
 
@@ -55,14 +55,14 @@ class Holder(NamedTuple):
     pid: str
     host: str
     start: str  # of the machine
-    lives: bool = False  # the process is known to be there, whether or not it has the lock
+    lives: bool = False  # whether the process is known to be there, with or without the lock
 
     def __str__(self) -> str:
         elsewhere = f" of {self.host}" if self.host and self.host != socket.gethostname() else ""
         return f"process {self.pid}{elsewhere}"
 
     def is_of_another_start(self) -> bool:
-        """Whether this machine was started again since, or is another."""
+        """Whether this machine was restarted since, or is a different one."""
         return self.start.strip() != machine_start()
 
 
@@ -83,12 +83,12 @@ class LockFile:
         try:
             os.ftruncate(self._descriptor, 0)
             os.pwrite(self._descriptor, f"{os.getpid()} {socket.gethostname()} {machine_start()}\n".encode(), 0)
-        except BaseException:  # or nobody could have it while this process lives
+        except BaseException:  # or nothing could take it while this process lives
             self.release()
             raise
 
     def release(self, *, remove: bool = False) -> None:
-        """Let others have it. `remove` leaves no file behind."""
+        """Release the lock. `remove` leaves no file behind."""
         if self._descriptor >= 0:
             if remove:
                 with contextlib.suppress(OSError):  # a file that stays does no harm, a lock that stays does
@@ -114,7 +114,7 @@ def _taken(path: Path, mode: int) -> int:
             os.close(descriptor)
             raise
         else:
-            os.close(descriptor)  # of a file that whoever had it has removed since
+            os.close(descriptor)  # of a file its holder has removed since
     raise Held(Holder("?", "", ""))
 
 
@@ -132,7 +132,7 @@ def _holder(descriptor: int) -> Holder:
 
 
 def holder_of(path: Path) -> tuple[Holder, bool] | None:
-    """Who has, or had, the lock of a directory, and whether they live; None if there never was one."""
+    """Which process has, or had, the lock of a directory, and whether it lives; None if there never was one."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -153,7 +153,7 @@ def holder_of(path: Path) -> tuple[Holder, bool] | None:
 
 
 def _is_running(holder: Holder) -> bool:
-    """Where the file system has no locks: a process of this start of this machine that is there."""
+    """For file systems without locks: whether a process of this start of this machine is there."""
     if holder.is_of_another_start() or not holder.pid.isdecimal():
         return False
     try:
@@ -171,7 +171,7 @@ LOCK_TRIES = 20
 
 
 def make_directories(path: Path, *, mode: int, root: Path) -> None:
-    """Make a directory and what is missing above it; what is below `root` or hidden gets the mode, others the usual."""
+    """Make a directory and those missing above it; those below `root` or hidden get the mode, others the usual."""
     missing = [path, *path.parents]
     missing = missing[: next(number for number, place in enumerate(missing) if place.is_dir())]
     for place in reversed(missing):
@@ -185,7 +185,7 @@ class DiskSinks:
     def __init__(self, session: str, root: Path, *, shared: bool) -> None:
         self._session = session
         self._root = root
-        # Quarantine holds documents, the header paths and settings: nobody else's business unless somebody says so.
+        # Quarantine holds documents, the header paths and settings: no one else's business unless the user says so.
         self.file_mode, self.directory_mode = (0o666, 0o777) if shared else (0o600, 0o700)
         self._locks: list[tuple[LockFile, list[Path]]] = []  # with the directories that were made for them
         self._unlocked: set[str] = set()
@@ -217,9 +217,9 @@ class DiskSinks:
         return messages
 
     def _locked(self, home: Path) -> LockFile:
-        """Lock a directory. A run that ends at this moment may remove it in between: then it is made again."""
+        """Lock a directory. A run that ends at this moment may remove it: then it is made again."""
         for _ in range(LOCK_TRIES):
-            # "Exists" too: `mkdir(exist_ok=True)` says so of a directory that is gone when it looks what is there.
+            # "Exists" too: `mkdir(exist_ok=True)` raises it if the directory is gone by the time it looks.
             with contextlib.suppress(FileNotFoundError, FileExistsError):
                 self.make(home)
                 return LockFile(home / "output.lock", self.file_mode)
@@ -227,7 +227,7 @@ class DiskSinks:
         return LockFile(home / "output.lock", self.file_mode)
 
     def claim_staging(self, directories: Iterable[str]) -> None:
-        """Remove what earlier sessions left under temporary names. Whoever has the lock knows that they are dead."""
+        """Remove what earlier sessions left under temporary names. The lock guarantees that those sessions are dead."""
         local = [directory for directory in directories if not is_url(directory)]
         self._staging = [Path(plain(directory)) / STAGING_DIR for directory in local]
         for directory, root in zip(local, self._staging, strict=True):
@@ -242,7 +242,7 @@ class DiskSinks:
             made.clear()  # from here on they are the run's output, with files or without
 
     def close(self) -> None:
-        """Remove what is temporary and let others have the directories."""
+        """Remove what is temporary and release the directories."""
         for root in self._staging:
             shutil.rmtree(root / self._session, ignore_errors=True)
             with contextlib.suppress(OSError):
@@ -257,7 +257,7 @@ class DiskSinks:
 
 
 class StoreSinks:
-    """The directories on stores of one run. A run without any never makes one of these."""
+    """The directories on stores of one run. A run without stores never makes one of these."""
 
     def __init__(self, session: str, options_of: OptionsOf) -> None:
         self._session = session
@@ -300,7 +300,7 @@ class StoreSinks:
             lease.check()
 
     def claim_staging(self, directories: Iterable[str]) -> None:
-        """Remove what earlier sessions left under temporary names. Whoever has the lease knows that they are dead."""
+        """Remove what earlier sessions left under temporary names. The lease guarantees that those are dead."""
         self._staging = [f"{directory.rstrip('/')}/{STAGING_DIR}" for directory in filter(is_url, directories)]
         for root in self._staging:
             store = self._store(root)
@@ -308,13 +308,13 @@ class StoreSinks:
             store.abort_uploads(root)
 
     def make_staging(self) -> None:
-        """Write something where the workers will: a missing bucket or a key that may only read is found now."""
+        """Write something where the workers will: this reveals a missing bucket or a read-only key at once."""
         for root in self._staging:
             store, name = self._store(root), f"{root}/{self._session}/started"
             patiently(lambda store=store, name=name: store.write(name, b""))  # type: ignore[misc]
 
     def close(self) -> None:
-        """Remove what is temporary and let others have the directories."""
+        """Remove what is temporary and release the directories."""
         for root in self._staging:
             store = self._store(root)
             with contextlib.suppress(MachineError):  # the next run does it

@@ -1,4 +1,4 @@
-"""`StoreDirectory`: a run directory on an object store. What decides is there; the rest is a scratch copy on this disk.
+"""`StoreDirectory`: a run directory on an object store. Whatever decides is there; the rest is a local scratch copy.
 
     header.json, start, report.json, measured.json, status.json   as in a directory on a disk
     ledger/00000001.jsonl   lines of the ledger, one object for each time some are committed
@@ -6,10 +6,10 @@
     quarantine/             documents that could not be processed, written by the workers
     metrics.jsonl, events.log, tasks.jsonl   written when the driver ends
 
-A store has no append and no lock, but it can create an object only if there is none of that name. So the ledger is a
-row of objects, each created under the next number. Whoever is refused has lost: another driver has taken over, and what
-this one wanted to commit is not committed. A driver that starts creates one without lines first. From then on it has
-read everything there is, and an older driver that still lives cannot add to it.
+A store has no append and no lock, but it can create an object only if none of that name exists. So the ledger is a row
+of objects, each created under the next number. A driver that is refused has lost: another has taken over, and what this
+one wanted to commit is not committed. A driver that starts creates one without lines first. From then on it has read
+everything there is, and an older driver that still lives cannot add to it.
 
 All rules of resuming (which header fits, which lines hold, which files are done again) are those of a directory on a
 disk, because they are applied to the scratch copy.
@@ -36,7 +36,7 @@ from gristmill.storage.remote_file_system import RemoteFileSystem
 LEDGER = "ledger"
 PULLED = ("header.json", "start", "report.json")
 PUSHED_AT_END = ("metrics.jsonl", "events.log", "tasks.jsonl")
-STATUS_S = 5.0  # a request each time, and somebody pays for it
+STATUS_S = 5.0  # a request each time, which costs money
 ENDED = ("finished", "stopped", "failed")
 READERS = 16
 SCRATCH = "gristmill-store-"
@@ -46,7 +46,7 @@ SCRATCH_TRIES = 10
 class StoreDirectory(RunDirectory):
     """One run directory on a store, held by one driver."""
 
-    commit_s = 1.0  # an object each time, and a resumed run reads them all
+    commit_s = 1.0  # each writes an object, and a resumed run reads them all
 
     def __init__(self, url: str, *, session: str, options_of: OptionsOf, durable: bool = False) -> None:
         scratch, self._scratch_lock = _scratch_directory()
@@ -85,7 +85,7 @@ class StoreDirectory(RunDirectory):
         return _ledger_name(self._url, number)
 
     def _add_to_ledger(self, lines: str, *, fresh: bool = False) -> bool:
-        """Create the ledger's next object; False if another driver has. The session makes the content this one's."""
+        """Create the ledger's next object; False if another driver has. The session tells whose content it is."""
         opening = json.dumps({"session": self.session, "number": self._next, "fresh": fresh})
         content = f"{opening}\n{lines}".encode()
         created = patiently(lambda: self._store.create(self._ledger_name(self._next), content))
@@ -119,7 +119,7 @@ class StoreDirectory(RunDirectory):
             raise lost(self.shown, "another run")
 
     def write_status(self, snapshot: RunSnapshot) -> None:
-        """Write it here, and to the store now and then. A store that is busy has better things to do."""
+        """Write the status here, and to the store now and then: a busy store has better things to do."""
         now = time.monotonic()
         if snapshot.state not in ENDED and now - self._last_status < STATUS_S:
             return
@@ -156,14 +156,14 @@ class StoreDirectory(RunDirectory):
 
 
 def _scratch_directory() -> tuple[Path, LockFile]:
-    """Make a directory for the copy. Those of drivers that were killed are removed: nobody holds their locks."""
+    """Make a directory for the copy. Those of drivers that were killed are removed: nothing holds their locks."""
     for left in Path(tempfile.gettempdir()).glob(f"{SCRATCH}*"):
         with contextlib.suppress(Held, OSError):
             lock = LockFile(left / "lock")
             shutil.rmtree(left, ignore_errors=True)
             lock.release()
     for _ in range(SCRATCH_TRIES - 1):
-        with contextlib.suppress(Held, FileNotFoundError):  # another run has taken it for one that was left
+        with contextlib.suppress(Held, FileNotFoundError):  # another run mistook it for an abandoned one
             return _locked(Path(tempfile.mkdtemp(prefix=SCRATCH)))
     return _locked(Path(tempfile.mkdtemp(prefix=SCRATCH)))
 
@@ -179,7 +179,7 @@ def ledger_numbers(store: RemoteFileSystem, url: str) -> list[int]:
 
 
 def ledger_lines(store: RemoteFileSystem, url: str, numbers: Sequence[int]) -> list[bytes]:
-    """Return the lines of these objects, from the last one on with which the run was started anew."""
+    """Return the lines of these objects, from the last one that starts the run over."""
     with ThreadPoolExecutor(READERS) as threads:
         objects = list(threads.map(lambda number: _read_lines(store, _ledger_name(url, number)), numbers))
     fresh = [place for place, (is_fresh, _) in enumerate(objects) if is_fresh]
@@ -191,7 +191,7 @@ def _ledger_name(url: str, number: int) -> str:
 
 
 def _read_lines(store: RemoteFileSystem, name: str) -> tuple[bool, bytes]:
-    """Whether the run starts anew with this object, and its lines of the ledger."""
+    """Whether the run starts over with this object, and its lines of the ledger."""
     content = patiently(lambda: store.read(name))
     if content is None:
         raise MachineError(f"{name}: it was there a moment ago and is gone; is another run here?")

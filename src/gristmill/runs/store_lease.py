@@ -1,13 +1,13 @@
 """`Lease`: one run at a time in a directory on a store, where there are no locks.
 
     <directory>/lease/00000001.json   a claim, created only if there is none of that number; the last one counts
-    <directory>/lease/<session>.json  written again every few seconds by whoever has made the claim; gone when it ends
+    <directory>/lease/<session>.json  rewritten every few seconds by the claim's process; gone when it ends
 
 Of two that claim at once the store lets one through. A claim whose second object is gone, or was not written again for
 `EXPIRY_S`, is dead, and the next number is free. Ages are differences of times the store itself has noted: the clocks
 of machines do not matter. A process of this start of this machine is looked up first, so that a killed run can be
-continued at once. A driver that was held up for longer than that finds a later claim and stops; what it may commit in
-between is decided by the ledger (store_directory.py).
+continued at once. A driver that was held up for longer than `EXPIRY_S` finds a later claim and stops; what it may
+commit in between is decided by the ledger (store_directory.py).
 """
 
 import contextlib
@@ -40,7 +40,7 @@ class Claim:
     session: str
     host: str
     pid: int
-    machine: str  # the start of the machine and the name space of its process numbers
+    machine: str  # the start of the machine and its process id namespace
     began: float  # of the process, to tell it from a later one of the same number
 
     def __str__(self) -> str:
@@ -48,11 +48,11 @@ class Claim:
 
     @property
     def start(self) -> str:
-        """Of the machine."""
+        """The start of the machine."""
         return self.machine.rpartition(" ")[0]
 
     def is_gone(self) -> bool | None:
-        """Whether the process has ended; None if it is not of this machine, and nobody here can know."""
+        """Whether the process has ended; None if it is not of this machine, so it cannot be known here."""
         import psutil
 
         if self.machine != _machine():
@@ -95,7 +95,7 @@ class Lease:
         self._thread: threading.Thread | None = None
 
     def take(self) -> None:
-        """Claim the directory, or say who has it. Waits where only waiting shows whether that one still lives."""
+        """Claim the directory, or say who has it. Wait if only that can show whether the holder still lives."""
         check_creates(self._fs, self._home, self._claim.session)
         self._beat()  # before the claim: one without it is dead
         try:
@@ -109,7 +109,7 @@ class Lease:
         self._thread.start()
 
     def _claimed(self) -> bool:
-        """Try the next number; False if another was quicker and is to be looked at first."""
+        """Try the next number; False if another was quicker and must be looked at first."""
         last = self._last_claim()
         if last is not None and self._is_alive(last[1]):
             raise ConfigError(
@@ -136,11 +136,11 @@ class Lease:
             return False
         if claim.is_gone():
             return False
-        # A process that lives proves nothing: its run may have ended while the store was away, the claim left behind.
+        # A process that lives proves nothing: its run may have ended while the store was away, leaving the claim.
         return self._is_renewed(beats, before)
 
     def _is_renewed(self, beats: str, before: bytes) -> bool:
-        """Wait until the other one is heard of, or has not been for as long as it may be silent."""
+        """Wait until the other run is heard of, or has been silent for as long as it may be."""
         silent_s = 0.0
         with contextlib.suppress(FileNotFoundError):
             own, theirs = self._fs.modified(self._own), self._fs.modified(beats)
@@ -159,7 +159,7 @@ class Lease:
 
     def _renew(self) -> None:
         while not self._ended.wait(RENEW_S):
-            with contextlib.suppress(MachineError):  # tried again in a moment; `check` says if it was too long
+            with contextlib.suppress(MachineError):  # tried again in a moment; `check` raises if it has been too long
                 self._beat()
 
     def check(self) -> None:
@@ -172,7 +172,7 @@ class Lease:
         patiently(self._beat)
 
     def release(self) -> None:
-        """Let others have the directory."""
+        """Release the directory."""
         self._ended.set()
         if self._thread is not None:
             self._thread.join()
@@ -188,18 +188,18 @@ def _last_claim(fs: RemoteFileSystem, home: str) -> tuple[int, Claim] | None:
         return None
     content = fs.read(f"{home}/{numbers[-1]:08d}.json")
     if content is None:
-        return _last_claim(fs, home)  # the next one has removed it since
+        return _last_claim(fs, home)  # the next holder has removed it since
     with contextlib.suppress(ValueError, TypeError):
         return numbers[-1], Claim(**json.loads(content))
-    return numbers[-1], Claim("?", "?", 0, "?", 0.0)  # nothing of ours; its second object is not there
+    return numbers[-1], Claim("?", "?", 0, "?", 0.0)  # not one of ours; it has no second object
 
 
 def last_holder(fs: RemoteFileSystem, directory: str) -> tuple[Claim, bool] | None:
-    """Who runs in a directory or ran there last, and whether they still hold it.
+    """Which process runs in a directory or ran there last, and whether it still holds it.
 
-    A process that lives proves nothing: its run may have ended while the store was away, the claim left behind. Whoever
-    holds a claim renews it. If that seems late by the clock of this machine, which is not the store's, and the process
-    is one of this machine's, its next beat is waited for before it is said to have gone.
+    A process that lives proves nothing: its run may have ended while the store was away, leaving its claim behind. The
+    holder of a claim renews it. If that seems late by the clock of this machine, which is not the store's, and the
+    process is one of this machine's, its next beat is waited for before it is said to have gone.
     """
     home = f"{directory.rstrip('/')}/{DIRECTORY}"
     last = _last_claim(fs, home)
@@ -227,7 +227,7 @@ def _is_heard(fs: RemoteFileSystem, beats: str) -> bool:
 
 
 def lost(directory: str, by: str) -> MachineError:
-    """What a driver is told that another one has taken over from."""
+    """What to tell a driver that another one has taken over from."""
     return MachineError(
         f"{directory}: this run has not been heard from for {EXPIRY_S:.0f} s, so {by} has taken over. Nothing is lost: "
         "what this one had committed, the other one goes on from"
@@ -235,7 +235,7 @@ def lost(directory: str, by: str) -> MachineError:
 
 
 def check_creates(fs: RemoteFileSystem, directory: str, session: str) -> None:
-    """Refuse a store that does not hold "create only if there is none": two runs there could not know of each other."""
+    """Refuse a store that does not honour "create only if there is none": two runs would not notice each other."""
     scheme = directory.partition("://")[0].lower()
     probe = f"{directory}/probe-{session}"
     if scheme in CREATES:

@@ -1,4 +1,4 @@
-"""The last words of a run, for someone who sees the tool for the first time: what became of the documents, and why.
+"""The last words of a run, for someone new to the tool: what became of the documents, and why.
 
 `print(result)`, the end of `Pipeline.run` and the command line say the same; they differ in how an option is written.
 """
@@ -132,7 +132,7 @@ def _hints(result: "RunResult", total: int, *, command_line: bool) -> list[str]:
     hints = []
     if total and not result.written:
         hints.append(_why_nothing(result, total))
-    # A line that is not JSON stays what it is; what a stage raised may be mended.
+    # A line that is not JSON will not change; a stage that raised may be fixed.
     if result.run_dir and any(error.example.traceback or error.kind == "WorkerLost" for error in result.errors):
         option = "--retry-quarantined" if command_line else "retry_quarantined=True"
         hints.append(f"Once the cause is fixed, {option} tries quarantined documents again.")

@@ -1,4 +1,4 @@
-"""What a run and its user tell each other: options, Ctrl-C, what is said when nothing moves, where and when it was."""
+"""What a run and its user tell each other: options, Ctrl-C, what is said when nothing moves, where and when it ran."""
 
 import contextlib
 import os
@@ -38,10 +38,10 @@ class RunOptions:
     rejects_path: str | None = None
     limit: QuarantineLimit = DEFAULT_LIMIT  # of documents that may fail
     fresh: bool = False
-    retry_quarantined: bool = False  # do again what could not be done, though it is committed
+    retry_quarantined: bool = False  # try quarantined documents again, though their partitions are committed
     observer: Observer | None = None
     shared: bool = False  # whether others may read the run directory, as far as the umask lets them
-    recipe: str = ""  # of the pipeline, kept in the run directory for whoever wants to build it again
+    recipe: str = ""  # of the pipeline, kept in the run directory so that it can be built again
     observation: Observation = field(default_factory=Observation)  # what is recorded about documents
     run_inside: "RunInside | None" = None  # runs the pipelines of stages that search
 
@@ -58,12 +58,12 @@ def _absolute_path(path: Path | str) -> Path | str:
     return full if is_url(full) else Path(full)
 
 
-# Ctrl-C and SIGTERM while a run lasts: both end it cleanly.
+# Ctrl-C and SIGTERM during a run: both end it cleanly.
 #
 # Outside the driver's loop they raise KeyboardInterrupt, as Ctrl-C always does. Inside it they are only noted, because
 # an exception between a ledger line and its rename, or halfway through a change of the scheduler's state, would leave
 # the books wrong; the loop looks at least every tenth of a second. A second signal is impatience, and raises.
-# While a run has others inside of it, those of a search, a signal is for the innermost.
+# While a run has others inside it, those of a search, a signal is for the innermost.
 
 _Handler = Callable[[int, FrameType | None], object] | signal.Handlers
 _OURS_TO_TAKE: dict[signal.Signals, _Handler] = {
@@ -72,7 +72,7 @@ _OURS_TO_TAKE: dict[signal.Signals, _Handler] = {
 }
 
 
-_handling: list["StopSignals"] = []  # the run that took the signals, and those inside of it
+_handling: list["StopSignals"] = []  # the run that took the signals, and those inside it
 
 
 class StopSignals:
@@ -100,7 +100,7 @@ class StopSignals:
             _handling.remove(self)
             for number in taken:
                 signal.signal(number, _OURS_TO_TAKE[number])
-        if self.noted and _handling:  # it came too late to stop this one
+        if self.noted and _handling:  # it came too late to stop this run
             _handling[-1].handle()
 
     @contextlib.contextmanager
@@ -127,7 +127,7 @@ def _tell_innermost(number: int, frame: FrameType | None) -> None:
 
 AGAIN = 2.0  # times as long before the user is told again, as for workers
 
-OUR_OWN = ProcessingStage.process_batch.__code__.co_filename  # calls a stage's methods for it
+OUR_OWN = ProcessingStage.process_batch.__code__.co_filename  # calls a stage's methods on its behalf
 
 Words = Callable[[], str]
 
@@ -150,16 +150,16 @@ class HangWatch:
         self._told_at_s = 0.0
 
     def alive(self) -> None:
-        """The watched thread has come round."""
+        """The watched thread is alive: start counting again."""
         self._since = time.monotonic()
         self._told_at_s = 0.0
 
     def stop(self) -> None:
-        """Look no more."""
+        """Stop watching."""
         self._over.set()
 
     def watch(self) -> None:
-        """Until it is over: the thread's work."""
+        """Watch until it is over; the work of the watching thread."""
         wait_s = self.patience_s
         while not self._over.wait(wait_s):
             waited_s = time.monotonic() - self._since
@@ -177,7 +177,7 @@ class HangWatch:
 
 
 def stage_call(frame: FrameType | None) -> list[str]:
-    """Which method of which stage a thread is in, if it is in one: the one we called, not what that calls in turn."""
+    """Which method of which stage a thread is in, if it is in one: the one we called, not what it calls in turn."""
     called: tuple[ProcessingStage, str] | None = None  # type: ignore[type-arg]  # of any tasks
     while frame is not None:
         owner = frame.f_locals.get("self")
@@ -200,7 +200,7 @@ _watches: dict[int, HangWatch] = {}  # by thread
 
 @contextlib.contextmanager
 def watched(who: str, patience_s: float, tell: Callable[[str], None] = _to_standard_error) -> Iterator[None]:
-    """Have this thread watched; where it is watched already, by whoever began first."""
+    """Have this thread watched; if it is watched already, the first watch stays."""
     thread = threading.get_ident()
     if thread in _watches:
         yield
@@ -216,7 +216,7 @@ def watched(who: str, patience_s: float, tell: Callable[[str], None] = _to_stand
 
 
 def alive() -> None:
-    """This thread has come round: whatever it does next is something else."""
+    """Say that this thread is alive: whatever it does next is something new."""
     watch = _watches.get(threading.get_ident())
     if watch is not None:
         watch.alive()
@@ -224,7 +224,7 @@ def alive() -> None:
 
 @contextlib.contextmanager
 def waiting_for(words: Words) -> Iterator[None]:
-    """This thread waits for somebody; `words` says for whom, should it take long."""
+    """Note what this thread waits for; `words` says it, should it take long."""
     watch = _watches.get(threading.get_ident())
     if watch is None:
         yield

@@ -75,11 +75,11 @@ AnyTask = Task[Any]
 Columns = tuple[list[str], list[str]]  # task attributes, data columns
 Inputs = Columns | Mapping[type[Task], Columns]  # type: ignore[type-arg]  # of any task
 _UNSET = object()
-SIZED_BATCH = 64  # tasks of a call that is bounded by items or bytes, where nobody says how many
+SIZED_BATCH = 64  # tasks of a call that is bounded by items or bytes, where no number is given
 
 
 class _DefaultFrom:
-    """A property of a subclass as a default: what `with_` sets on an instance comes before it."""
+    """A property of a subclass as a default: what `with_` sets on an instance takes precedence."""
 
     def __init__(self, compute: Callable[..., object]) -> None:
         self.compute = compute
@@ -90,7 +90,7 @@ class _DefaultFrom:
 
 
 def _changed_by_with(own: Callable[[Any], object], key: str) -> Callable[[Any], object]:
-    """A method of a subclass, so that what `with_` says is not lost: a mapping is added to, a number replaced."""
+    """Wrap a subclass's method so that what `with_` says is not lost: a mapping is added to, a number replaced."""
 
     @functools.wraps(own)
     def changed(stage: Any) -> object:
@@ -118,22 +118,22 @@ class ProcessingStage(Generic[X, Y]):
                      split to isolate a bad document
     `adds_only_declared_columns`   True if `outputs()` lists every column the stage may add, so that a misspelt column
                      further down is found before the run
-    `makes_new_documents`    True if what comes out are other documents than those that went in (rows about them, for
-                     instance), so that nobody looks for what they have in common
-    `makes_small_tasks`      True if one task becomes many small ones: files written of them are joined, where they can
+    `makes_new_documents`    True if the documents that come out are not those that went in (rows about them, for
+                     instance), so that nothing of a single document carries over
+    `makes_small_tasks`      True if one task becomes many small ones: files written of them are joined, where possible
     `fusible`        False to keep the stage in worker processes of its own
-    `fusible_from`   so many source partitions there have to be before it shares a process with the stages behind it, if
-                     it is the first: with fewer, other processes help with what it reads
+    `fusible_from`   for a first stage: the least number of source partitions at which it shares a process with the
+                     stages behind it. With fewer, other processes help with what it reads
     `fuses_to_the_end`   True if it shares a process with the stages behind it only where all of them up to a writer do.
-                     For a stage that streams: what becomes of its tasks counts when the last of them is written, so it
-                     need not become the same again should the worker die half-way
+                     For a stage that streams: its tasks count only when the last of them is written, so they need not
+                     come out the same again if the worker dies half-way
     `deadline_s`     a call that takes longer is ended, and the document that caused it is quarantined. An `async`
-                     call is cancelled; any other is ended with its process. Where a stage streams it is for one output,
-                     and waiting until that is taken does not count
-    `expected_s`     seconds a task is expected to take one worker: a guess to share out workers by until it is measured
+                     call is cancelled; any other is ended with its process. If a stage streams, that is for one output,
+                     and waiting until the output is taken does not count
+    `expected_s`     seconds a task is expected to take one worker: a guess to share out workers by before it is known
     `may_run_twice`  True if a task that takes suspiciously long may be given to a second worker as well, when one is
                      idle at the end of a run; the first result counts and the other worker is stopped
-    `transient_errors`   exception types that pass by themselves (a server that was away): tried again later
+    `transient_errors`   exception types whose cause passes by itself (a server that was down): tried again later
     """
 
     name: str = ""
@@ -151,11 +151,11 @@ class ProcessingStage(Generic[X, Y]):
     fusible: ClassVar[bool] = True
     fusible_from: ClassVar[int] = 0
     fuses_to_the_end: ClassVar[bool] = False
-    is_exchange: ClassVar[bool] = False  # what stands behind starts when all before is done: see stages/exchange
+    is_exchange: ClassVar[bool] = False  # stages behind it start when all before it is done: see stages/exchange
     searches: ClassVar[bool] = (
         False  # before its first task it looks at all documents ahead of it: see runs/searches.py
     )
-    can_read_again: ClassVar[bool] = False  # its documents can be had again for little: nobody has to put them down
+    can_read_again: ClassVar[bool] = False  # its documents can be had again cheaply: they need not be stored
     deadline_s: ClassVar[float | None] = None
     expected_s: ClassVar[float | None] = None
     may_run_twice: ClassVar[bool] = False
@@ -213,7 +213,7 @@ class ProcessingStage(Generic[X, Y]):
         return [], []
 
     def new_columns(self) -> list[str]:
-        """Return columns the stage adds and refuses to replace: one that is there already is found before the run."""
+        """Return columns the stage adds and refuses to replace: one that already exists is found before the run."""
         return []
 
     def known_values(self) -> Mapping[str, Sequence[str]]:
@@ -221,7 +221,7 @@ class ProcessingStage(Generic[X, Y]):
         return {}
 
     def named_values(self) -> Mapping[str, Sequence[str]]:
-        """Return values of columns that the stage was told of: one the column cannot have is found before the run."""
+        """Return the values the parameters name, by column: one the column cannot have is found before the run."""
         return {}
 
     def input_spec_for_task(self, task: AnyTask) -> Columns:
@@ -257,7 +257,7 @@ class ProcessingStage(Generic[X, Y]):
     def partitions(self) -> Sequence[Y] | None:
         """Return the source tasks, if this stage makes them from nothing; None for every other stage.
 
-        Called once, in the driver, while the plan is made: whatever is wrong with the inputs is said there.
+        Called once, in the driver, while the plan is made: whatever is wrong with the inputs is reported there.
         """
         return None
 
@@ -268,7 +268,7 @@ class ProcessingStage(Generic[X, Y]):
     def check_ready(self) -> None:
         """Raise ConfigError if something the stage will need is missing: a model, a package, a file.
 
-        Called in the driver while the plan is made, so that nobody waits for workers to be told.
+        Called in the driver while the plan is made, so that users learn of it before workers start.
         """
 
     def plan_note(self) -> str:
@@ -349,7 +349,7 @@ class ProcessingStage(Generic[X, Y]):
         return self.name or type(self).__name__
 
     def default_name(self) -> str:
-        """The name if nobody chose one; in a pipeline with several such stages they are numbered."""
+        """The name if none was chosen; if a pipeline has several such stages, they are numbered."""
         given = inspect.getattr_static(type(self), "name")
         return str(given.compute(self)) if isinstance(given, _DefaultFrom) else str(given)
 
@@ -406,7 +406,7 @@ class ProcessingStage(Generic[X, Y]):
             "_ray_stage_spec": ray_stage_spec,
             "_xenna_stage_spec": xenna_stage_spec,
         }
-        # Through __dict__, not setattr: a property or a frozen dataclass of the user's must not be in the way.
+        # Through __dict__, not setattr: a property or a frozen dataclass of the user's must not get in the way.
         changed.__dict__.update({key: value for key, value in given.items() if value is not None})
         if num_workers is not _UNSET:
             changed.__dict__["_num_workers"] = num_workers
@@ -433,7 +433,7 @@ def columns_read(stage: AnyStage) -> list[str]:
 
 
 class JoinedStages(Protocol):
-    """Several neighbouring stages that take a task in one pass, each of which gives one task for one."""
+    """Several neighbouring stages that take a task in one pass, each of which makes one task of one."""
 
     def process(
         self, task: Task[object], contexts: Sequence[StageContext], enter: Callable[[int, int], None]

@@ -1,9 +1,9 @@
 """`CompiledKernel`: a function of `gristmill.kernels`, as machine code.
 
 The code comes with the package (`kernel_sets.py`). Where it does not fit, because the sources or the kind of machine
-are others, the first process on a machine that needs a kernel loads numba and compiles it, those that ask for the same
+differ, the first process on a machine that needs a kernel loads numba and compiles it, those that ask for the same
 kernel meanwhile wait, and later ones find it in the user's cache. Loading machine code takes a tenth of a second once
-and a millisecond a kernel.
+and a millisecond per kernel.
 """
 
 import contextlib
@@ -27,13 +27,13 @@ from gristmill.storage.byte_cache import cached_bytes, is_cached
 
 KERNELS_VARIABLE = "GRISTMILL_KERNELS"  # a target's name, or:
 COMPILE = "compile"  # as if nothing had come with the package
-# Called by modules that a worker imports when it has something to count, and then it is too late to compile.
+# Called by modules that a worker imports when it has something to count, and by then it is too late to compile.
 _COUNTING = ("tally.count_measures",)
 _Number = TypeVar("_Number", bound=np.generic)
 
 
 class Fixed(Generic[_Number]):
-    """An array that is passed again and again, such as room for results: its address is asked for once."""
+    """An array that is passed again and again, such as room for results: its address is looked up once."""
 
     __slots__ = ("address", "array", "dtype", "size")
 
@@ -43,8 +43,8 @@ class Fixed(Generic[_Number]):
 
 
 Argument = NDArray[Any] | Fixed[Any] | int
-# What modules imported here call. Looking through them all for it would copy, in a worker, a thousand pages it shares
-# with the fork server: to look at an object is to count a reference to it.
+# The kernels that modules imported here call. To search the modules for them would copy, in a worker, a thousand pages
+# shared with the fork server: looking at an object counts a reference to it.
 _named: set[str] = set()
 
 
@@ -52,7 +52,7 @@ class CompiledKernel:
     """A kernel by its module and name: `CompiledKernel("text.words", "count_words")`.
 
     Arguments are contiguous arrays and integers; an array arrives as a pointer with its length, which the kernel checks
-    before it begins. Calls of other threads go on meanwhile.
+    before it begins. Other threads go on meanwhile.
     """
 
     def __init__(self, module: str, function: str) -> None:
@@ -119,7 +119,7 @@ def _trusted_code(name: str, target: Target) -> ObjectCode:
 
 @cache
 def _runs_here(target: str) -> bool:
-    """Whether code that nobody has run yet does run on this machine: found out once, and kept."""
+    """Whether code that was never run before runs on this machine: found out once, and remembered."""
     import llvmlite
 
     from gristmill.stages import kernel_compiler
@@ -133,7 +133,7 @@ def _runs_here(target: str) -> bool:
 
 
 def prepare_kernels(package: str) -> None:
-    """Do what loading the kernels of a package needs once, so that processes forked from this one need not."""
+    """Do, once, what loading the kernels of a package needs, so that processes forked from this one need not."""
     fitting_targets()  # which loads the library that links code: 0.08 s in every worker otherwise
     for target in known_targets():
         for name in shipped(target.name).contents.kernels:  # which reads the list
@@ -142,7 +142,7 @@ def prepare_kernels(package: str) -> None:
 
 
 def compile_missing(tell: Callable[[str], None]) -> None:
-    """Compile what `missing_kernels` finds, and say so first. Where all is there it takes a millisecond."""
+    """Compile what `missing_kernels` finds, and say so first. If nothing is missing, it takes a millisecond."""
     missing = missing_kernels()
     if missing:
         from gristmill.stages.kernel_compiler import compile_kernels  # few processes have to
@@ -151,7 +151,7 @@ def compile_missing(tell: Callable[[str], None]) -> None:
 
 
 def missing_kernels() -> dict[str, str]:
-    """Return which kernels will have to be compiled, of those that modules imported here call; and why."""
+    """Return which of the kernels that modules imported here call will have to be compiled, and why."""
     return {name: why for name in sorted(_named.union(_COUNTING)) if (why := why_missing(name))}
 
 

@@ -68,7 +68,7 @@ class Quarantined:
     block_start: int | None = 0
     row: int | None = None
     traceback: str = ""
-    num_documents: int = 1  # more when a batch could not be taken apart; 0 where nobody can know (see lost_bytes)
+    num_documents: int = 1  # more when a batch could not be taken apart; 0 where it is unknown (see lost_bytes)
     lost_bytes: int = 0  # of a file, or a part of one, that cannot be read: how many documents it holds is unknown
     payload: "Payload | None" = field(default=None, repr=False, compare=False)
     extension: str = ""
@@ -80,7 +80,7 @@ Completer = Callable[[Entry], bool]  # changes an entry in place and says whethe
 
 @runtime_checkable
 class CompletesRecords(Protocol):
-    """What a stage is that knows more about its records in quarantine once the whole run is done."""
+    """A stage that knows more about its records in quarantine once the whole run is done."""
 
     def completer(self, facts: Iterable[bytes]) -> Completer:
         """Return what completes a record, given all that the stage noted with `StageContext.note_fact` in the run.
@@ -92,12 +92,12 @@ class CompletesRecords(Protocol):
 
 @runtime_checkable
 class HearsOfCommits(Protocol):
-    """What a stage is that has something to do in the driver once a partition is committed, such as to clean up."""
+    """A stage that has something to do in the driver once a partition is committed, such as cleaning up."""
 
     def after_commit(self, facts: "Sequence[bytes]") -> None:
         """Act on what the stage noted with `StageContext.note_fact` about a partition that is committed.
 
-        After a crash it is told again of partitions it has heard of: doing it twice must do no harm.
+        After a crash it is told again of partitions it already knows: acting twice must do no harm.
         """
 
 
@@ -108,7 +108,7 @@ class StageContext(msgspec.Struct, eq=False):
     attempt: str = ""
     keep_rejects: bool = False
     durable: bool = False  # files to disk before they are handed over
-    memory_limit: int = 0  # bytes that somebody has allowed all processes of the run together; 0 where nobody has
+    memory_limit: int = 0  # bytes that all processes of the run together may take; 0 if no limit was set
     dropped: dict[str, int] = {}  # reason -> documents
     dropped_of: dict[str, dict[str, int]] = {}  # task id -> the same, where a call has several
     rejects: list[Rejected] = []
@@ -117,7 +117,7 @@ class StageContext(msgspec.Struct, eq=False):
     learnt: dict[str, float] = {}  # what workers that start later should know
     # What the stage's author counts, by the task it is counted for; "" if none was named. Most calls have nothing.
     metrics: dict[str, StageCounts] | None = None
-    observes: bool = False  # whether anybody wants to know what was measured, and which documents were dropped
+    observes: bool = False  # whether the run records what was measured, and which documents were dropped
     dropped_bytes: dict[str, int] = {}  # reason -> about how many bytes of documents
     measured: list[Measured] | None = None
     gone: list[Gone] | None = None
@@ -139,11 +139,11 @@ class StageContext(msgspec.Struct, eq=False):
         return self.measured is not None or self.gone is not None
 
     def divided(self, tasks: "Sequence[tuple[str, str, int]]") -> "list[StageContext]":
-        """What was reported in a call of several tasks, given for each its id, its attempt and how many items it lacks.
+        """What was reported in a call, divided among its tasks, given each one's id, attempt and missing items.
 
-        An item left the task it was dropped from, where the stage says which that is and the task lacks so many. Where
-        it says nothing, or has joined tasks before it dropped, items left those that lack some, in order: so each task
-        accounts for its own items. What else is about none of the tasks is of the first.
+        An item left the task it was dropped from, if the stage says which that is and the task lacks that many. If the
+        stage does not say, or joined tasks before it dropped items, they left the tasks that lack some, in order: so
+        each task accounts for its own items. Whatever belongs to none of the tasks goes to the first.
         """
         shares = [self.another(attempt) for _, attempt, _ in tasks]
         if self.is_clean and self.metrics is None and not self.has_observed:
@@ -252,7 +252,7 @@ class StageContext(msgspec.Struct, eq=False):
             self.rejects.append(Rejected(rejected, reason, measured, threshold))
 
     def drop_rows(self, batch: "Batch[Any]", count: int, gone: Gone, *, num_bytes: int) -> None:
-        """What `drop` does, where no rejects are kept, for a stage that knows which rows they are and what they take.
+        """Do what `drop` does, where no rejects are kept, for a stage that knows which rows they are and their size.
 
         Making a mask of them, and counting it, would take as long as many a rule.
         """
@@ -273,12 +273,12 @@ class StageContext(msgspec.Struct, eq=False):
         measure: str = "",
         amount: str | None = None,
     ) -> None:
-        """Say what was measured on every item, and which were kept by it, for whoever looks at the run.
+        """Say what was measured on every item, and which items were kept by it, for those who look at the run.
 
-        Of each measure the run keeps how kept and refused values are distributed; given the batch they are `of`, also
+        For each measure the run keeps how kept and refused values are distributed; given the batch they are `of`, also
         the items nearest to each of the `bounds`, the least and the greatest value that is kept. `name` is the reason
         refused items are dropped for. A measure whose sums are an amount says which: "tokens". Nothing is dropped by
-        it; filters that `Score`, `Filter` and `ScoreFilter` run have said it already.
+        this; filters that `Score`, `Filter` and `ScoreFilter` run have said it already.
         """
         checked = _checked(name, "measure")
         if of is not None and len(values) != of.num_items:
@@ -287,7 +287,7 @@ class StageContext(msgspec.Struct, eq=False):
             raise StageError(f"context.measure: expected kept to have {len(values)} entries; got {len(kept)}")
         if not self.observes:
             return
-        import numpy as np  # whoever measures has it
+        import numpy as np  # a stage that measures has loaded it
 
         mask = None if kept is None else np.zeros(len(kept), np.bool_)
         if kept is not None and mask is not None:
@@ -305,29 +305,29 @@ class StageContext(msgspec.Struct, eq=False):
         measure: str = "",
         condition: str | None = None,
     ) -> None:
-        """Say what every item was called, and which were kept by that: what `measure` is for numbers.
+        """Say what label every item got, and which items were kept by it: for labels what `measure` is for numbers.
 
-        Of each label the run keeps how many items with it were kept and refused; None is the label of those that have
+        For each label the run keeps how many items with it were kept and refused; None is the label of those that have
         none. `name` is the reason refused items are dropped for, `condition` what a kept one meets, in words.
         """
         checked = _checked(name, "measure_labels")
         if len(kept) != len(labels):
             raise StageError(f"context.measure_labels: expected kept to have {len(labels)} entries; got {len(kept)}")
         if self.observes:
-            import numpy as np  # whoever measures has it
+            import numpy as np  # a stage that measures has loaded it
 
             words = [None if label is None else str(label) for label in labels]
             about = About(checked, measure or checked, condition=condition, position=len(self.measured or ()))
             self.note_measured(Measured(about, words, np.array(kept, np.bool_), None, None))
 
     def note_measured(self, measured: Measured) -> None:
-        """What `measure` does, for a stage that has everything at hand; only where somebody `observes`."""
+        """Do what `measure` does, for a stage that has everything at hand; only if `observes` is set."""
         if self.measured is None:
             self.measured = []
         self.measured.append(measured)
 
     def _note_gone(self, gone: Gone) -> None:
-        """Note which documents were dropped, which `drop` does."""
+        """Note which documents were dropped, as part of `drop`."""
         if self.gone is None:
             self.gone = []
         self.gone.append(gone)
@@ -346,9 +346,9 @@ class StageContext(msgspec.Struct, eq=False):
         )
 
     def note_fact(self, fact: object) -> None:
-        """Say something about what was processed that the stage itself will want to know when the run has ended.
+        """Note something about what was processed that the stage itself will need when the run has ended.
 
-        It is JSON, committed with its source partition and opened by nobody else; see `CompletesRecords`. Paths go
+        It is JSON, committed with its source partition and opened by nothing else; see `CompletesRecords`. Paths go
         through `without_url_secrets` first. Keep facts small and few: the ledger may have millions of lines.
         """
         self.facts.append(msgspec.json.encode(fact))
@@ -357,7 +357,7 @@ class StageContext(msgspec.Struct, eq=False):
         """Count something of the stage's own: "cache_hits", "tokens". It is shown wherever the run's books are.
 
         Like a document it counts once, however often its task is tried, and in a run that is continued too. A stage
-        with its own `process_batch` may say `of` which of the tasks; else it counts for the first of them. What is
+        with its own `process_batch` may say `of` which task; else it counts for the first of them. What is
         counted outside of a call (in `setup`, say) belongs to no task, and is counted nowhere.
         """
         try:
@@ -391,7 +391,7 @@ class StageContext(msgspec.Struct, eq=False):
 
     @property
     def own_counts(self) -> StageCounts:
-        """What has been counted and observed so far, of all tasks: for whoever tests a stage."""
+        """What has been counted and observed so far, of all tasks: for tests of a stage."""
         total = StageCounts()
         for counts in (self.metrics or {}).values():
             total.add(counts)
@@ -435,9 +435,9 @@ class Observation(msgspec.Struct, frozen=True):
 
     `level`   "full": how every measure is distributed, and examples of documents with the beginning of their texts;
               "counts": the same without examples, so that no text of any document is kept; "off": nothing
-    `slices`  columns by whose values documents are counted, with what became of them. Without a word about it `source`
-              and `language`, where a stage or the format has made columns of them; those that are named here are also
-              looked for in JSON lines
+    `slices`  columns by whose values documents are counted, with what became of them. By default `source` and
+              `language`, where a stage or the format has made columns of them; columns named here are also looked for
+              in JSON lines
     """
 
     level: Level = "full"
@@ -446,7 +446,7 @@ class Observation(msgspec.Struct, frozen=True):
     def __post_init__(self) -> None:
         if self.level not in LEVELS:
             raise ConfigError(f"observe: expected one of {', '.join(LEVELS)}; got {self.level!r}")
-        given: object = self.slices  # by somebody who may have written one name in place of a list
+        given: object = self.slices  # by a user who may have written one name in place of a list
         if given is not None:
             if not isinstance(given, list | tuple) or not all(isinstance(name, str) and name for name in given):
                 raise ConfigError(f"slices: expected a list of names of columns; got {given!r}")
@@ -454,7 +454,7 @@ class Observation(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, given: "Level | Observation") -> "Observation":
-        """Return what somebody asked for by a level alone, or in full."""
+        """Return what was asked for, by a level alone or in full."""
         return given if isinstance(given, Observation) else cls(given)
 
     @property

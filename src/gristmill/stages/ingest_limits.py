@@ -1,6 +1,6 @@
 """`IngestLimits`: how large, how deep and how long a record may be before it is dropped or put aside.
 
-Whoever crawls gets what others have put there: pages of 50,000 nested elements, archives that unpack to a gigabyte of
+A crawl brings whatever others have put there: pages of 50,000 nested elements, archives that unpack to a gigabyte of
 zeros, macros that expand for ever. What happens at each limit is said beside it and in `docs/reference/ingest.md`.
 """
 
@@ -19,7 +19,7 @@ class IngestLimits:
 
     max_html_bytes: int = 5 * _MIB  # a page: above, dropped
     main_content_depth: int = 1_000  # nested elements of a page: above, plain text without a search for main content
-    max_html_depth: int = 20_000  # nested elements: above, quarantined. Parsers take a second for so many
+    max_html_depth: int = 20_000  # nested elements: above, quarantined. Parsers take a second for that many
     max_open_formatting: int = 2_000  # elements like `b` and `font` open at once: above, quarantined
     max_html_tags: int = 150_000  # start tags of a page: above, quarantined
     max_attributes: int = 2_000  # attributes of one tag: above, quarantined

@@ -1,4 +1,4 @@
-"""Compiling kernels, several at a time, in processes of their own: they load numba, which nobody else has to.
+"""Compiling kernels, several at a time, in processes of their own: they load numba, which no other process has to.
 
     python -m gristmill.stages.kernel_compiler [--all]
 
@@ -96,7 +96,7 @@ def _replace(file: Path, content: bytes) -> None:
 
 
 def _kept(found: KernelSet, names: Iterable[str], made_with: dict[str, str]) -> dict[str, ObjectCode]:
-    """What a file has that was made by the same compiler from the sources as they are."""
+    """The code in a file that was made by the same compiler from the sources as they are now."""
     codes: dict[str, ObjectCode] = {}
     for name in names if found.contents.made_with == made_with else ():
         try:
@@ -115,7 +115,7 @@ def _guess_s(names: Iterable[str], num_targets: int = 1) -> float:
 
 
 def try_set(file: Path, target: str) -> bool:
-    """Whether code for a target runs on this machine. It is tried where it may crash."""
+    """Whether code for a target runs on this machine. It is tried in a process that may crash."""
     tried = subprocess.run(
         _command("_try", str(file), target), stdin=subprocess.DEVNULL, capture_output=True, check=False
     )
@@ -123,7 +123,7 @@ def try_set(file: Path, target: str) -> bool:
 
 
 def _try(file: str, target: str) -> None:
-    """Put the code of every kernel in its place and call it with nothing to do, which it finds out for itself."""
+    """Link the code of every kernel and call it with nothing to do, which it finds out for itself."""
     found = KernelSet(Path(file), target)
     for name in found.contents.kernels:
         made = found.code(name)
@@ -170,7 +170,7 @@ def _compile(names: Sequence[str], results: str = "", targets: Sequence[Target] 
 
 
 def _command(function: str, *arguments: object) -> list[str]:
-    """What calls a function of this module in a new process."""
+    """The command that calls a function of this module in a new process."""
     return [sys.executable, "-P", "-c", _CHILD.format(__spec__.name, function), json.dumps([sys.path, arguments])]
 
 
@@ -189,7 +189,7 @@ def _work(names: list[str], results: str, targets: list[str]) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Compile all kernels into the package."""
-    import argparse  # not a worker's
+    import argparse  # no worker needs it
 
     parser = argparse.ArgumentParser(description="Compile the kernels into the files that the package carries.")
     parser.add_argument("--all", action="store_true", help="for every kind of machine, not only for ones like this")

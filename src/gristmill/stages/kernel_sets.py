@@ -7,8 +7,8 @@
     code        of one kernel after another
 
 A file is made when the package is built (`kernel_compiler.py`). It is used for a kernel if the sources of that kernel
-are what it was made from, byte by byte; which version of numba made it does not matter then. What is damaged, stale or
-of another kind is as good as not there: the kernel is compiled on this machine, and whoever waits is told why.
+are what it was made from, byte by byte; which version of numba made it does not matter then. Code that is damaged,
+stale or of another kind counts as missing: the kernel is compiled on this machine, and the user who waits is told why.
 """
 
 import hashlib

@@ -2,7 +2,7 @@
 
 A stage says `context.measure(...)` and `context.drop(...)`; stages that judge texts do so for every filter and rule.
 The worker counts all of a call at once and keeps a few examples (`worker/observer.py`). Nothing is counted here, and
-nothing is read from a batch before somebody asks for it.
+nothing is read from a batch before it is asked for.
 """
 
 import contextlib
@@ -47,7 +47,7 @@ class Excerpts(NamedTuple):
     def packed(
         self, batch: "Batch[Any]", keys: "NDArray[np.uint64]", texts: tuple[bytes, bytes] | None = None
     ) -> PartDocuments:
-        """The same as a file has it; `texts` are those of somebody who has them end to end, and where each ends."""
+        """The same in the form of a file; `texts` if the caller has them: all end to end, and where each ends."""
         source, names = shown_source(batch), joined(self.ids)
         shown = joined(self.texts) if texts is None else texts
         return PartDocuments(source, batch.task_id, keys.tobytes(), *names, *shown, self.json_ids)
@@ -66,7 +66,7 @@ class Shown(Protocol):
         ...
 
     def keys(self) -> "NDArray[np.uint64]":
-        """Return a number for each that decides which of them are examples; the same wherever it is processed."""
+        """Return a number for each document that decides which are examples; the same wherever it is processed."""
         ...
 
     def excerpts(self, rows: "NDArray[np.int64]", *, with_texts: bool = True) -> Excerpts:
@@ -75,7 +75,7 @@ class Shown(Protocol):
 
 
 class _KeptBefore:
-    """In place of rows: those that the measure noted before has kept, of the same batch. Saves handing them over."""
+    """In place of rows: those of the same batch that the measure noted before has kept. Saves handing them over."""
 
 
 KEPT_BEFORE: Final = _KeptBefore()
@@ -117,14 +117,14 @@ def _task_id(of: "Shown | Batch[Any] | None") -> str:
 def text_keys(
     data: "NDArray[np.uint8]", starts: "NDArray[np.int64]", stops: "NDArray[np.int64]"
 ) -> "NDArray[np.uint64]":
-    """Return a number for every text, of its first and last bytes and its length, as compiled code makes it."""
+    """Return a number for every text, made from its first and last bytes and its length, as compiled code does."""
     import numpy as np
 
     lengths = stops - starts
     first, last = (np.zeros(len(starts), np.uint64) for _ in range(2))
     rows = np.flatnonzero(lengths >= 8)
     if len(rows):
-        # Eight bytes from every place on, as a number: a view, since texts take as much memory as all of a batch.
+        # The eight bytes from each place on, as a number: a view, since texts take as much memory as all of a batch.
         words = np.ndarray((len(data) - 7,), "<u8", data, strides=(1,))
         first[rows], last[rows] = words[starts[rows]], words[stops[rows] - 8]
     for row in np.flatnonzero(lengths < 8).tolist():
@@ -145,7 +145,7 @@ def shown_source(batch: "Batch[Any]") -> str:
     return shown_text(without_url_secrets(", ".join(batch.sources())))
 
 
-# So many characters, of which each is a byte and those that continue it: 10xxxxxx.
+# At most EXCERPT_CHARS characters, each of them a byte and those that continue it: 10xxxxxx.
 _BEGINNING = rb"[\x80-\xbf]*+(?:[^\x80-\xbf][\x80-\xbf]*+){0,%d}+" % EXCERPT_CHARS
 
 
@@ -165,7 +165,7 @@ class _Line(msgspec.Struct):
 
 _lines = msgspec.json.Decoder(_Line)
 _LEADING_ID = rb'\{"id": ?("[^"\\\x00-\x1f]{0,400}"|-?[0-9]{1,18})[,}]'
-_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)  # what a reader has taken, and msgspec refuses
+_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)  # where a reader accepts what msgspec refuses
 
 
 def ids_in_lines(data: bytes | memoryview, places: Iterable[tuple[int, int]]) -> list[bytes]:
@@ -173,7 +173,7 @@ def ids_in_lines(data: bytes | memoryview, places: Iterable[tuple[int, int]]) ->
 
     Where an id comes first, the rest of the line is not looked at.
     """
-    match = re.compile(_LEADING_ID).match  # when wanted: few processes do
+    match = re.compile(_LEADING_ID).match  # only when wanted: few processes need it
     return [
         found[1] if (found := match(data, start, stop)) is not None else _id_in_line(data[start:stop])
         for start, stop in places

@@ -1,8 +1,8 @@
 """Stage classes by name, for recipes and `gristmill stages`.
 
-A class enters when it is defined. Two classes of one name are an error unless the second is the first one defined
+A class is added when it is defined. Two classes of one name are an error unless the second is the first one defined
 again (a module reloaded, a notebook cell run twice, a class unpickled by value in a worker), or one is gristmill's and
-the other a user's: nobody can know all our names, and ours grow in number. Then a recipe has to say which it means.
+the other a user's: users cannot know all our names, and ours grow in number. Then a recipe must say which it means.
 """
 
 from gristmill.errors import ConfigError, nearest
@@ -27,7 +27,7 @@ def register(cls: type) -> None:
 
 
 def register_function(name: str, cls: type) -> None:
-    """Add the class of a decorated function under the name it was given; the last of a name counts."""
+    """Add the class of a decorated function under the name it was given; the last one of a name counts."""
     _FUNCTIONS[name] = cls
 
 

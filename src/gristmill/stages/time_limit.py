@@ -1,11 +1,11 @@
-"""`time_limit`: no more than so many seconds for one document, without a thread or a process for it.
+"""`time_limit`: at most a given number of seconds for one document, without a thread or a process for it.
 
 The operating system's interval timer ends what runs in Python, in the main thread of a process, within milliseconds. It
-does not end a call into C: Python runs a signal's handler when that call is back. So there are three layers, each for
+does not end a call into C: Python runs a signal's handler when that call returns. So there are three layers, each for
 what the one before it cannot see: sizes and depths that are known before anything is parsed, this timer, and the
 engine's `deadline_s`, which ends the process (ADR 0055).
 
-Limits may be nested, and others may use the same timer: the remaining time of the timer that was there is restored, and
+Limits may be nested, and other code may use the timer: the remaining time of the timer that was there is restored, and
 whichever is due first comes first. In any thread but the main one there is no timer, and nothing is limited here.
 """
 
@@ -76,14 +76,14 @@ class _Timer:
 def can_limit() -> bool:
     """Whether a call made here can be limited: in the main thread, on a system that has the timer.
 
-    A handler that somebody has set from C could not be put back, so it is left alone.
+    A handler set from C could not be put back, so it is left alone.
     """
     in_main = hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread()
     return in_main and signal.getsignal(signal.SIGALRM) is not None
 
 
 def time_limit(seconds: float | None, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Return what the function returns, or raise TimeLimitExceeded after so many seconds; None means without a limit.
+    """Return what the function returns, or raise TimeLimitExceeded after that many seconds; None means no limit.
 
     Where `can_limit` says no, the function runs as long as it takes.
     """

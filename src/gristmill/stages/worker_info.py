@@ -19,7 +19,7 @@ class WorkerMetadata(msgspec.Struct, frozen=True):
 
     `learnt` is what calls of the same stage have told `context.learn` in workers before it. Its `killed_for_memory`
     says how often in a row such workers were killed because memory ran out. `run` is the same for all workers of a run,
-    also when it is continued; empty outside a run.
+    even when it is continued; empty outside a run.
     """
 
     worker_id: str = ""

@@ -1,8 +1,8 @@
 """Write files so that each appears whole or not at all.
 
 A file is written under a temporary name, checksummed on the way, forced to disk and renamed; then its new name is
-forced too. `write_file` does all of it. In a run it is done by several: `stage_file` writes, `force_file` is called
-where machines may be lost on the way, and `publish` renames once the ledger says so.
+forced too. `write_file` does all of it. In a run the steps are taken separately: `stage_file` writes, `force_file` is
+called where machines may be lost in between, and `publish` renames once the ledger says so.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ from gristmill.storage.file_system import StorageOptions, file_system, is_url, p
 
 # What to tell a user when a disk or a store fails: the file, what the system says, how much room is left, what to do.
 #
-# Only words are made here. Whether a failure is tried again, and how a run ends on it, is decided by the engine.
+# Only the wording is made here. Whether to try again after a failure, and how it ends a run, is decided by the engine.
 
 GO_ON = "run the same command again to go on; nothing that is committed is lost"
 _ADVICE = {
@@ -49,7 +49,7 @@ def explain(path: str, error: OSError) -> str:
     's3://bucket/out/a.jsonl: Permission denied. Allow this user to write there, then run the same command again ...'
     """
     if isinstance(error, GristmillError):
-        return str(error)  # has said it already
+        return str(error)  # it has been explained already
     number = error.errno
     reason = error.strerror or str(error) or type(error).__name__
     room = free_room(path) if number in _WHERE_ROOM_MATTERS else None
@@ -62,7 +62,7 @@ def machine_error(path: str, error: OSError) -> MachineError:
     if isinstance(error, MachineError):
         return error
     explained = MachineError(explain(path, error))
-    explained.errno = error.errno  # not `filename`: with both Python would print its own sentence instead of ours
+    explained.errno = error.errno  # not `filename`: with both, Python would print its own sentence instead of ours
     return explained
 
 
@@ -79,20 +79,20 @@ def explained(path: str | Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def machine_failures(who: str, directory: str | Path) -> Iterator[None]:
-    """End a run with what the system says about one of its files; `directory` if it does not say which."""
+    """End a run with what the system says about one of its files, or about `directory` if it does not say which."""
     try:
         yield
     except MachineError as error:
         raise MachineFailed(f"{who}: {error}") from error
     except GristmillError:
         raise
-    except OSError as error:  # of a file of the run: nothing else is opened by what is called so
+    except OSError as error:  # about a file of the run: code called in this way opens nothing else
         path = error.filename if isinstance(error.filename, str) else str(directory)
         raise MachineFailed(f"{who}: {explain(path, error)}") from error
 
 
 def free_room(path: str) -> str | None:
-    """Say how much is free where a path is, or would be; None if nobody can know, as with a store.
+    """Say how much is free where a path is, or would be; None if that cannot be known, as with a store.
 
     Reserved blocks do not count: a user cannot have them. A file system may also run out of names (inodes).
     """
@@ -114,8 +114,8 @@ def _amount(count: int) -> str:
     return f"{count / 1000**power:.1f} {('kB', 'MB', 'GB', 'TB')[power - 1]}"
 
 
-# Bytes given to the system at a time. For more it looks for large blocks of memory, and a virtual machine has often
-# given those back to its host: written in one piece, 768 MB took 2.8 s here, in pieces of this size 0.3 s.
+# Bytes given to the system at a time. For more than that it looks for large blocks of memory, which a virtual machine
+# has often given back to its host: written in one piece, 768 MB took 2.8 s here, in pieces of this size 0.3 s.
 _PIECE_BYTES = 1 << 17
 _SETTLED_S = 600  # every file system writes a new name to disk by itself within this time (ext4: 5 s, XFS: 30 s)
 _NOT_FOR_DIRECTORIES = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)  # some network file systems have no such fsync
@@ -135,8 +135,8 @@ def stage_file(
 ) -> WrittenFile:
     """Write a file under a temporary name.
 
-    The directory must be there: whoever started the run made it, and has removed it if the run is over. So a worker
-    that outlives its run cannot leave a file behind.
+    The directory must exist: the process that started the run made it, and has removed it if the run is over. So a
+    worker that outlives its run cannot leave a file behind.
     """
     fs = file_system(temporary, storage_options)
     digest, size = xxhash.xxh3_128(), 0
@@ -152,7 +152,7 @@ def stage_file(
 def write_file(
     path: str, chunks: Iterable[Chunk], *, storage_options: StorageOptions | None = None, forced: bool = True
 ) -> WrittenFile:
-    """Write a file and let it appear under its name at once; not `forced`, a machine that stops may lose it."""
+    """Write a file that appears under its name at once; unless `forced`, it may be lost if the machine stops."""
     directory, _, name = path.rpartition("/")
     temporary = f"{directory}/.{name}.{os.getpid()}.tmp" if directory else f".{name}.{os.getpid()}.tmp"
     with explained(path):
@@ -165,7 +165,7 @@ def write_file(
             if forced:
                 force_names(directory or ".")
         except BaseException:
-            with contextlib.suppress(OSError):  # the first error is the one to tell
+            with contextlib.suppress(OSError):  # the first error is the one to report
                 remove(temporary, storage_options=storage_options)
             raise
     return WrittenFile(path, written.num_bytes, written.checksum)
@@ -173,7 +173,7 @@ def write_file(
 
 @contextlib.contextmanager
 def whole_file(path: Path, *, forced: bool = False) -> Iterator[Path]:
-    """Yield where to write a file of this machine; it appears as `path` afterwards, or not at all if that failed."""
+    """Yield where to write a local file; it appears as `path` afterwards, or not at all if writing failed."""
     temporary = path.with_name(f".{path.name}.tmp")
     try:
         with explained(path):
@@ -184,13 +184,13 @@ def whole_file(path: Path, *, forced: bool = False) -> Iterator[Path]:
             if forced:
                 force_names(str(path.parent))
     except BaseException:
-        with contextlib.suppress(OSError):  # the first error is the one to tell
+        with contextlib.suppress(OSError):  # the first error is the one to report
             temporary.unlink(missing_ok=True)
         raise
 
 
 def publish(temporary: str, final: str, *, storage_options: StorageOptions | None = None) -> None:
-    """Let a staged file appear under its name. Doing it again after a crash is not an error."""
+    """Give a staged file its final name. Doing so again after a crash is not an error."""
     fs = file_system(final, storage_options)
     if fs.status(temporary) is None and fs.status(final) is not None:
         return
@@ -203,13 +203,13 @@ def remove(path: str, *, storage_options: StorageOptions | None = None) -> None:
 
 
 def remove_for_good(paths: Iterable[str], *, storage_options: StorageOptions | None = None) -> None:
-    """Remove files so that none is there again after the machine has stopped."""
+    """Remove files so that none reappears after the machine has stopped."""
     directories = set()
     for path in paths:
         remove(path, storage_options=storage_options)
         directories.add(path.rpartition("/")[0] or ".")
     for directory in sorted(directories):
-        if is_url(directory) or Path(plain(directory)).is_dir():  # else it has gone as a whole
+        if is_url(directory) or Path(plain(directory)).is_dir():  # else the whole directory is gone
             force_names(directory)
 
 
@@ -233,8 +233,8 @@ def force_file(path: str) -> None:
 def force_names(directory: str, *, above: bool = False) -> None:
     """Return once the names in a directory are on disk: those made, those changed and those removed.
 
-    Forcing a file does not force its name, though some file systems do both. A new directory has a name too, and so
-    may those above it: with `above` they are forced up to the first directory in which nothing has happened lately.
+    Forcing a file does not force its name, though some file systems do both. A new directory has a name too, and those
+    above may be new: with `above` they are forced up to the first directory in which nothing has changed lately.
     """
     if is_url(directory):
         return
@@ -254,7 +254,7 @@ def _new_above(directory: Path) -> Iterator[Path]:
     for parent in directory.parents:
         if time.time() - parent.stat().st_mtime > _SETTLED_S:
             return
-        if os.access(parent, os.R_OK):  # a directory of somebody else's is not ours to force
+        if os.access(parent, os.R_OK):  # another user's directory is not ours to force
             yield parent
 
 
@@ -270,13 +270,13 @@ def _force_names_in(directory: Path) -> None:
 
 
 def checksum_of(path: str) -> str:
-    """Return the checksum of a file of this machine, as it was noted when it was written."""
+    """Return the checksum of a local file, in the form noted when it was written."""
     with Path(plain(path)).open("rb") as file:
         return checksum_of_stream(file)
 
 
 def checksum_of_stream(file: BinaryIO) -> str:
-    """Return the checksum of what is left of a file."""
+    """Return the checksum of the rest of an open file."""
     digest = xxhash.xxh3_128()
     while piece := file.read(_PIECE_BYTES):
         digest.update(piece)

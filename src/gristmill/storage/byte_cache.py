@@ -17,7 +17,7 @@ _DIGEST_BYTES = 32
 
 
 def cached_bytes(key: str, make: Callable[[], bytes]) -> bytes:
-    """Return what `make` returned for this key, here or in another process; of several that ask at once, one makes it.
+    """Return what `make` returned for this key, here or in another process; if several ask at once, one makes it.
 
     The key must say everything the bytes depend on.
     """

@@ -1,12 +1,12 @@
-"""The streams of a bzip2 file, read from any byte of it on.
+"""The streams of a bzip2 file, read from any byte onwards.
 
-A bzip2 file may be several streams end to end, each of which can be decompressed alone: Wikimedia's multistream dumps
-are, and whatever parallel compressors write. A stream begins, at a whole byte, with `BZh`, a digit, and the mark of a
+A bzip2 file may be several streams end to end, each of which can be decompressed alone, as in Wikimedia's multistream
+dumps and whatever parallel compressors write. A stream begins, at a whole byte, with `BZh`, a digit, and the mark of a
 block or of its end: ten bytes. Such a place counts as a beginning if its first block decompresses, which a checksum
 confirms. So where streams begin depends on the file alone, and any number of readers agree about it without an index.
 
-A part of a file owns the streams that begin in it, and what follows them up to the next beginning. If that is damaged,
-it belongs to whoever read the stream before; so damage is told once, wherever the file was cut.
+A part of a file owns the streams that begin in it, and what follows them up to the next beginning. Damage in between
+belongs to the reader of the stream before it, so it is reported once, wherever the file was cut.
 """
 
 import bz2
@@ -25,14 +25,14 @@ _PIECE_BYTES = 1 << 20
 
 
 class Piece(NamedTuple):
-    """Some decompressed content, and where in the file the stream begins that it is from."""
+    """Some decompressed content, and where in the file its stream begins."""
 
     stream: int
     content: bytes
 
 
 class Damage(NamedTuple):
-    """Bytes start to end of the file that cannot be read. `owner` is the stream they are in or behind."""
+    """Bytes `start` to `end` of the file, which cannot be read. `owner` is the stream they are in or follow."""
 
     owner: int
     start: int
@@ -55,7 +55,7 @@ def find_stream(file: InputFile, start: int, end: int) -> int | None:
 
 
 def _is_beginning(file: InputFile, position: int) -> bool:
-    """Whether a stream begins here: its first block has the checksum it says, or it ends at once."""
+    """Whether a stream begins here: its first block has the checksum it states, or it ends at once."""
     decompressor = bz2.BZ2Decompressor()
     content = memoryview(file.read_range(position, position + _FIRST_BLOCK_BYTES))
     try:
@@ -65,9 +65,9 @@ def _is_beginning(file: InputFile, position: int) -> bool:
 
 
 def read_streams(file: InputFile, start: int, end: int) -> Iterator[Piece | Damage]:
-    """Yield the content from the first stream in [start, end) on, with a place for whatever is damaged.
+    """Yield the content from the first stream in [start, end) on, with a `Damage` for whatever is damaged.
 
-    It goes on behind `end`, because things may begin in one stream and end in the next: whoever reads stops.
+    It goes on past `end`, because things may begin in one stream and end in the next: the caller stops.
     """
     position = find_stream(file, start, end)
     if start == 0 and position != 0:
@@ -113,7 +113,7 @@ def _is_padding(file: InputFile, start: int, end: int) -> bool:
 
 
 class _Stream:
-    """One stream while it is read; `end` and `problem` are known when its pieces are all taken."""
+    """One stream while it is read; `end` and `problem` are known once all its pieces have been taken."""
 
     def __init__(self, file: InputFile, start: int) -> None:
         self._file = file

@@ -1,8 +1,8 @@
 """`DiskBudget`: how much a directory of downloads may hold, whoever downloads into it.
 
-Before a file is fetched its size is claimed, in a file of the directory and under a lock. What is on the disk counts,
-and of claims what has not come yet. A claim is given up with the lock of its file (`download_notes.py`), also when the
-process that held it is killed. Whether a file may be removed is not known here.
+Before a file is fetched, its size is claimed in a file in the directory, under a lock. What is on the disk counts, and
+so does what has not arrived yet of each claim. A claim ends with the lock of its file (`download_notes.py`), even if
+the process that held it is killed. Nothing here knows whether a file may be removed.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ _ROUND_BYTES = 4096  # for the notes beside a file
 
 
 class DiskBudget:
-    """A bound on the bytes in a directory. `frees` says whether files leave it by themselves: else nobody waits."""
+    """A bound on the bytes in a directory. `frees`: whether files leave it by themselves; if not, waiting is no use."""
 
     def __init__(self, directory: Path, most: int, *, frees: bool) -> None:
         self._directory = directory
@@ -33,7 +33,7 @@ class DiskBudget:
     def claim(self, note: Note, size: int, waiting: Callable[[str], object] = lambda _: None) -> None:
         """Claim room for a file whose lock is held; wait for it if others have to leave first.
 
-        `waiting` is told, once, what is waited for.
+        `waiting` is called once, with what is being waited for.
         """
         told = False
         while (lacking := self._claimed(note, size)) > 0:
@@ -60,7 +60,7 @@ class DiskBudget:
             return max(0, lacking)
 
     def _refuse_hopeless(self, note: Note, size: int) -> None:
-        """Raise MachineError where waiting will not help: nobody is at work who could make room."""
+        """Raise MachineError where waiting will not help: no process is at work that could make room."""
         if size + _ROUND_BYTES > self._most:
             raise self._too_little(f"{note.path} alone has {size:,}")
         with self._claims() as claims:
@@ -85,7 +85,7 @@ class DiskBudget:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             content = os.pread(descriptor, 1 << 24, 0)
             claims: dict[str, int] = {}
-            # Nothing is lost with one that is damaged: files say how large they are.
+            # Nothing is lost if it is damaged: the files themselves say how large they are.
             with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError):
                 claims = msgspec.json.decode(content, type=dict[str, int])
             yield claims
@@ -103,7 +103,7 @@ def _files(directory: Path) -> Iterator[tuple[str, int]]:
         except FileNotFoundError:
             continue
         for entry in entries:
-            with contextlib.suppress(FileNotFoundError):  # somebody is done with it
+            with contextlib.suppress(FileNotFoundError):  # another process was done with it
                 if entry.is_dir(follow_symlinks=False):
                     pending.append(entry.path)
                 else:
@@ -116,7 +116,7 @@ def _is_of_a_download(path: str) -> bool:
 
 
 def _is_held(path: str) -> bool:
-    """Whether somebody fetches this file."""
+    """Whether a process is fetching this file."""
     try:
         descriptor = os.open(Note.lock_of(path), os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:

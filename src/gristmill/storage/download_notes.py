@@ -3,10 +3,10 @@
     warc-00410.warc.gz           the file, once all of it is there
     .warc-00410.warc.gz.part     what has come so far
     .warc-00410.warc.gz.json     whose it is, how large, and whether it is whole
-    .warc-00410.warc.gz.lock     held by whoever fetches it; gone when nobody does
+    .warc-00410.warc.gz.lock     held by the process that fetches it; gone when none does
 
-The note says "whole" just before the file gets its name, so a file under its name without such a note is somebody
-else's, or an earlier one. Nothing here knows how bytes come.
+The note says "whole" just before the file gets its name, so a file under its name without such a note is not ours, or
+is an earlier one. Nothing here knows how bytes are fetched.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ from gristmill.storage.atomic_write import force_file, write_file
 
 
 class Told(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The content of a note. `etag` is the server's name for this content, `version` what a list said of it."""
+    """The content of a note. `etag` is the server's name for this content, `version` what a list said about it."""
 
     url: str
     size: int | None = None
@@ -47,7 +47,7 @@ class Note:
 
     @staticmethod
     def part_of(path: str) -> str:
-        """Where what has come so far of a file is."""
+        """Where the part of a file is that has come so far."""
         return _beside(path, "part")
 
     @staticmethod
@@ -57,18 +57,18 @@ class Note:
 
     @staticmethod
     def lock_of(path: str) -> str:
-        """Where the lock of a file is, while somebody holds it."""
+        """Where the lock of a file is, while a process holds it."""
         return _beside(path, "lock")
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        """Keep everybody else from fetching the same file; wait while somebody else does."""
+        """Keep others from fetching the same file; wait first if another is doing so."""
         Path(self.path).parent.mkdir(parents=True, exist_ok=True)
         descriptor = self._locked()
         try:
             yield
         finally:
-            # Before it is let go: whoever waits for this very lock finds out that it is gone, and makes a new one.
+            # Before the lock is released: a process that waits for this very lock finds it gone, and makes a new one.
             Path(self._lock_path).unlink(missing_ok=True)
             os.close(descriptor)
 
@@ -85,7 +85,7 @@ class Note:
             os.close(descriptor)
 
     def _is_lock(self, descriptor: int) -> bool:
-        """Whether this is still the lock of the file: whoever held it before has removed it, at any moment."""
+        """Whether this is still the lock of the file: its previous holder may have removed it at any moment."""
         try:
             return os.path.samestat(os.fstat(descriptor), Path(self._lock_path).stat())
         except FileNotFoundError:
@@ -110,11 +110,11 @@ class Note:
             return None
 
     def has_content(self) -> bool:
-        """Whether there is a file of some size, whosever it is."""
+        """Whether there is a file that is not empty, wherever it came from."""
         return bool(self.size())
 
     def is_complete(self) -> bool:
-        """Whether the file is here, whole, and of this URL. One of another URL is an error: it must not be replaced."""
+        """Whether the file is here, whole, from this URL. One from another URL is an error: it must not be replaced."""
         told, size = self.told(), self.size()
         if told is None or size is None or not told.is_whole or told.size != size:
             return False
@@ -123,7 +123,7 @@ class Note:
                 f"{self.url}: expected a file name that no other URL has; {self.path} is what {told.url} gave. "
                 "Give them different names, or remove the file"
             )
-            taken.is_final = True  # trying again gives the same
+            taken.is_final = True  # trying again gives the same result
             raise taken
         return True
 
@@ -135,7 +135,7 @@ class Note:
             return 0
 
     def finish(self, etag: str = "", version: str = "") -> None:
-        """Give the file its name: all of it has come, and was looked at."""
+        """Give the file its name: all of it has come and has been checked."""
         try:
             size = Path(self.part_path).stat().st_size
         except FileNotFoundError:

@@ -1,7 +1,7 @@
 """Local paths and URLs behind one small interface.
 
-A plain path never imports fsspec (0.15 s); `file://` counts as a plain path. Errors of the
-system about a local file pass through unchanged: whoever knows what the file was for explains them. Stores are in
+A plain path never imports fsspec (0.15 s); `file://` counts as a plain path. Errors of the system about a local file
+pass through unchanged: the caller, which knows what the file was for, explains them. Stores are in
 `remote_file_system.py`.
 """
 
@@ -33,8 +33,8 @@ UNKNOWN_SIZE = -1  # a web server may send a file without saying how long it is
 class FileStatus(msgspec.Struct, frozen=True):
     """A file as its directory lists it. `version` changes when the content does.
 
-    `kind` is "file", or what it is instead that cannot be read as one: "named pipe", "link to nothing" and so on.
-    `size` may be `UNKNOWN_SIZE` until the file itself is asked for.
+    `kind` is "file", or says what it is if it cannot be read as one: "named pipe", "link to nothing" and so on. `size`
+    may be `UNKNOWN_SIZE` until the file itself is asked for.
     """
 
     path: str
@@ -90,14 +90,14 @@ class LocalFileSystem:
         return Path(plain(path)).is_dir()
 
     def walk(self, directory: str) -> Iterator[FileStatus]:
-        """All files below, in any order; hidden ones (. or _ in front) and what is below hidden directories left out.
+        """All files below, in any order, except hidden ones (. or _ in front) and what is below hidden directories.
 
         Links are followed, but each directory is walked once: two that link to each other would otherwise be
         walked once for every path through them. Pipes, devices and links that lead nowhere are listed too, with
         their `kind`.
         """
         pending = [plain(directory)]
-        links: list[str] = []  # to directories: after those that lie here, which keep their own names
+        links: list[str] = []  # to directories: walked last, so that files of real directories keep their own names
         walked: set[_Identity] = set()
         while pending or links:
             if not pending:
@@ -125,7 +125,7 @@ class LocalFileSystem:
             return []
 
     def open_read(self, path: str) -> BinaryIO:
-        # Opening a named pipe waits for somebody to write to it, unless told not to; a regular file does not mind.
+        # Opening a named pipe would wait for a writer without O_NONBLOCK, which makes no difference to a regular file.
         descriptor = os.open(plain(path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
@@ -138,7 +138,7 @@ class LocalFileSystem:
         return open(plain(path), "wb")  # noqa: PTH123  # see `rename`
 
     def rename(self, source: str, target: str) -> None:
-        # Not by pathlib, which interns every part of a path: 50 bytes for each partition that no run gives back.
+        # Not with pathlib, which interns every part of a path: 50 bytes for each partition, never given back.
         source, target = plain(source), plain(target)
         try:
             os.replace(source, target)  # noqa: PTH105

@@ -1,13 +1,13 @@
-"""Files of many gzip members, read from any byte on: a part owns the members that start in it.
+"""Files of many gzip members, read from any byte onwards: a part owns the members that start in it.
 
-An archive of web pages has a member for each record, and nothing says where members start. Three bytes do, `1f 8b 08`,
-and the first bytes of what they unpack to (`WARC/1.`). In an undamaged file of 65 MB, 24,930 places had the three bytes
-and 24,928 unpacked so: exactly the members. But a page may itself be such an archive. Data that cannot be compressed is
-stored as it is, so members of the inner one are found in the outer one, and nobody may take them for records.
+An archive of web pages has a member for each record, and no index of their starts. Three bytes mark one, `1f 8b 08`,
+and the first bytes it unpacks to (`WARC/1.`). In an undamaged file of 65 MB, 24,930 places had the three bytes and
+24,928 unpacked thus: exactly the members. But a page may itself be such an archive. Data that cannot be compressed is
+stored as it is, so members of the inner one are found in the outer one, and must not be taken for records.
 
 So a start is *trusted* if whole members, checksums included, follow one another from there for `TRUST_BYTES`, or to the
 end of the file. Stored data comes in pieces of at most 65,535 bytes with five bytes of a header between them, which
-break any chain of inner members. Of a member that is damaged the reading goes on at the next trusted start.
+break any chain of inner members. After a damaged member, reading goes on at the next trusted start.
 
 So what is read is defined for the whole file: from byte 0, member by member, over damage to the next trusted start. A
 part finds a trusted start a little before its first byte and goes on from there, so it comes to the same places as a
@@ -23,8 +23,8 @@ MAGIC = b"\x1f\x8b\x08"
 _RESERVED_FLAGS = 0xE0  # of a member's fourth byte: zlib refuses them, ISA-L does not look
 TRUST_BYTES = 1 << 17
 LOOK_BACK_BYTES = 1 << 18  # before a part, at first; then eight times as far
-GIVE_UP_TIMES = 64  # a member that unpacks to so many times what is allowed is not unpacked to its end
-_FEED_BYTES = 1 << 14  # most members are smaller, and what is fed in vain is copied
+GIVE_UP_TIMES = 64  # a member that unpacks to this many times what is allowed is not unpacked to its end
+_FEED_BYTES = 1 << 14  # most members are smaller, and what is fed beyond their end is copied
 _WINDOW_BYTES = 1 << 20
 _PIECE_BYTES = 1 << 20
 _PEEK_BYTES = 1 << 10  # of a member, to see how it begins: codes and the name of a file may come first
@@ -59,7 +59,7 @@ class Members:
         self._most = most_bytes
 
     def part(self, start: int, end: int) -> Iterator[Member | Damage]:
-        """Yield the members, and the damage, that start in `start` to `end`."""
+        """Yield the members, and the damage, that start between `start` and `end`."""
         position = self._trusted_before(start)
         while position < min(end, self._size):
             found = self._at(position)
@@ -114,10 +114,10 @@ class Members:
             return self._damage(position, str(broken))
 
     def _usual(self, position: int) -> Member | None:
-        """A member that is whole; None where it takes a closer look.
+        """A member that is whole; None where a closer look is needed.
 
-        How it begins is looked at in what it unpacks to: unpacking the beginning for that alone takes as long as the
-        whole of a small member.
+        How it begins is checked after unpacking: unpacking the beginning just for that takes as long as all of a small
+        member.
         """
         if not self._has_magic(bytes(self._window.get(position, position + 4))):
             return None
@@ -143,7 +143,7 @@ class Members:
         return None
 
     def _looks_right(self, position: int) -> bool:
-        """Whether a member starts here whose content begins as all do."""
+        """Whether a member starts here whose content begins as it should."""
         head = bytes(self._window.get(position, position + _PEEK_BYTES))
         if not self._has_magic(head):
             return False
@@ -202,7 +202,7 @@ class Members:
 
 @cache
 def _library() -> Any:
-    """ISA-L where it is installed, which takes half of zlib's time, or zlib: what is whole is the same to both."""
+    """ISA-L where it is installed, as it takes half of zlib's time, else zlib: both agree on what is whole."""
     try:
         from isal import isal_zlib
     except ImportError:
@@ -232,7 +232,7 @@ class _Window:
         self._held = memoryview(b"")
 
     def get(self, start: int, end: int) -> memoryview:
-        """Bytes start to end, fewer at the end of the file; more than a window at once are never asked for."""
+        """Bytes start to end, fewer at the end of the file; callers never ask for more than a window at once."""
         end = min(end, self._size)
         if start >= end:
             return memoryview(b"")

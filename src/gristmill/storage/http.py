@@ -2,7 +2,7 @@
 
 One request at a time (`ask`), one whose body is handed on as it comes (`receive`), or many at once (`Many`). libcurl
 knows proxies, redirects, TLS and HTTP/2, and costs a sixteenth of what requests does (docs/adr/0052). What a status
-means, and whether to try again, is decided by whoever asks.
+means, and whether to try again, is for the caller to decide.
 """
 
 import os
@@ -26,7 +26,7 @@ MAX_REDIRECTS = 10
 CONNECT_S = 20
 _BUFFER_BYTES = 1 << 18
 _CA_FILES = ("SSL_CERT_FILE", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE")
-_LOOK_S = 0.5  # for requests of which nothing comes
+_LOOK_S = 0.5  # between two looks for requests that have fallen silent
 _WRITE_ERROR = 23
 _TIMED_OUT = 28
 _ENDED_BY_LOOK = 42
@@ -69,7 +69,7 @@ class Answer(msgspec.Struct):
 
 
 class Client(msgspec.Struct, frozen=True):
-    """How a client behaves to servers: who it says it is, and after how many seconds without a byte it gives up."""
+    """How a client behaves with servers: who it says it is, and after how many seconds without a byte it gives up."""
 
     contact: str | None = None
     timeout: float = 30.0
@@ -106,7 +106,7 @@ def ask(request: Request, client: Client) -> Answer:
 
 
 def receive(request: Request, client: Client, sink: Sink, on_head: OnHead = lambda _: True) -> Answer:
-    """Ask, and hand the body on as it comes. Where `on_head` says no, nothing of it comes, which is not an error."""
+    """Ask, and hand the body on as it comes. Where `on_head` says no, none of it is received, which is not an error."""
     call = _Call(request, client, sink, on_head)
     curl = _curl()
     call.handle.setopt(curl.BUFFERSIZE, _BUFFER_BYTES)
@@ -122,7 +122,7 @@ def receive(request: Request, client: Client, sink: Sink, on_head: OnHead = lamb
 
 
 class Many(Generic[K]):
-    """Several requests under way at once; connections are kept for the next. For one thread."""
+    """Several requests under way at once; connections are kept for later ones. For one thread."""
 
     def __init__(self, client: Client, most: int) -> None:
         curl = _curl()
@@ -131,7 +131,7 @@ class Many(Generic[K]):
         self._multi.setopt(curl.M_MAX_TOTAL_CONNECTIONS, most)
         self._calls: dict[Any, _Call] = {}
         self._looked_at = 0.0
-        self._idle: dict[bool, list[Any]] = {True: [], False: []}  # by whether they sign: what was signed stays so
+        self._idle: dict[bool, list[Any]] = {True: [], False: []}  # by whether they sign: that setting stays
 
     def __len__(self) -> int:
         return len(self._calls)
@@ -147,7 +147,7 @@ class Many(Generic[K]):
         self._multi.add_handle(call.handle)
 
     def wait(self, timeout: float) -> Iterator[tuple[K, Answer]]:
-        """Wait until something happens, at most so long, and yield the requests that have ended."""
+        """Wait until something happens, at most `timeout`, and yield the requests that have ended."""
         self._multi.perform()
         ended = self._ended()
         if not ended:
@@ -197,7 +197,7 @@ class _Call:
         self.key: object = None
         self.url = request.url
         self.body = BytesIO()
-        self._lines: list[bytes] = []  # of the beginning
+        self._lines: list[bytes] = []  # of the answer's head
         self._parsed: tuple[int, Head] | None = None
         self._sink = sink
         self._on_head = on_head
@@ -219,7 +219,7 @@ class _Call:
             self._set(curl, request, client, target)
 
     def _set(self, curl: Any, request: Request, client: Client, target: Signed) -> None:
-        """What is the same for all requests of a client, which it does with one handle after another."""
+        """Set what is the same for all requests that a client makes with this handle, one after another."""
         handle = self.handle
         if target.signature:
             handle.setopt(curl.AWS_SIGV4, target.signature)
@@ -240,7 +240,7 @@ class _Call:
         return now - self._heard_at > self._timeout
 
     def look(self, *_: object) -> int:
-        """Called by libcurl now and then; other than 0 ends the call."""
+        """Called by libcurl now and then; a result other than 0 ends the call."""
         return int(self.is_silent(time.monotonic()))
 
     @property

@@ -1,9 +1,9 @@
 """Many small pieces of large files, by range requests: neighbours together, some in flight at once, answers in order.
 
 Pieces of one file that lie near each other are asked for together, because a request costs as much time as megabytes
-do. Where there are more ranges than requests may be under way, a request asks for a few of a file, however far apart
-they are: as long as the server understands that, which one request finds out. A server that sends a whole file where a
-range was asked for is not listened to: it may be of a gigabyte. Nobody is asked more often than its rate allows
+do. Where there are more ranges than requests may be under way, a request asks for several ranges of a file, however far
+apart, provided the server understands that, which one request finds out. If a server sends a whole file where a range
+was asked for, the answer is dropped: it may be a gigabyte. No server is asked more often than its rate allows
 (`rate.py`).
 """
 
@@ -32,14 +32,14 @@ _RANGE = re.compile(r"bytes (\d+)-(\d+)/")
 _IDLE_S = 1.0
 _AT_ONCE_S = 0.001
 _CLAIMED = 8  # places at a time
-# Whether servers answer a request for several ranges with all of them, as far as this process knows. S3 does not, and
-# CloudFront, behind which Common Crawl is, does.
+# Whether servers answer a request for several ranges with all of them, as far as this process knows. S3 does not;
+# CloudFront, which serves Common Crawl, does.
 _ANSWERS_SEVERAL: dict[str, bool] = {}
 _NOT_SEVERAL = (200, 206, 400, 416, 501)  # answers of those that do not
 
 
 class Piece(NamedTuple):
-    """Bytes `start` to `end`, which is behind the last, of a file."""
+    """Bytes of a file, from `start` up to but not including `end`."""
 
     url: str
     start: int
@@ -47,7 +47,7 @@ class Piece(NamedTuple):
 
 
 class NotFetched(NamedTuple):
-    """In place of bytes that could not be had: why."""
+    """Stands in place of bytes that could not be had, and says why."""
 
     reason: str
 
@@ -99,7 +99,7 @@ def fetch_pieces(
 ) -> list[bytes | NotFetched]:
     """Return the bytes of each piece in its place, or why they could not be had.
 
-    `if_match` is the entity tag a file must have: of another one nothing is taken.
+    `if_match` is the entity tag a file must have: nothing is taken from a file with another.
     """
     found: list[bytes | NotFetched] = [NotFetched("not asked for")] * len(pieces)
     wanted = [number for number, piece in enumerate(pieces) if piece.start < piece.end and piece.start >= 0]
@@ -140,7 +140,7 @@ class RangeFile:
         self._held = b""
 
     def read_range(self, start: int, end: int) -> bytes:
-        """Return bytes start to end, fewer only where the file ends before; more are fetched, and kept, at a time."""
+        """Return bytes start to end, fewer only where the file ends first; more than asked for is fetched, and kept."""
         end = min(end, self.size)
         if not (self._start <= start and end <= self._start + len(self._held)):
             stop = min(self.size, max(end, start + READ_AHEAD_BYTES))
@@ -152,7 +152,7 @@ class RangeFile:
         return self._held[start - self._start : end - self._start]
 
     def pieces(self) -> Iterator[bytes]:
-        """Yield the content from the beginning; packed, if it is."""
+        """Yield the content from the beginning, still packed if the file is."""
         for start in range(0, self.size, READ_AHEAD_BYTES):
             yield self.read_range(start, start + READ_AHEAD_BYTES)
 
@@ -167,7 +167,7 @@ def _cut_out(piece: Piece, span: Span, answer: bytes | NotFetched) -> bytes | No
 
 
 class _Ask(NamedTuple):
-    """What one request asks for. One for several spans is made once; what it does not give is asked for singly."""
+    """What one request asks for. One for several spans is tried once; spans it does not bring are asked for singly."""
 
     spans: tuple[Span, ...]
     attempt: int
@@ -185,7 +185,7 @@ class _Waiting(NamedTuple):
     """A request that may not start yet."""
 
     start: float
-    number: int  # of the request: so that no two are alike
+    number: int  # of the request: so that no two compare equal
     ask: _Ask
     place: Place | None  # None: it has to claim one first
     has_waited: bool  # since it claimed its place
@@ -232,8 +232,8 @@ class _Fetching:
     def _claim_places(self) -> None:
         """Claim places for requests that may start now, and for the one after them.
 
-        Places further ahead would keep the distance they were claimed with when the rate rises, and all be due at once
-        when this process was held up: then the server is asked more often than the rate says.
+        Places further ahead would keep the spacing they were claimed with when the rate rises, and all be due at once
+        after this process was held up: the server would then be asked more often than the rate says.
         """
         room = self._options.max_connections - len(self._many) - len(self._waiting)
         while self._todo and room > 0:
@@ -276,7 +276,7 @@ class _Fetching:
         self._many.start(ask, http.Request(ask.url, headers, most_bytes=most_bytes), goes_on)
 
     def _understood(self, ask: _Ask) -> _Ask:
-        """As much of a request as its server understands: several ranges only if it does, or nobody knows yet."""
+        """As much of a request as its server understands: several ranges only if it does, or that is not known yet."""
         host = _host(ask.url)
         if not ask.is_for_several or _ANSWERS_SEVERAL.get(host):
             return ask
@@ -357,7 +357,7 @@ def _has_parts(head: http.Head) -> bool:
 
 
 def _cut_from(parts: Sequence[Part], span: Span) -> bytes | None:
-    """A span out of the parts of an answer; None if it is not in one. Servers may join ranges, and order them anew."""
+    """A span out of the parts of an answer; None if it is not in one. Servers may join ranges and reorder them."""
     for part in parts:
         if part.start <= span.start and (span.end <= part.end or (part.is_last and span.start < part.end)):
             return bytes(part.content[span.start - part.start : span.end - part.start])

@@ -40,7 +40,7 @@ def parts_of(body: bytes, boundary: bytes) -> list[Part]:
     while position >= 0:
         stop = body.find(b"\r\n\r\n", position, position + MAX_HEAD_BYTES)
         told = _PART.search(body[position:stop]) if stop >= 0 else None
-        if told is None:  # also of the mark behind the last part
+        if told is None:  # as for the mark after the last part
             break
         first, last = int(told[1]), int(told[2])
         start, end = stop + 4, stop + 4 + last + 1 - first

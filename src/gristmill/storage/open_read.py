@@ -1,9 +1,9 @@
 """Read bytes: parts of a plain file, or a whole one as a stream that may be compressed.
 
-`InputFile` is a file while it is read. Given what was planned (size and version, as a listing said them), it compares
-when it opens the file and again after the last byte, and raises `InputChanged` where they differ: a file that shrank,
+`InputFile` is a file while it is read. Given what was planned (size and version, from a listing), it compares the file
+with that on opening it and again after the last byte, and raises `InputChanged` if they differ: a file that shrank,
 grew, was replaced or is gone is never read in part as if it were whole. A file that is cut off or damaged is a
-`DamagedFile`. The meaning of the bytes is not known here.
+`DamagedFile`. Nothing here knows what the bytes mean.
 """
 
 import os
@@ -58,7 +58,7 @@ class InputFile:
             raise unreadable(self.path, error) from error
 
     def _opened_size(self) -> int:
-        """Compare what was opened with what was planned; a local file by its descriptor, which nobody can exchange."""
+        """Compare what was opened with what was planned; a local file by its descriptor, which cannot be swapped."""
         if not is_url(self.path):
             return self._compared(os.fstat(self._raw.fileno()))
         if self._planned is None:
@@ -71,7 +71,7 @@ class InputFile:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None = None, *_: object) -> None:
         self._raw.close()
-        if error is None or _is_damage(error):  # a file that is being exchanged looks damaged; it is not
+        if error is None or _is_damage(error):  # a file that is being replaced looks damaged; it is not
             self.check_unchanged()
 
     def check_unchanged(self) -> None:
@@ -91,14 +91,14 @@ class InputFile:
             raise unreadable(self.path, error) from error
 
     def _compared(self, found: os.stat_result) -> int:
-        """Return the size of a local file that is as it was planned."""
+        """Return the size of a local file, if it is still as planned."""
         planned = self._planned
         if planned is not None and not _is_same(planned, found.st_size, str(found.st_mtime_ns)):
             raise InputChanged(_changed(self.path, planned, status_of(self.path, found)))
         return found.st_size
 
     def read_range(self, start: int, end: int) -> pa.Buffer:
-        """Return bytes start to end, fewer only where the file ends before.
+        """Return bytes start to end, fewer only where the file ends first.
 
         Read, not mapped: a file that shrinks while it is mapped ends the process with SIGBUS. Into Arrow's memory, not
         into `bytes`: Arrow's pool hands out the same pages again, where fresh ones cost 0.7 ms a megabyte.
@@ -178,7 +178,7 @@ class InputFile:
         while True:
             try:
                 piece = stream.read(_PIECE_BYTES)
-            except OSError:  # the codec's or the disk's: reading it carefully shows which
+            except OSError:  # from the codec or from the disk: reading it carefully shows which
                 break
             if not piece:
                 return
@@ -190,7 +190,7 @@ class InputFile:
             with self._fs.open_read(self.path) as raw:
                 yield from salvage(raw, codec, name=self.path, skip=size)
         except (DamagedFile, FileNotFoundError):
-            self.check_unchanged()  # a file that is being exchanged looks damaged; it is not
+            self.check_unchanged()  # a file that is being replaced looks damaged; it is not
             raise
         except OSError as error:
             raise unreadable(self.path, error) from error
@@ -207,7 +207,7 @@ def open_stream(path: str, *, storage_options: StorageOptions | None = None) -> 
 
 
 def read_start(path: str, num_bytes: int, *, storage_options: StorageOptions | None = None) -> bytes:
-    """Return the first bytes of the (decompressed) content, fewer where it ends or is damaged before."""
+    """Return the first bytes of the (decompressed) content, fewer where it ends or is damaged sooner."""
     found = b""
     try:
         with InputFile(path, storage_options=storage_options) as file:
@@ -259,7 +259,7 @@ def _codec(path: str) -> str | None:
 
 
 def unreadable(path: str, error: OSError, wanted: str = "a readable file") -> ReadError:
-    """The error, naming the file. It keeps its number: a disk that fails is not a file that is damaged."""
+    """The error, naming the file. It keeps its errno: a failing disk is not a damaged file."""
     if isinstance(error, ReadError):
         return error
     named = ReadError(f"{path}: expected {wanted}; got {error}")
@@ -288,7 +288,7 @@ def _described(status: FileStatus) -> str:
     size = f"{status.size:,} bytes"
     if not status.version.isdigit() or is_url(status.path):
         return f"{size}, version {status.version}" if status.version else size
-    import datetime  # only a mistake needs it
+    import datetime  # only an error needs it
 
     changed = datetime.datetime.fromtimestamp(int(status.version) / 1e9, datetime.UTC)
     return f"{size}, written {changed:%Y-%m-%d %H:%M:%S.%f} UTC"

@@ -1,8 +1,8 @@
 """Find input files: directories (always recursive), globs, lists of both, local or by URL.
 
 The result is sorted, so the same files give the same partitions on every machine, and does not depend on how a path was
-spelt: local paths are absolute, and a file reached in two ways is listed once. Nothing found is an error that says what
-is there instead; what cannot be read as a file (a named pipe, a link to nothing) is an error too, never left out.
+spelt: local paths are absolute, and a file reached in two ways is listed once. Finding nothing is an error that says
+what is there instead; what cannot be read as a file (a named pipe, a link to nothing) is an error too, never skipped.
 """
 
 import os
@@ -30,8 +30,8 @@ from gristmill.storage.file_system import (
 # Sequences of many small things in little memory: texts, paths, files as a directory lists them.
 #
 # A run over a crawl knows a million files. As Python objects each takes a kilobyte (an object, a dict, four strings).
-# Here its name, size and version lie end to end with those of others, and become an object when somebody asks for it.
-# The sequences only grow, and what was added does not change.
+# Here its name, size and version lie end to end with those of others, and become an object only when asked for. The
+# sequences only grow, and what was added does not change.
 
 T = TypeVar("T")
 
@@ -51,7 +51,7 @@ class Made(Sequence[T], Generic[T]):
     def __getitem__(self, index: int | slice) -> T | Sequence[T]:
         if isinstance(index, slice):
             return [self._make(at) for at in range(len(self))[index]]
-        return self._make(range(len(self))[index])  # which knows negative numbers, and which are too large
+        return self._make(range(len(self))[index])  # a range handles negative numbers, and rejects those too large
 
     def __iter__(self) -> Iterator[T]:
         return map(self._make, range(len(self)))
@@ -68,7 +68,7 @@ class Made(Sequence[T], Generic[T]):
 
 
 class Packed(Made[bytes]):
-    """Short strings of bytes: each costs its length and four more, or eight beyond 4 GB of them."""
+    """Short strings of bytes: each costs its length plus four bytes, or eight beyond 4 GB in all."""
 
     __slots__ = ("_bytes", "_ends")
 
@@ -112,7 +112,7 @@ class PathList(Made[str]):
             number = self._numbers[directory] = len(self._directories)
             self._directories.append(directory)
         self._directory_of.append(number)
-        # A name on a disk need not be UTF-8, and Python then has halves of characters in it.
+        # A name on a disk need not be UTF-8; Python then puts lone surrogates in it.
         self._names.append(path[cut:].encode("utf-8", "surrogatepass"))
 
     def directories(self) -> list[str]:
@@ -127,7 +127,7 @@ class PathList(Made[str]):
 
 
 class FileList(Made[FileStatus]):
-    """Files as their directories list them, of which nothing but path, size and version is kept."""
+    """Files as their directories list them; only path, size and version are kept."""
 
     __slots__ = ("_versions", "paths", "sizes")
 
@@ -191,7 +191,7 @@ class _Found:
         self._sizes = array("q")
         self._versions = Packed()
         self._devices, self._inodes = array("Q"), array("Q")  # both 0 on file systems that have neither
-        self._odd: dict[int, str] = {}  # kinds of what is not a file
+        self._odd: dict[int, str] = {}  # kinds of those that are not files
 
     def __len__(self) -> int:
         return len(self._paths)
@@ -210,7 +210,7 @@ class _Found:
         """Return them sorted, each once, or raise ConfigError for the first that cannot be read."""
         paths = self._paths
         order = sorted(range(len(paths)), key=paths.__getitem__)
-        # Of two with one path the later counts: it was looked at last.
+        # Of two with the same path the later counts: it was looked at last.
         following = zip_longest(order, order[1:], fillvalue=-1)
         last = [at for at, then in following if then < 0 or paths[at] != paths[then]]
         for at in last:
@@ -256,7 +256,7 @@ class _Found:
 
 
 class _Others:
-    """Files that were there and have another extension: how many, and the first names."""
+    """Files that are there but have another extension: how many, and the first names."""
 
     def __init__(self) -> None:
         self.number = 0
@@ -268,7 +268,7 @@ class _Others:
 
 
 def _with_size(fs: FileSystem, status: FileStatus) -> FileStatus:
-    """Ask for a file itself: a web server's list of links tells no sizes. Taken for 0, it would be read as empty."""
+    """Ask about the file itself: a web server's list of links has no sizes. Taken as 0, it would be read as empty."""
     told = fs.status(status.path)
     if told is None or told.size == UNKNOWN_SIZE:
         shown = without_secrets(status.path)
@@ -291,7 +291,7 @@ def _uncompressed(path: str) -> str:
 
 
 def _matching(fs: FileSystem, path: str, wanted: tuple[str, ...] | None, others: _Others) -> Iterator[FileStatus]:
-    """Files that match. Those that were there and have another extension are added to `others`."""
+    """Files that match. Those that are there but have another extension are added to `others`."""
     status = fs.status(path)
     is_directory = fs.is_directory(path)
     if status is not None and not is_directory:
@@ -307,7 +307,7 @@ def _matching(fs: FileSystem, path: str, wanted: tuple[str, ...] | None, others:
 
 
 def _may_be_directory(status: FileStatus) -> bool:
-    """Whether this is a link to nothing whose name says nothing: behind it may be a disk that is not mounted."""
+    """Whether this is a link to nothing without an extension: it may lead to a disk that is not mounted."""
     return status.kind == "link to nothing" and "." not in status.path.rpartition("/")[2]
 
 

@@ -1,22 +1,22 @@
 """`HostRate`: how many requests a second a server gets, one number for all workers of a machine.
 
-Nobody knows what a server allows, so it is found out, as TCP finds out what a network carries:
+What a server allows is not known, so it is found out, as TCP finds out what a network carries:
 
-    rise      from `FIRST` a second on there is one more for each good answer, until the first refusal (403, 429, 503,
+    rise      from `FIRST` a second, one more for each good answer, until the first refusal (403, 429, 503,
               no answer in time). What got through in the second before is what the server allows.
-    pause     everybody waits for a second, or as long as the server asks for, and claims a new place in the line.
-              Those claimed before are spaced by the rate that was too high.
+    pause     all wait for a second, or as long as the server asks for, and then claim new places in the line.
+              Those claimed before were spaced by the rate that was too high.
     recover   from 70 % back to a little less than what is allowed.
     hold      stay there.
-    try       a twentieth more for each good answer, until the next refusal: pause again.
+    try       a twentieth of a request more for each good answer, until the next refusal: pause again.
 
-If a refusal says the same as the one before, what is allowed is known: recovering is quick, and the rate holds twice as
-long before more is tried. A server that refuses without a good answer in between is closed, which says nothing about a
-rate: pauses grow, and the rate stays as it is.
+If a refusal finds the same limit as the one before, what is allowed is known: recovering is quick, and the rate holds
+twice as long before more is tried. A server that refuses without a good answer in between counts as closed, which says
+nothing about a rate: pauses grow, and the rate stays as it is.
 
 The state is in a file, under a lock, in a directory of this user and machine, so two runs that ask the same server
-share it too. With a rate for each worker, every one of them would have to find out by being refused. Times are of the
-machine's monotonic clock, which all processes have in common. Numbers: docs/log/2026-11-17-rate.md.
+share it too. With a rate for each worker, every one of them would have to be refused to find out. Times are those of
+the machine's monotonic clock, which all processes share. Numbers: docs/log/2026-11-17-rate.md.
 """
 
 import contextlib
@@ -39,13 +39,13 @@ from gristmill.errors import MachineError
 FIRST = 50.0  # requests a second
 LEAST = 0.5
 CUT = 0.7
-CUT_S = 2.0  # between two cuts: all that is under way is refused together
+CUT_S = 2.0  # between two cuts: requests under way are refused together
 RECOVERY_S = 5.0
 QUICK_RECOVERY_S = 1.0  # where what is allowed is known
-HOLD_S = 20.0  # each try that is refused costs everybody a second
+HOLD_S = 20.0  # each try that is refused costs all workers a second
 MAX_HOLD_S = 160.0
 TRY = 0.05  # of a request more for each good answer: twice as many after 14 s
-BELOW = 0.97  # of what is allowed: just there, the next request may be one too many
+BELOW = 0.97  # of what is allowed: right at the limit, the next request may be one too many
 SAME = 0.1  # by how much two findings may differ
 PAUSE_S = 1.0
 MAX_CLOSED_S = 8.0  # between two looks at a server that is closed
@@ -53,7 +53,7 @@ MAX_PAUSE_S = 600.0  # however long a server says
 FORGET_S = 600.0  # after which an idle server is asked as if it were new
 REFUSED = frozenset({403, 429, 503})
 
-SOON_S = 0.005  # a place that comes so soon is claimed together with the one before
+SOON_S = 0.005  # a place due this soon is claimed together with the one before
 
 _FORM = struct.Struct("=13dq??")
 _REFUSALS, _REFUSALS_AT = struct.Struct("=q"), struct.calcsize("=13d")
@@ -62,7 +62,7 @@ _REFUSALS, _REFUSALS_AT = struct.Struct("=q"), struct.calcsize("=13d")
 class State(msgspec.Struct):
     """What is known of a server. Times are in seconds, and given: nothing here looks at a clock."""
 
-    level: float = msgspec.field(default_factory=lambda: FIRST)  # the rate, but for recovering
+    level: float = msgspec.field(default_factory=lambda: FIRST)  # the rate, except while recovering
     allowed: float = 0.0  # what the server is thought to allow
     cut_at: float = 0.0
     resumed_at: float = 0.0  # when the pause after the last refusal was over
@@ -77,7 +77,7 @@ class State(msgspec.Struct):
     window_before: float = 0.0  # those of the second before it
     refusals: int = 0
     was_refused: bool = False
-    is_open: bool = False  # there was a good answer since the last refusal
+    is_open: bool = False  # there has been a good answer since the last refusal
 
     def rate(self, now: float) -> float:
         """Requests a second."""
@@ -88,7 +88,7 @@ class State(msgspec.Struct):
 
     def claim(self, now: float, most: float) -> float:
         """Take the next place in the line of requests; return when its time comes."""
-        if abs(now - self.used_at) > FORGET_S:  # of long ago, or of before the machine was restarted
+        if abs(now - self.used_at) > FORGET_S:  # used long ago, or before the machine was restarted
             self._forget()
         start = max(now, self.next_at, self.paused_until)
         self.next_at = start + 1.0 / min(self.rate(start), most)
@@ -96,18 +96,18 @@ class State(msgspec.Struct):
         return start
 
     def take_good(self, now: float, number: int = 1) -> None:
-        """Note answers."""
+        """Note good answers."""
         self._turn(now)
         self.window += number
         self.is_open = True
         if self.was_refused and now < self.resumed_at + self.recovery_s + self.hold_s:
             return
         more = number * (TRY if self.was_refused else 1.0)
-        # Not far beyond what is used: a rate that nobody has tried is not known to be allowed.
+        # Not far beyond what is used: a rate that has not been tried is not known to be allowed.
         self.level = max(self.level, min(self.level + more, FIRST + 2.0 * (self.window + self.window_before)))
 
     def take_refusal(self, now: float, asked_s: float | None = None) -> None:
-        """Give way: the server has refused, or has not answered. `asked_s`: for so long it asks to be left alone."""
+        """Give way: the server has refused, or has not answered. `asked_s` is how long it asks to be left alone."""
         if now - self.cut_at >= CUT_S or not self.was_refused:
             if self.is_open or not self.was_refused:
                 self._cut(now)
@@ -158,16 +158,16 @@ class HostRate:
         host = urlsplit(url).netloc.rpartition("@")[2] or "none"
         self._most = float("inf") if max_rate is None else max_rate
         path = (directory or _directory()) / re.sub(r"[^A-Za-z0-9.-]", "_", host.lower())[:200]
-        # Opened once, not for each request: that would take as long as all the rest of it.
+        # Opened once, not for each request: opening takes as long as all the rest.
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         weakref.finalize(self, os.close, self._descriptor)
 
     def claim(self, good: int = 0) -> Place:
-        """Take a place in the line, and note so many answers since the last time: both under one lock."""
+        """Take a place in the line, and note `good` answers since the last time: both under one lock."""
         return self.claim_some(1, good)[0]
 
     def claim_some(self, most: int, good: int = 0) -> list[Place]:
-        """Take so many places whose time comes within a few milliseconds, one at least."""
+        """Take up to `most` places whose time comes within a few milliseconds, but at least one."""
         now = time.monotonic()
         with self._state() as state:
             if good:
@@ -178,7 +178,7 @@ class HostRate:
             return places
 
     def is_void(self, place: Place) -> bool:
-        """Whether somebody was refused since a place was claimed: it has to be claimed anew."""
+        """Whether a request was refused since a place was claimed: a new one has to be claimed."""
         # Without the lock: eight bytes are read whole, and what comes a moment later counts the next time.
         found = os.pread(self._descriptor, _REFUSALS.size, _REFUSALS_AT)
         return len(found) == _REFUSALS.size and _REFUSALS.unpack(found)[0] != place.refusals
@@ -194,7 +194,7 @@ class HostRate:
             return
 
     def take_good(self, number: int = 1) -> None:
-        """Note answers."""
+        """Note good answers."""
         with self._state() as state:
             state.take_good(time.monotonic(), number)
 

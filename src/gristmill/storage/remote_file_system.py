@@ -1,8 +1,8 @@
 """Whatever fsspec reaches, as a `FileSystem`: `s3://`, `gs://`, `az://`, `https://`, `memory://`.
 
 An object store has no directories and no rename. An object appears whole when its upload ends, so publishing is a copy
-inside the store followed by a delete, and doing both again changes nothing. A run is safe there because
-of `create`, which fails if the object exists: of two that create the same one, the store lets one through.
+inside the store followed by a delete, and doing both again changes nothing. A run is safe there because of `create`,
+which fails if the object exists: of two processes that create the same one, the store lets one through.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ from gristmill.storage.store_errors import code_of, store_errors
 
 S3 = ("s3", "s3a")
 # Stores whose client creates an object only if it is not there, in one step. Elsewhere fsspec looks first and then
-# writes: in between another may have written.
+# writes: another process may write in between.
 CREATES = (*S3, "gs", "gcs", "az", "abfs", "abfss", "memory")
 # Names under which fsspec takes instructions instead of a place: templates that are rendered, caches that are unpacked
 # (some versions unpickle them), other machines that are told what to load. A path is data, maybe from a stranger.
@@ -26,14 +26,14 @@ REFUSED = (
     "reference", "filecache", "blockcache", "simplecache", "cached", "generic", "dask", "async_wrapper", "asyncwrapper",
 )  # fmt: skip
 _EXTRAS = {"s3": "s3", "s3a": "s3"}
-# botocore tries three times, and s3fs five times that where it is told to slow down. Its own default for a machine that
-# does not answer is ten seconds of trying, which is long for somebody who has misspelt an address.
+# botocore tries three times, and s3fs five times that where it is told to slow down. botocore's own default for a
+# machine that does not answer is ten seconds of trying, which is long for a user who has misspelt an address.
 _S3_CONFIG = {"retries": {"mode": "standard", "max_attempts": 3}}
 _DELETED_AT_ONCE = 1000
 
 
 class RemoteFileSystem:
-    """One store, with the options to reach it. Errors are `MachineError`s, but for what is there and what is not."""
+    """One store, with the options to reach it. Errors are `MachineError`s, except about what exists or does not."""
 
     def __init__(self, url: str, options: StorageOptions) -> None:
         remember(options)
@@ -138,7 +138,7 @@ class RemoteFileSystem:
         with store_errors(directory), contextlib.suppress(FileNotFoundError):
             found = self._fs.find(directory, detail=True)
         root = str(self._fs._strip_protocol(directory)).rstrip("/")
-        # Some stores list empty objects that stand for directories, the one that was asked for among them.
+        # Some stores list empty objects that stand for directories, including the one that was asked for.
         return {name: info for name, info in found.items() if not _is_directory(name, info, root)}
 
     def list_names(self, directory: str) -> list[str]:
@@ -172,7 +172,7 @@ class RemoteFileSystem:
             self._fs.pipe_file(path, content)
 
     def create(self, path: str, content: bytes) -> bool:
-        """Write a whole object if there is none of that name. Return whether it was written, by this very call."""
+        """Write a whole object if there is none of that name. Return whether this very call wrote it."""
         try:
             with store_errors(path):
                 self._fs.pipe_file(path, content, mode="create")
@@ -185,7 +185,7 @@ class RemoteFileSystem:
         return True
 
     def rename(self, source: str, target: str) -> None:
-        """Let an object appear under another name. Whoever reads the target finds the old object or the new, whole."""
+        """Give an object another name. Readers of the target find the old object or the new one, whole."""
         with store_errors(target):
             if self._has_objects:
                 self._fs.cp_file(source, target)
@@ -215,7 +215,7 @@ class RemoteFileSystem:
                 sync(self._fs.loop, self._fs._bulk_delete, todo[start : start + _DELETED_AT_ONCE])
 
     def abort_uploads(self, directory: str) -> None:
-        """Give up uploads never finished below a directory: nobody sees their parts, and somebody pays for them."""
+        """Give up unfinished uploads below a directory: nobody sees their parts, and somebody pays for them."""
         if self._scheme not in S3:
             return
         bucket, _, prefix = str(self._fs._strip_protocol(directory)).partition("/")
@@ -226,7 +226,7 @@ class RemoteFileSystem:
                         self._fs.abort_mpu(bucket, upload["Key"], upload["UploadId"])
 
     def make_directory(self, path: str) -> None:
-        """Object stores have no directories. Asked for one, s3fs would create a bucket whose name was misspelt."""
+        """Object stores have no directories. Asked for one, s3fs would create a bucket under a misspelt name."""
         if not self._has_objects:
             with store_errors(path):
                 self._fs.makedirs(path, exist_ok=True)
@@ -256,7 +256,7 @@ def _is_directory(name: str, info: Mapping[str, object], root: str) -> bool:
 
 
 class _Remote:
-    """A file of fsspec's whose errors are told."""
+    """A file of fsspec's whose errors become `MachineError`s."""
 
     def __init__(self, file: BinaryIO, url: str) -> None:
         self._file = file
@@ -328,8 +328,8 @@ class _Upload(_Remote):
         if kind is None:
             self.close()
         elif hasattr(self._file, "discard"):
-            # Closed like any file, what was written so far would become an object.
+            # If it were closed like any file, what was written so far would become an object.
             with contextlib.suppress(OSError), store_errors(self._url):
                 self._file.discard()
-            with contextlib.suppress(AttributeError):  # fsspec's memory has real files of Python's, and nothing to lose
-                self._file.closed = True  # type: ignore[misc]  # or its end would write what was discarded
+            with contextlib.suppress(AttributeError):  # fsspec's memory store has plain Python files, nothing to lose
+                self._file.closed = True  # type: ignore[misc]  # or its finaliser would write what was discarded

@@ -1,7 +1,7 @@
 """`s3://bucket/key` as a request to a web server: its address, and what it is signed with.
 
 Keys come from the environment, else from the file of shared credentials, else from botocore if it is installed (which
-also knows instance roles and single sign-on). `AWS_ENDPOINT_URL` names another server than Amazon's. libcurl signs.
+also knows instance roles and single sign-on). `AWS_ENDPOINT_URL` names a server other than Amazon's. libcurl signs.
 """
 
 import configparser
@@ -28,7 +28,7 @@ class Signed(msgspec.Struct, frozen=True):
 
 
 class Keys(msgspec.Struct, frozen=True):
-    """A key, its secret, and the token of a key that is lent for some time."""
+    """A key, its secret, and the token of a temporary key."""
 
     key: str
     secret: str
@@ -41,7 +41,7 @@ def is_signed(url: str) -> bool:
 
 
 def signed(url: str, *, requester_pays: bool = False) -> Signed:
-    """Return where and how to ask for a URL; one that is not of S3 as it is."""
+    """Return where and how to ask for a URL; one that is not S3's is returned as it is."""
     if not is_signed(url):
         return Signed(url)
     bucket, _, key = url.removeprefix(SCHEME).partition("/")
@@ -96,7 +96,7 @@ def _keys_of_file(file: str, profile: str) -> Keys | None:
 
 
 def _keys_of_botocore() -> Keys | None:
-    """Not kept: what is lent for some time is renewed there."""
+    """Not cached: botocore renews temporary keys itself."""
     try:
         import botocore.session
     except ModuleNotFoundError:

@@ -1,9 +1,9 @@
 """The good part of a damaged compressed file: everything up to the damage, to the byte.
 
-A fast decompressor works on large pieces and loses what it has made of one when it meets damage in it. Here a file that
-is known to be damaged is read a second time, byte by byte where the damage is. So what is kept depends on the file
-alone. Zeros behind the end (tapes and some copying tools pad with them) are not damage; anything else behind the end is
-told, and costs nothing of the content unless it may be another member whose beginning is damaged. As with gunzip, a
+A fast decompressor works on large pieces, and when it meets damage in one, loses what it has made of it. Here a file
+that is known to be damaged is read a second time, byte by byte where the damage is. So what is kept depends on the file
+alone. Zeros after the end (tapes and some copying tools pad with them) are not damage; anything else after the end is
+reported, but only counts as lost content if it may be another member whose beginning is damaged. As with gunzip, a
 flipped bit may change text before a checksum shows it.
 """
 
@@ -26,7 +26,7 @@ _SKIPPABLE = range(0x184D2A50, 0x184D2A60)  # magic numbers of zstd frames witho
 
 
 def salvage(raw: BinaryIO, codec: str, *, name: str, skip: int) -> Iterator[bytes]:
-    """Yield the content behind its first `skip` bytes, up to the damage; then raise `DamagedFile`."""
+    """Yield the content after its first `skip` bytes, up to the damage; then raise `DamagedFile`."""
     size = raw.seek(0, os.SEEK_END)
     if codec == "zstd":
         yield from _Zstd(raw, size, name).content(skip)
@@ -111,11 +111,11 @@ def _member(raw: BinaryIO, codec: str, start: int, size: int, name: str) -> Gene
         try:
             yield from _outputs(decoder, data)
         except (zlib.error, OSError) as error:
-            # A wrong checksum or length of the content, with at most gzip's length behind it.
+            # A wrong checksum or length of the content, with at most gzip's length after it.
             complete = str(error).endswith(("data check", "length check")) and size - position <= 4
             damage = _damaged(name, codec, f"{error}", position, size, complete=complete)
             if position == size and not complete:
-                damage.lost_bytes = size - start  # noticed at the last byte, wherever it is
+                damage.lost_bytes = size - start  # noticed at the last byte, wherever the damage is
             raise damage from error
     return position - len(decoder.unused_data)
 
@@ -169,7 +169,7 @@ class _Zstd:
             left = skip
             while left and (piece := stream.read(min(left, _PIECE_BYTES))):
                 left -= len(piece)
-            # By single bytes: what a call has made is lost when it fails. Less than a piece is left before the damage.
+            # Byte by byte: a call that fails loses what it has made. Less than a piece is left before the damage.
             yield from self._piecewise(stream)
         except OSError as error:
             if feed.position >= self._size:
@@ -193,7 +193,7 @@ class _Zstd:
         yield bytes(found)
 
     def _bad_from(self, end: int) -> int:
-        """Where the piece begins in which Arrow fails."""
+        """Where the piece that Arrow fails in begins."""
         feed = _Feed(self._raw, end, slow_from=end)
         stream = pa.CompressedInputStream(pa.PythonFile(feed, "r"), "zstd")
         try:
@@ -261,4 +261,4 @@ class _Feed:
         return piece
 
     def close(self) -> None:
-        """The file belongs to whoever opened it."""
+        """Do nothing: the file belongs to the caller."""

@@ -1,4 +1,4 @@
-"""What an object store answers when it does not do what was asked, as one kind of error with the store's own words.
+"""What goes wrong with an object store, as one kind of error with the store's own words.
 
 Every client library has exceptions of its own, many of them not OSErrors. Here they become `MachineError`: no document
 is to blame. Its `errno` says whether waiting may help (EBUSY, ECONNREFUSED, EIO) or not (EACCES, ENOENT), which is what
@@ -40,7 +40,7 @@ _NAMES = {  # of exceptions that carry no code
 }
 _PERMISSION = (errno.EACCES, _REFUSED, "Allow this access, or use other credentials")
 _OTHER = (errno.EIO, "the store failed", "Fix this")
-# The packages whose exceptions are a store's: everything else that goes wrong here is a mistake of ours.
+# The packages whose exceptions are a store's: everything else that goes wrong here is a mistake in our code.
 _LIBRARIES = {
     "aiobotocore",
     "aiohttp",
@@ -59,7 +59,7 @@ _MOST_CHARS = 300
 
 @contextlib.contextmanager
 def store_errors(url: str) -> Iterator[None]:
-    """Raise what a client library raises as a `MachineError`. That something is there, or not, is not an error here."""
+    """Turn what a client library raises into a `MachineError`, unless it says that something exists or does not."""
     try:
         yield
     except GristmillError:

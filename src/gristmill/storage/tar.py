@@ -2,10 +2,10 @@
 
 A header is 512 bytes: name, size, a checksum over the header, a type (POSIX 1003.1 "ustar"; GNU's and PAX's long names
 come in headers of their own before it). Names are labels only: nothing is unpacked to disk, so `..` and links lead
-nowhere. Python's `tarfile` ends without a word at the first header it cannot read, in the middle of an archive too;
-what is behind it would be lost, and nobody told. Here that is `DamagedFile`, with its place and how much is lost. Zeros
-between members are passed over: archives that were joined with `cat` are read to their end. Zeros that do not end an
-archive are damage, as a disk leaves it: members may have been there, which is said when all others are read.
+nowhere. Python's `tarfile` stops silently at the first header it cannot read, even in the middle of an archive; what
+follows would be lost unnoticed. Here that is a `DamagedFile`, with its place and how much is lost. Zeros between
+members are passed over: archives that were joined with `cat` are read to their end. Zeros that do not end an archive
+are damage of the kind a disk leaves: members may have been there, which is reported after all others are read.
 
 Files with holes (`tar --sparse`) are stored without them, with a map of what is stored. There are four ways to write
 the map, and all are read: GNU's own header, and the versions 0.0, 0.1 and 1.0 in extended headers.
@@ -17,10 +17,10 @@ from typing import NamedTuple
 from gristmill.errors import DamagedFile
 
 BLOCK = 512
-_END = 2 * BLOCK  # zeros that end an archive, at least; most programs write on up to a whole record
+_END = 2 * BLOCK  # zeros that end an archive, at least; most programs go on to fill a whole record
 _RECORD = 20 * BLOCK
 _MANY_ZEROS = 1 << 16
-_FILE_TYPES = b"0\0" + b"7"  # regular, as old archives say it, contiguous
+_FILE_TYPES = b"0\0" + b"7"  # regular, regular in old archives, contiguous
 _WITHOUT_CONTENT = b"123456"  # links, devices, directories, pipes: whatever size they state, none follows
 _DIRECTORY = b"5"
 _LONG_NAME, _LONG_LINK, _PAX, _PAX_GLOBAL = b"L", b"K", b"x", b"g"
@@ -28,13 +28,13 @@ _SPARSE = b"S"
 _MOST_EXTENDED = 1 << 20  # bytes of an extended header, or of a map of holes: a megabyte cannot be a name
 _MOST_DIGITS = 20  # of a number: more than any size has, and few enough for Python to read
 
-Read = Callable[[int, int], "bytes | memoryview"]  # bytes start to end, fewer only where the archive ends before
+Read = Callable[[int, int], "bytes | memoryview"]  # bytes start to end, fewer only where the archive ends first
 
 
 class Member(NamedTuple):
     """A member: `start` is where its headers begin, extended ones included; `end` where those of the next may.
 
-    `size` is that of the file. Of one with holes, `pieces` are what is stored of it, end to end from `data` on: (where
+    `size` is that of the file. For one with holes, `pieces` are what is stored of it, end to end from `data` on: (where
     in the file, how many bytes).
     """
 
@@ -51,9 +51,9 @@ class Member(NamedTuple):
 def members(read: Read, start: int, end: int, *, who: str, is_last: bool = True) -> Iterator[Member]:
     """Yield the members whose headers begin in [start, end); members begin at both, or the archive ends there.
 
-    Content is not read. Raises DamagedFile where there is no header, where the content is cut off, and where nothing
-    says that the archive `is_last` of is at its end: one that was cut between two members looks like that. Behind the
-    last member it is raised for zeros in the middle.
+    Content is not read. Raises DamagedFile where there is no header, where the content is cut off, and, with `is_last`,
+    where nothing says that the archive is at its end: one that was cut between two members looks like that. For zeros
+    in the middle it is raised after the last member.
     """
     position = start
     has_ended = False
@@ -84,13 +84,13 @@ def members(read: Read, start: int, end: int, *, who: str, is_last: bool = True)
 
 
 def _is_end(start: int, stop: int) -> bool:
-    """Whether zeros between two members may be the end of one archive, with another behind it."""
+    """Whether zeros between two members may be the end of one archive, with another after it."""
     size = stop - start
     return size == _END or (_END <= size < _END + _RECORD and stop % _RECORD == 0)
 
 
 def _behind_zeros(read: Read, position: int, end: int) -> int:
-    """Where a block begins that is not all zeros. The end of an archive is padded to some kilobytes, or to anything."""
+    """Where a block begins that is not all zeros. The end of an archive is padded to some kilobytes, or any length."""
     while position < end:
         piece = bytes(read(position, min(position + _MANY_ZEROS, end)))
         rest = piece.lstrip(b"\0")
@@ -101,7 +101,7 @@ def _behind_zeros(read: Read, position: int, end: int) -> int:
 
 
 def content(read: Read, member: Member, who: str) -> bytes:
-    """Return what is in a file, with zeros where it has holes. Raises DamagedFile if the archive ends before."""
+    """Return what is in a file, with zeros where it has holes. Raises DamagedFile if the archive ends too early."""
     pieces = ((0, member.size),) if member.pieces is None else member.pieces
     stored = sum(length for _, length in pieces)
     data = bytes(read(member.data, member.data + stored))
@@ -198,7 +198,7 @@ def _with_holes(read: Read, member: Member, header: bytes, said: list[tuple[str,
 
 
 def _map_of_header(read: Read, header: bytes, data: int) -> tuple[list[int], int]:
-    """GNU's own: four pieces in the header, 21 in each block behind it, as long as a byte says that there are more."""
+    """GNU's own: four pieces in the header, 21 in each block after it, as long as a byte says that there are more."""
     numbers: list[int] = []
     fields, more = header[386:482], header[482]
     while True:
@@ -214,7 +214,7 @@ def _map_of_header(read: Read, header: bytes, data: int) -> tuple[list[int], int
 
 
 def _map_of_content(read: Read, member: Member) -> tuple[list[int], int]:
-    """Version 1.0: a count and then so many pairs, a number a line, in blocks ahead of the content."""
+    """Version 1.0: a count and then that many pairs, one number a line, in blocks ahead of the content."""
     text, wanted = b"", 1
     while text.count(b"\n") < wanted:
         block = bytes(read(member.data + len(text), member.data + len(text) + BLOCK))
@@ -257,7 +257,7 @@ def damaged(start: int, end: int, got: str, who: str) -> DamagedFile:
 
 
 def _number(field: bytes) -> int | None:
-    """Octal digits; or, where they would not do, a binary number behind a byte 0x80."""
+    """Octal digits; or, where those do not suffice, a binary number after a byte 0x80."""
     if field[0] == 0x80:
         return int.from_bytes(field[1:], "big")
     digits = field.strip(b" \0")
@@ -300,12 +300,12 @@ def _pax_records(content: bytes, start: int, end: int, who: str) -> list[tuple[s
 
 
 def _decimal(text: str) -> int | None:
-    """A number of a length that any size has; int() takes digits of every script, and no more than 4,300."""
+    """A number no longer than any size is; int() takes digits of every script, and no more than 4,300."""
     return int(text) if text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS else None
 
 
 class Forward:
-    """Content that comes from its beginning, read by position: what lies before a position once asked for is gone."""
+    """A stream read by position, forwards only: what lies before a position once asked for is gone."""
 
     def __init__(self, pieces: Iterable[bytes]) -> None:
         self._pieces = iter(pieces)
@@ -313,7 +313,7 @@ class Forward:
         self._position = 0  # of the first byte held
 
     def read(self, start: int, end: int) -> bytes:
-        """Return bytes start to end, fewer only where the content ends before."""
+        """Return bytes start to end, fewer only where the content ends first."""
         while self._position + len(self._held) < end:
             self._drop_before(start)
             piece = next(self._pieces, None)

@@ -1,9 +1,9 @@
 """Whole files over HTTP and from S3: continued where they were cut, compared with what was promised, then named.
 
-A file is fetched into `.NAME.part`. If that has a beginning, only the rest is asked for, on condition that the server
-still has the same file (`Range` and `If-Range`). Its length, and its checksum where one is published, are compared
-before it gets its name (`download_notes.py`). Every failure is tried again with pauses, on another mirror if there is
-one; after the last one the file is lost, and whoever asked says so. What the bytes mean is not known here.
+A file is fetched into `.NAME.part`. If that already holds a beginning, only the rest is asked for, on condition that
+the server still has the same file (`Range` and `If-Range`). Its length, and its checksum where one is published, are
+compared before it gets its name (`download_notes.py`). Every failure is tried again with pauses, on another mirror if
+there is one; after the last try the file is lost, which the caller reports. Nothing here knows what the bytes mean.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ __all__ = ["RemoteFile", "TransferOptions", "fetch_file", "fetch_text", "locate"
 
 FIRST_PAUSE_S = 1.0  # before a file is tried again; the next ones double
 MAX_PAUSE_S = 60.0
-PROGRESS_BYTES = 1 << 20  # a try that brought so many was none in vain
+PROGRESS_BYTES = 1 << 20  # a try that brought this many was not in vain
 MAX_TEXT_BYTES = 1 << 30  # of a list, unpacked: a crawl's has 30 MB
 FINAL = frozenset({400, 401, 402, 404, 405, 406, 410, 412, 414, 451, 501})  # asking again gives the same answer
 _CHECKSUMS = {"md5", "sha1", "sha256", "sha512"}
@@ -41,10 +41,10 @@ _MD5 = re.compile(r'"[0-9a-f]{32}"')
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """A file that somebody else serves, as a list names it.
+    """A file on a server, as a list names it.
 
-    `size` is None where the list does not tell it. `version` is what must agree besides: a checksum ("sha1:…", "md5:…"
-    and hex digits), or an entity tag (`etag:"…"`); "" where nothing is known.
+    `size` is None where the list does not give it. `version` is what else must agree: a checksum ("sha1:…", "md5:…" and
+    hex digits), or an entity tag (`etag:"…"`); "" where nothing is known.
     """
 
     url: str
@@ -58,7 +58,7 @@ class TransferOptions:
 
     `max_connections`   downloads, or requests for ranges, at a time on one machine
     `max_rate`          requests a second to one host, from one machine; found out if not given
-    `contact`           an address or a page, told to servers, so that they can write before they block
+    `contact`           an address or a page, given to servers, so that they can write before they block
     `mirrors`           pairs of prefixes: where a URL begins with the first it may be fetched with the second instead
     `max_disk`          bytes, or "100GB", that the download directory may hold; what does not fit waits
     `keep_files`        False: a file is removed once everything made of it is committed
@@ -87,13 +87,13 @@ class TransferOptions:
         if self.max_disk is not None:
             parse_size(self.max_disk, who="TransferOptions: max_disk")
         for given in self.mirrors:
-            pair: object = given  # by somebody who may have written one prefix, or three
+            pair: object = given  # by a user, who may have written one prefix, or three
             if not isinstance(pair, tuple | list) or len(pair) != 2 or not all(isinstance(each, str) for each in pair):
                 raise ConfigError(f"TransferOptions: expected mirrors to be pairs of prefixes; got {pair!r}")
 
 
 def transfer_options(given: "TransferOptions | Mapping[str, Any]") -> TransferOptions:
-    """Return options that were given, or that a recipe has as a mapping."""
+    """Return the options that were given, made from a mapping if a recipe has one."""
     if isinstance(given, TransferOptions):
         return given
     known = [each.name for each in fields(TransferOptions)]
@@ -150,7 +150,7 @@ def fetch_file(
 
 
 def _is_the_file(file: RemoteFile, note: Note) -> bool:
-    """Whether what is there, though nobody noted whose it is, has the published size and checksum."""
+    """Whether the file that is there, of unknown origin, has the published size and checksum."""
     kind = file.version.partition(":")[0]
     if kind not in _CHECKSUMS or note.size() is None or file.size not in (None, note.size()):
         return False
@@ -199,7 +199,7 @@ class _Transfer:
     def run(self) -> None:
         """Try until it is there, or until there is no try left."""
         places = list(self._places)
-        failures = in_vain = 0  # all, and those since the last that brought something
+        failures = in_vain = 0  # all, and those since the last that made progress
         while True:
             place = places[failures % len(places)]
             before = self._note.part_size()
@@ -268,7 +268,7 @@ class _Transfer:
         else:
             start, size = 0, head.length
         self._check_promised(size, etag)
-        # Where an answer does not tell its length, a cut looks like the end: what is listed counts, or what HEAD says.
+        # Where an answer states no length, a cut looks like the end: the listed size counts, or what HEAD says.
         size = self._file.size if size is None else size
         self._told = replace_told(self._told, size=size, etag=etag or self._told.etag)
         self._note.tell(self._told)
@@ -330,7 +330,7 @@ class _Part:
         os.close(self._descriptor)
 
     def begin_at(self, position: int) -> None:
-        """Write from here on; what is behind is not of this file."""
+        """Write from here on, and drop what follows, which is not of this file."""
         os.ftruncate(self._descriptor, position)
         self._position = position
 
@@ -344,7 +344,7 @@ class _Part:
 
 
 class _Arriving:
-    """What the beginning of an answer says, asked for by libcurl when it is there."""
+    """What the beginning of an answer says; libcurl calls `begins` when it is there."""
 
     def __init__(self, transfer: _Transfer, part: _Part, start: int) -> None:
         self._transfer = transfer
@@ -367,7 +367,7 @@ class _Arriving:
 
 
 def replace_told(told: Told, *, size: int | None, etag: str) -> Told:
-    """The note of a file whose server has told more of it."""
+    """The note of a file, with what its server has said since."""
     return Told(told.url, size, etag, told.version)
 
 
@@ -381,7 +381,7 @@ def checksum(path: str, kind: str) -> str:
 
 
 def _is_strong(etag: str) -> bool:
-    """Whether a tag names bytes, and not only what they mean: `If-Range` knows no other."""
+    """Whether a tag names bytes, and not only what they mean: `If-Range` takes no other."""
     return bool(etag) and not etag.startswith("W/")
 
 
@@ -399,7 +399,7 @@ def _lost(message: str) -> DownloadFailed:
 
 
 def remote_size(url: str, options: TransferOptions, client: http.Client | None = None) -> int | None:
-    """Return how large a file is, as its server tells without sending it; None if it does not tell."""
+    """Return how large a file is, as its server says without sending it; None if it does not say."""
     rate = HostRate(signed(url).url, max_rate=options.max_rate)
     rate.wait()
     answer = http.ask(http.Request(url, method="HEAD"), client or client_of(options))
@@ -412,7 +412,7 @@ def remote_size(url: str, options: TransferOptions, client: http.Client | None =
 def locate(file: RemoteFile, options: TransferOptions, *, requester_pays: bool = False) -> FileStatus:
     """Return where a file can be read in ranges: the first place that has it, its size and its tag.
 
-    Raises DownloadFailed if none has it, or not the one that was listed.
+    Raises DownloadFailed if none has it, or none has the one that was listed.
     """
     client = client_of(options, requester_pays=requester_pays)
     places, failures, why = places_of(options, file.url), 0, "nothing"
@@ -441,7 +441,7 @@ def locate(file: RemoteFile, options: TransferOptions, *, requester_pays: bool =
 
 
 def fetch_text(url: str, options: TransferOptions, *, who: str, requester_pays: bool = False) -> bytes:
-    """Return what is behind a URL, unpacked if it is gzip; raise ConfigError if it cannot be had, after some tries."""
+    """Return what is at a URL, unpacked if it is gzip; raise ConfigError if it cannot be had, after some tries."""
     error = ""
     for attempt in range(min(3, options.max_retries) + 1):
         if attempt:

@@ -1,7 +1,7 @@
 """What flows through a pipeline. Data and cheap accessors, no I/O.
 
-What needs Arrow (`DocumentBatch`, `RecordBatch`, `TableBatch`, `find_rows`) is loaded when it is first asked for: Arrow
-takes longer to import than all of the rest, and a pipeline of other tasks starts without it.
+What needs Arrow (`DocumentBatch`, `RecordBatch`, `TableBatch`, `find_rows`) is loaded when it is first used: Arrow
+takes longer to import than all the rest, and a pipeline of other tasks starts without it.
 """
 
 from typing import TYPE_CHECKING

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Payload: TypeAlias = Union[bytes, bytearray, memoryview, "pa.Buffer"]
-Mask: TypeAlias = Union[Sequence[bool], "pa.Array", "pa.ChunkedArray"]  # or an array of numpy
+Mask: TypeAlias = Union[Sequence[bool], "pa.Array", "pa.ChunkedArray"]  # or a numpy array
 
 _DEEP = 3  # containers within containers whose bytes are counted
 
@@ -49,9 +49,9 @@ class ItemRecord(msgspec.Struct, frozen=True):
 
 
 class Batch(Task[T], Generic[T]):
-    """A task of many items. Subclass it for a new kind: `num_items`, `take`, `concat`, and `item` where it can tell."""
+    """A task of many items. Subclass it for a new kind: `num_items`, `take`, `concat`, and `item` if it can."""
 
-    # What a subclass says
+    # What a subclass defines
 
     def take(self, rows: Sequence[int]) -> Self:
         """Return a batch of the items at these positions, in this order."""
@@ -65,7 +65,7 @@ class Batch(Task[T], Generic[T]):
         raise NotImplementedError(f"{cls.__name__}: a Batch must define concat(batches), to be joined")
 
     def item(self, row: int) -> ItemRecord:
-        """Return how one item is written down when it leaves the stream. The least there is to say is its source."""
+        """Return how one item is written down when it leaves the stream: at the least, its source."""
         del row
         return ItemRecord(source=", ".join(self.sources()))
 
@@ -77,7 +77,7 @@ class Batch(Task[T], Generic[T]):
     # What follows from it
 
     def bytes_of(self, mask: Mask, count: int) -> int:
-        """About how much of `content_bytes` is where the mask is true, which it is for `count` of them."""
+        """About how much of `content_bytes` belongs to the `count` items where the mask is true."""
         del mask
         return self.content_bytes * count // max(1, self.num_items)
 
@@ -89,17 +89,17 @@ class Batch(Task[T], Generic[T]):
         return self.take(true_rows(mask))
 
     def json_lines(self, notes: Mapping[str, Sequence[object]]) -> list[bytes] | None:
-        """Return all items as JSON lines with these fields added, if they are JSON anyhow; else None.
+        """Return all items as JSON lines with these fields added, if they are JSON anyway; else None.
 
-        Where it is None, `item` is asked for a record of each.
+        If it is None, `item` is asked for a record of each.
         """
         del notes
         return None
 
 
 def divided(batch: Batch[T], rows: Sequence[int]) -> Batch[T]:
-    """Return some items as a batch of the same name and history; raise StageError if `take` gave another number."""
-    piece: object = batch.take(rows)  # somebody else's code, which may return anything
+    """Return some items as a batch of the same name and history; raise StageError if `take` gave a different number."""
+    piece: object = batch.take(rows)  # a user's code, which may return anything
     if not isinstance(piece, Batch) or piece.num_items != len(rows):
         got = piece.num_items if isinstance(piece, Batch) else repr(piece)[:200]
         raise StageError(f"{type(batch).__name__}.take: expected a batch of {len(rows)} items; got {got}")
@@ -109,7 +109,7 @@ def divided(batch: Batch[T], rows: Sequence[int]) -> Batch[T]:
 
 
 def count_true(mask: Mask) -> int:
-    """Return how many values are true, of a list, of an array of numpy, or of one of Arrow."""
+    """Return how many values are true, of a list, a numpy array or an Arrow array."""
     if isinstance(mask, list | tuple):
         return sum(map(bool, mask))
     chunks = getattr(mask, "chunks", None)
@@ -135,15 +135,15 @@ def _plain(values: Any) -> Sequence[object]:
 
 
 def payload_bytes(payload: Payload) -> memoryview:
-    """The bytes of any buffer. Those of an array that is strided, of no size or of records cannot be cast in place."""
+    """The bytes of any buffer. Those of an array that is strided, empty or of records cannot be cast in place."""
     view = memoryview(payload)
     return view if view.ndim == 1 and view.format == "B" and view.contiguous else memoryview(view.tobytes())
 
 
 def number_or_text(value: object, most_chars: int = 10_000) -> float | str | None:
-    """Any value as JSON can have it: a number that is finite, or text; None for what is not a number at all."""
+    """Any value in a form JSON has: a finite number, or text; None for what is not a number at all."""
     listed = getattr(value, "tolist", None)
-    if callable(listed):  # a scalar or an array of numpy
+    if callable(listed):  # a numpy scalar or array
         value = listed()
         value = value[0] if isinstance(value, list) and len(value) == 1 else value
     if isinstance(value, float) and not math.isfinite(value):

@@ -31,7 +31,7 @@ from gristmill.tasks.text_columns import count_true, filter_array, filter_table,
 
 D = TypeVar("D", bound="DocumentBatch")
 
-LEAST_KEPT = 0.75  # of the bytes of lines: as long as so many stay, the others may stay in memory with them
+LEAST_KEPT = 0.75  # of the bytes of lines: while at least this share is kept, the rest may stay in memory with it
 BETWEEN_STAGES = "_gristmill_"  # begins the names of columns that travel between our own stages and are not the user's
 _DATA = ("_table", "_held", "_pending", "_labels")  # what does not travel as an attribute
 _NO_LINES = pa.nulls(0, pa.large_binary())  # pa.array would import pandas, for 0.2 s
@@ -69,7 +69,7 @@ class DocumentBatch(TableBatch):
 
     @property
     def _lines(self) -> JsonLines | None:
-        """The lines of the rows there are; those of dropped rows are taken out when somebody first asks."""
+        """The lines of the rows that are left; those of dropped rows are taken out at the first use."""
         if self._held is not None and self._pending is not None:
             self._lines = self._held.with_values(filter_array(self._held.values, self._pending))
         return self._held
@@ -83,7 +83,7 @@ class DocumentBatch(TableBatch):
 
     @property
     def lines(self) -> JsonLines | None:
-        """The lines the rows were read from, and which columns they still speak for."""
+        """The lines the rows were read from, and which columns they still hold for."""
         return self._lines
 
     @property
@@ -95,14 +95,14 @@ class DocumentBatch(TableBatch):
 
     @property
     def content_bytes(self) -> int:
-        """Those of the lines, and of columns that the lines do not speak for."""
+        """The bytes of the lines, and of columns that the lines do not hold."""
         if self._held is None:
             return int(self._table.nbytes)
         held = self._held.nbytes if self._pending is None else kept_bytes(self._held.values, self._pending)
         return self._added_bytes() + held
 
     def _added_bytes(self) -> int:
-        """Those of columns that were added or changed; what is only parsed is in the lines already."""
+        """The bytes of columns that were added or changed; what is only parsed is in the lines already."""
         if self._held is None:
             return int(self._table.nbytes)
         names = [name for name in self._table.column_names if not self._held.is_live(name)]
@@ -114,7 +114,7 @@ class DocumentBatch(TableBatch):
         return np.full(self._num_rows, added) if lines is None else np.diff(lines.offsets()) + added
 
     def bytes_of(self, mask: Rows, count: int) -> int:
-        """Those of the lines, and a share of what was added."""
+        """The bytes of the lines, and a share of what was added."""
         rows = self._mask(mask)
         if self._held is None or self._pending is not None or rows.null_count:
             return super().bytes_of(mask, count)
@@ -149,7 +149,7 @@ class DocumentBatch(TableBatch):
         return list(dict.fromkeys([*(name for name in first if name in own or live(name)), *own]))
 
     def has_column(self, name: str) -> bool:
-        """Whether some document has this field, or the table this column."""
+        """Whether any document has this field, or the table this column."""
         if name in self._table.column_names:
             return True
         if self._lines is None or self._complete or not self._lines.is_live(name):
@@ -250,7 +250,7 @@ class DocumentBatch(TableBatch):
         lines = join_lines([batch._lines for batch in batches]) if len(batches) > 1 else None
         if lines is None:
             return super().concat(batches)
-        # A column parsed in one part must be parsed in all, or its type would depend on who asked for what.
+        # A column parsed in one part must be parsed in all, or its type would depend on what was asked for.
         wanted = list(dict.fromkeys(name for batch in batches for name in batch._table.column_names))
         new = batches[0]._copy()
         new._lines, new._num_rows = lines, len(lines)
@@ -288,7 +288,7 @@ class DocumentBatch(TableBatch):
 
     def __copy__(self) -> Self:
         new = super().__copy__()
-        new._labels = None  # of other rows, soon enough
+        new._labels = None  # the copy will soon have other rows
         return new
 
     # What becomes of it
@@ -319,7 +319,7 @@ class DocumentBatch(TableBatch):
         return [line for row in range(self._num_rows) for line in noted.slice(row, 1)._encoded_or_only(list(notes))]
 
     def _of_users(self) -> Self:
-        """The batch without what travels between our own stages, for whoever reads rejects and quarantine."""
+        """The batch without what travels between our own stages, for readers of rejects and quarantine."""
         between = [name for name in self._table.column_names if name.startswith(BETWEEN_STAGES)]
         return self.drop_columns(between) if between else self
 
@@ -372,7 +372,7 @@ def _no_columns(table: pa.Table) -> pa.Table:
 
 
 def _append_all(table: pa.Table, columns: Sequence[tuple[pa.Field, pa.ChunkedArray]]) -> pa.Table:
-    """All at once: a table is made anew for each column that is added to it, which thousands would notice."""
+    """All at once: each column added to a table makes a new table, which thousands of columns would notice."""
     if not columns:
         return table
     fields = [*table.schema, *(field for field, _ in columns)]

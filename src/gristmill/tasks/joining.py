@@ -13,7 +13,7 @@ from gristmill.tasks.json_lines import JSON_MARK, JsonLines, is_json
 
 
 def join_lines(parts: Sequence[JsonLines | None]) -> JsonLines | None:
-    """Join lines whose fields have the same standing; None if they have not, or some rows have no lines."""
+    """Join lines whose fields are live alike; None if they are not, or if some rows have no lines."""
     lines = [part for part in parts if part is not None]
     if len(lines) != len(parts) or len({(part.gone, part.kept) for part in lines}) != 1:
         return None

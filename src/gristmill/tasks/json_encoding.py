@@ -4,8 +4,8 @@ Four ways, fastest first; they differ in speed, never in meaning:
   copy      nothing changed: the lines as they were read
   splice    only new columns: put before the closing brace
   rebuild   some fields replaced or dropped: the others keep their bytes, their order, and stay missing where missing
-  encode    no lines: one object a row, in column order, nulls written
-Text is UTF-8 without escapes it does not need; NaN and infinities, which JSON has not, are null.
+  encode    no lines: one object per row, in column order, nulls written
+Text is UTF-8 without escapes it does not need; NaN and infinities, which JSON does not have, are null.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -39,7 +39,7 @@ def encode_lines(batch: DocumentBatch) -> Iterator[bytes | memoryview]:
 
 
 def _own_columns(batch: DocumentBatch) -> list[str]:
-    """Columns the lines do not speak for; all of them if there are no lines."""
+    """Columns the lines do not hold; all of them if there are no lines."""
     lines = batch.lines
     if lines is None:
         return batch.get_columns()

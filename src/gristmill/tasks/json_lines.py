@@ -48,7 +48,7 @@ _NOT_ARROW = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, O
 _decode_any = msgspec.json.Decoder().decode
 _decode_strings = msgspec.json.Decoder(list[str | None]).decode
 
-# What each character after a backslash stands for; 0 marks those that take more than a table.
+# What each character after a backslash stands for; 0 marks those that a table cannot handle.
 _ESCAPES = np.zeros(256, np.uint8)
 for _name, _meaning in zip(b'"\\/bfnrt', b'"\\/\b\f\n\r\t', strict=True):
     _ESCAPES[_name] = _meaning
@@ -60,7 +60,7 @@ def is_json(field: pa.Field) -> bool:
 
 
 def loads(text: bytes | str) -> JsonValue:
-    """Parse one JSON value; where msgspec refuses what Python's json takes (NaN, lone surrogates), as Python does."""
+    """Parse one JSON value; what msgspec refuses and Python's json takes (NaN, lone surrogates), as Python does."""
     try:
         return _decode_any(text)  # type: ignore[no-any-return]
     except msgspec.DecodeError:
@@ -68,7 +68,7 @@ def loads(text: bytes | str) -> JsonValue:
 
 
 class LongNumber(ValueError):
-    """A number of so many digits that Python refuses to read it, which takes time by their square."""
+    """A number of so many digits that Python refuses to read it, since that takes time by their square."""
 
 
 def _loads_as_python(text: str) -> JsonValue:
@@ -93,7 +93,7 @@ def _without_surrogates(value: JsonValue) -> JsonValue:
 
 
 def replace_surrogates(text: str) -> str:
-    """Put U+FFFD for what UTF-8 cannot hold: half of a surrogate pair, written as an escape."""
+    """Put U+FFFD in place of what UTF-8 cannot hold: half of a surrogate pair, written as an escape."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
@@ -104,7 +104,7 @@ def parse_column(name: str, texts: Sequence[bytes | None]) -> tuple[pa.Field, pa
         return pa.field(name, strings.type), pa.chunked_array([strings])
     try:
         array = infer(_parse_values(texts))
-    except LongNumber:  # which only a text can hold
+    except LongNumber:  # which only text can hold
         array = None
     if array is not None:
         return pa.field(name, array.type), _chunked(array)
@@ -273,15 +273,15 @@ class JsonLines(msgspec.Struct, frozen=True, eq=False):
         return not self.gone and self.kept is None
 
     def without(self, names: Iterable[str]) -> "JsonLines":
-        """The same lines, where these fields no longer count."""
+        """The same lines, in which these fields no longer count."""
         return replace(self, gone=self.gone.union(names))
 
     def only(self, names: Iterable[str]) -> "JsonLines":
-        """The same lines, where no other fields count."""
+        """The same lines, in which no other fields count."""
         return replace(self, kept=frozenset(name for name in names if self.is_live(name)))
 
     def with_values(self, values: pa.Array) -> "JsonLines":
-        """Other rows, same standing of the fields."""
+        """The same fields live, of other rows."""
         return replace(self, values=values, ahead=None, places=())
 
     def slice(self, offset: int, length: int) -> "JsonLines":
@@ -351,7 +351,7 @@ class JsonLines(msgspec.Struct, frozen=True, eq=False):
         return parse_column(name, texts) if any(text is not None for text in texts) else None
 
     def parse_all(self, *, but: Iterable[str] = ()) -> tuple[list[str], list[Column]]:
-        """Return the names of all fields, live or not, and all live fields but some as columns."""
+        """Return the names of all fields, live or not, and all live fields except `but` as columns."""
         known = set(but)
         if self._is_wide():
             names = self.all_names()
@@ -366,7 +366,7 @@ class JsonLines(msgspec.Struct, frozen=True, eq=False):
         return len(self) > 1 and len(self) * len(self.slice(0, 1).objects()[0]) > _MOST_VALUES
 
     def _parse_in_groups(self, names: list[str]) -> list[Column]:
-        """Parse some columns at a time, reading the lines again for each group; its texts are gone before the next."""
+        """Parse some columns at a time, reading the lines again for each group; its texts are freed before the next."""
         columns = []
         step = max(1, _MOST_VALUES // len(self))
         for start in range(0, len(names), step):
@@ -375,7 +375,7 @@ class JsonLines(msgspec.Struct, frozen=True, eq=False):
         return columns
 
     def _texts_of(self, names: list[str]) -> list[list[msgspec.Raw | None]]:
-        """The JSON texts of some fields in every line. A few lines at a time are whole in memory."""
+        """The JSON texts of some fields in every line. Only a few lines at a time are in memory as a whole."""
         texts: list[list[msgspec.Raw | None]] = [[] for _ in names]
         for start in range(0, len(self), _FEW_LINES):
             for fields in self.slice(start, _FEW_LINES).objects():
@@ -413,7 +413,7 @@ def _fields_of(line: bytes) -> dict[str, msgspec.Raw]:
 
 
 def split_object(text: str) -> dict[str, msgspec.Raw]:
-    """Split an object as Python's json reads it; raise ValueError if it is none, RecursionError if it is too deep."""
+    """Split an object as Python's json reads it; raise ValueError if it is none, RecursionError if too deep."""
     fields: dict[str, msgspec.Raw] = {}
     end = _skip_space(text, 0)
     if text[end : end + 1] != "{":
@@ -423,7 +423,7 @@ def split_object(text: str) -> dict[str, msgspec.Raw]:
         raise ValueError(f"extra data: character {whole}")
     end = _skip_space(text, end + 1)
     while text[end] != "}":
-        name, end = scanstring(text, _skip_space(text, end) + 1, True)  # noqa: FBT003  # the C function takes no keywords
+        name, end = scanstring(text, _skip_space(text, end) + 1, True)  # noqa: FBT003  # a C function: no keywords
         start = _skip_space(text, _skip_space(text, end) + 1)
         _, end = _scan(text, start)
         fields[replace_surrogates(name)] = msgspec.Raw(text[start:end].encode())

@@ -4,14 +4,14 @@ import re
 from collections.abc import Iterable, Sequence
 
 MOST_ROWS, MOST_COLUMNS, MOST_CHARS = 10, 20, 120
-# Controls, halves of characters, and everything that turns the direction of writing round.
+# Controls, halves of characters, and everything that reverses the direction of writing.
 _UNSHOWABLE = (  # not compiled before something is shown: every run loads this module
     r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2028\u2029\u2066-\u2069\ufeff\ud800-\udfff\ufff9-\uffff]"
 )
 
 
 def escaped(content: object, most: int = MOST_CHARS) -> str:
-    """A text as it may stand in HTML, or its beginning; what nobody could see is shown as a blank or a mark.
+    """A text as it may stand in HTML, or its beginning; what is invisible is shown as a blank or a mark.
 
     >>> escaped("<b>a</b>")
     '&lt;b&gt;a&lt;/b&gt;'

@@ -1,7 +1,7 @@
-"""`RecordBatch`: records as somebody's code gave them, one dict each, on their way to whoever makes documents of them.
+"""`RecordBatch`: records as a user's code gave them, one dict each, on their way to becoming documents.
 
-Values are kept as they are, of whatever type: the code behind gets the very objects the code before gave. What is known
-of a table (columns, types) is not known here; `records_table` makes one once records are documents. Large `bytes`
+Values are kept as they are, of whatever type: the code after gets the very objects the code before gave. Nothing is
+known here of columns and types; `records_table` makes a table once records are documents. Large `bytes`
 travel between processes beside the pickle (`serialization.py`). No file is read or written here.
 """
 
@@ -19,10 +19,10 @@ from gristmill.tasks.json_lines import JSON_MARK, infer, replace_surrogates
 
 Record = dict[str, Any]
 
-_NAMES = ("id", "warc_id", "url", "title")  # what a record may call itself, the surest first
+_NAMES = ("id", "warc_id", "url", "title")  # fields that may name a record, the most reliable first
 _MOST_BYTES = 2**31 - 1  # of an Arrow column with offsets of 32 bits
 _OVERHEAD_BYTES = 64  # of a value that is neither text nor bytes: for the bound on memory, not for the books
-_ADDRESS = re.compile(r" at 0x[0-9a-f]{6,}")  # of an object in memory, where its class has no words for it
+_ADDRESS = re.compile(r" at 0x[0-9a-f]{6,}")  # of an object in memory, where its class has no repr of its own
 _encoder = msgspec.json.Encoder(enc_hook=str, decimal_format="number")
 
 
@@ -52,7 +52,7 @@ class RecordBatch(Batch[list[Record]]):
         return batches[0]._with([record for batch in batches for record in batch.data])
 
     def item(self, row: int) -> ItemRecord:
-        """What is text or a number in words, and the first value that is bytes as payload."""
+        """Text and numbers in words, and the first value that is bytes as payload."""
         record = self.data[row]
         payload = next((value for value in record.values() if isinstance(value, bytes)), None)
         shown = {str(name): _shown(value) for name, value in record.items() if not isinstance(value, bytes)}
@@ -93,7 +93,7 @@ _SENT = {str, bytes, int, float, bool, type(None)}  # nearly all values: nothing
 def why_not_sent(record: Record) -> str | None:
     """Why a record cannot go to another process, in the words of pickle; None if it can.
 
-    What is found out here costs one record. A batch that cannot be packed ends its worker.
+    What is noticed here costs one record. A batch that cannot be packed ends its worker.
     """
     if all(type(value) in _SENT or _is_texts(value) for value in record.values()):
         return None
@@ -117,7 +117,7 @@ def _shown(value: object) -> object:
 def _json(shown: Mapping[str, object]) -> str:
     try:
         return _encoder.encode(shown).decode()
-    except (TypeError, ValueError, RecursionError):  # keys or texts that JSON cannot have
+    except (TypeError, ValueError, RecursionError):  # keys or texts that JSON cannot hold
         return str(shown)
 
 
@@ -128,8 +128,8 @@ def records_table(records: Sequence[Mapping[str, object]], columns: Sequence[str
     """Return a table that says what the records say: these `columns` first, then others as they occur.
 
     A column has the Arrow type of its values where there is one that holds them all exactly; else it is a JSON column.
-    One that no record has a value in is text, so that a table with no rows has the types of most others. A value that
-    has no words of its own, or others in every run, raises StageError.
+    A column without any value is text, so that a table with no rows has the types of most others. A value that has no
+    words of its own, or different ones in every run, raises StageError.
     """
     names = dict.fromkeys([*columns, *(name for record in records for name in record)])
     if any(type(name) is not str for name in names):
@@ -160,7 +160,7 @@ def _column(name: str, values: list[Any]) -> tuple[pa.Field, pa.Array | pa.Chunk
 
 
 def _ordered(value: Any) -> Any:
-    """The value, with lists in place of sets: those have another order in every process."""
+    """The value, with lists in place of sets: their order differs from process to process."""
     if isinstance(value, set | frozenset):
         return sorted(map(_ordered, value), key=_exact_encoder.encode)
     if isinstance(value, dict):
@@ -169,7 +169,7 @@ def _ordered(value: Any) -> Any:
 
 
 def _in_words(value: Any) -> object:
-    """An object as JSON can have it: a number of numpy as a number, others as the text they say they are."""
+    """An object in a form JSON has: a numpy number as a number, others as the text they turn into."""
     if type(value).__module__ == "numpy":
         return value.tolist()
     text = str(value)
@@ -182,7 +182,7 @@ _exact_encoder = msgspec.json.Encoder(enc_hook=_in_words, decimal_format="number
 
 
 def _sound(text: str) -> str:
-    """The text, with U+FFFD where it has half a pair of surrogates, which no file in UTF-8 can hold."""
+    """The text, with U+FFFD where it has half a pair of surrogates, which UTF-8 cannot hold."""
     if text.isascii():
         return text
     try:

@@ -1,8 +1,8 @@
 """Which rows of an old table the rows of a new one are, and which columns did not change on the way.
 
-Where a row was is a guess (the frame's index, the same number of rows, a column of ids). The guess cannot do harm: a
-column counts as unchanged only if its values at the guessed rows equal the old ones. Tables only; lines are not known
-here.
+Where a row was before is a guess (the frame's index, the same number of rows, a column of ids). The guess cannot do
+harm: a column counts as unchanged only if its values at the guessed rows equal the old ones. Tables only; lines are
+not known here.
 """
 
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ class RowMatch(msgspec.Struct, frozen=True):
 
 
 def match_rows(old: pa.Table, new: pa.Table, labels: pa.Array | None) -> RowMatch | None:
-    """Return the guess under which most columns of `new` are unchanged, or None if none is.
+    """Return the guess that leaves most columns of `new` unchanged, or None if none leaves any.
 
     Both tables have the same columns; `labels` is the index of the frame `new` was made from.
     """
@@ -100,7 +100,7 @@ def _view(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
 
 
 def _is_detour(before: pa.DataType, after: pa.DataType) -> bool:
-    """Whether pandas may have turned the one type into the other without meaning to."""
+    """Whether pandas may have turned one type into the other as a side effect."""
     if pa.types.is_nested(before):
         return bool(before.id == after.id)
     return any(is_family(before) and is_family(after) for is_family in (_is_text, _is_number))

@@ -1,6 +1,6 @@
 """Tasks as bytes: a small header and a body that can be mapped and used where it lies.
 
-The body of a large task is a pickle (protocol 5) and, behind it, everything large that the pickle refers to:
+The body of a large task is a pickle (protocol 5) and, after it, everything large that the pickle refers to:
 
     pickle of the task | buffer | Arrow stream | buffer ...        each begins at a multiple of 64 bytes
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from gristmill.tasks.task import Task
 
 HEADER_KEY = b"gristmill.batch"  # where a file of the run directory keeps the header of its batch
-WRITABLE = b"w"  # a body with arrays that may be written to: map it so that this stays with whoever maps it
+WRITABLE = b"w"  # a body with arrays that may be written to: map it privately, so that writing changes no other copy
 _PICKLED = b"p"
 _PIECES = b"b"
 _ROWS = b"a"  # a header with everything but the rows, and a body that is one Arrow stream
@@ -116,7 +116,7 @@ def dumped_size(parts: Parts) -> int:
 
 
 def write_into(parts: Parts, target: memoryview) -> int:
-    """Write the body into shared memory, the only copy there is; return how many bytes were written."""
+    """Write the body into shared memory, the only copy that is made; return how many bytes were written."""
     body = parts[1]
     if isinstance(body, bytes):
         target[: len(body)] = body
@@ -142,10 +142,10 @@ class _Aside:
 
     def __init__(self) -> None:
         self.found: list[_Found] = []
-        self._numbers: dict[int, int] = {}  # by the object's id, which stays its own: `found` holds it
+        self._numbers: dict[int, int] = {}  # by the object's id, which is not reused: `found` holds the object
 
     def keep_in(self, buffer: pickle.PickleBuffer) -> bool:
-        """Called for every buffer that may travel beside the pickle; True for a small one, which is kept in there."""
+        """Called for every buffer that may travel beside the pickle; True for a small one, which stays in it."""
         raw = buffer.raw()
         if raw.nbytes < _SMALL_BYTES:
             return True
@@ -170,7 +170,7 @@ class _Aside:
 
 
 class _OurPickler(pickle.Pickler):
-    """For tasks of which every class can be imported by its name."""
+    """For tasks whose every class can be imported by its name."""
 
     def __init__(self, stream: io.BytesIO, aside: _Aside) -> None:
         super().__init__(stream, protocol=5, buffer_callback=aside.keep_in)
@@ -185,9 +185,9 @@ class _OurPickler(pickle.Pickler):
 
 @cache
 def _user_pickler() -> "Callable[[io.BytesIO, _Aside], pickle.Pickler]":
-    """By value where a user's class may live in a script or a notebook.
+    """A pickler by value, for a user's classes that may live in a script or a notebook.
 
-    Made when it is wanted: importing cloudpickle takes 3 ms, a twentieth of a worker's start, and most runs send
+    Made when first needed: importing cloudpickle takes 3 ms, a twentieth of a worker's start, and most runs send
     nothing but tasks of ours.
     """
     import cloudpickle
@@ -208,9 +208,9 @@ def _user_pickler() -> "Callable[[io.BytesIO, _Aside], pickle.Pickler]":
 
 
 def _reduced(obj: object) -> object:
-    """How a class is pickled that would do it in a way that copies; NotImplemented for all others.
+    """How objects are pickled whose own way would copy; NotImplemented for all others.
 
-    Arrow pickles a slice with all of what it was cut from; a stream holds the rows only.
+    Arrow pickles a slice with everything it was cut from; a stream holds the rows only.
     """
     arrow = _arrow()
     if arrow is None:
@@ -220,7 +220,7 @@ def _reduced(obj: object) -> object:
     if isinstance(obj, TableBatch):
         state, table = obj.to_parts()
         return type(obj).from_parts, (state, table)
-    if isinstance(obj, arrow.Buffer):  # nobody writes into one, even where Arrow would let them
+    if isinstance(obj, arrow.Buffer):  # nothing writes into one, even where Arrow would allow it
         return arrow.py_buffer, (pickle.PickleBuffer(memoryview(obj).toreadonly()),)
     if isinstance(obj, arrow.Array | arrow.ChunkedArray) and _is_cut(obj):
         return _only_column, (arrow.table([obj], names=[""]), isinstance(obj, arrow.ChunkedArray))
@@ -294,7 +294,7 @@ class _Unpickler(pickle.Unpickler):
 
     def __init__(self, view: memoryview, places: list[Place]) -> None:
         pickled, *self._places = places
-        # The buffers must not refer to this object: in a circle it would hold the body until garbage is collected.
+        # The buffers must not refer to this object: a cycle would hold the body until garbage is collected.
         super().__init__(io.BytesIO(view[pickled.start : pickled.end]), buffers=_buffers(view, self._places))
         self._view = view
 
@@ -309,7 +309,7 @@ def _buffers(view: memoryview, places: list[Place]) -> Iterator[memoryview | byt
         if kind in "rw":
             piece = view[start:end]
             # A stage may change its array in place, here as in the process that made it. Where the body cannot be
-            # written to, as in the store of Ray, the array needs memory of its own.
+            # written to, as in Ray's store, the array needs memory of its own.
             yield bytearray(piece) if kind == "w" and piece.readonly else piece
 
 

@@ -4,7 +4,7 @@ Every method returns a new batch of the same class with everything else a subcla
 it was. A table travels between processes as an Arrow stream that is written once and mapped (`serialization.py`).
 
 A batch that was given a pandas frame gives that very frame back as `data`, to be changed in place as many stages do:
-the frame is lent. Until the stage returns, whatever is asked of the batch is read from the frame as it is at that
+the frame is lent. Until the stage returns, every question to the batch is answered from the frame as it is at that
 moment; then the frame is taken back (`settle`), and the rows are Arrow again.
 """
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def is_frame(data: object) -> TypeGuard["pd.DataFrame"]:
-    """Whether this is a pandas frame; asks the type's name, because importing pandas costs as much as all the rest."""
+    """Whether this is a pandas frame; by the type's name, because importing pandas costs as much as all the rest."""
     return any(
         base.__name__ == "DataFrame" and base.__module__.partition(".")[0] == "pandas" for base in type(data).__mro__
     )
@@ -61,7 +61,7 @@ def table_from_frame(frame: "pd.DataFrame") -> pa.Table:
 
 
 def _inferred(series: "pd.Series") -> pa.Array | None:
-    """The column as Arrow would have it, or None if it cannot hold the very values."""
+    """The column as Arrow would have it, or None if Arrow cannot hold exactly these values."""
     try:
         column = pa.array(series, from_pandas=True)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
@@ -108,7 +108,7 @@ class TableBatch(Batch[pa.Table]):
 
     _rows: ClassVar[tuple[str, ...]] = ("_table", "_num_rows")  # the attributes that say which rows there are
     _gives_frames: bool = False  # what `data` is: a frame, or an Arrow table
-    _lent: "pd.DataFrame | None" = None  # a frame somebody may be changing
+    _lent: "pd.DataFrame | None" = None  # a frame that may be changing
     _before: Mapping[str, object] = MappingProxyType({})  # what `_rows` were when it was lent
 
     def __init__(
@@ -138,7 +138,7 @@ class TableBatch(Batch[pa.Table]):
 
     def _set_table(self, table: pa.Table) -> None:
         self._table = table
-        self._num_rows = table.num_rows  # Arrow takes a table without columns for one without rows
+        self._num_rows = table.num_rows  # to Arrow, a table without columns has no rows
 
     # What it holds
 
@@ -161,7 +161,7 @@ class TableBatch(Batch[pa.Table]):
     # A frame that is lent
 
     def _lend(self, frame: "pd.DataFrame") -> None:
-        """Put the rows aside: as long as they are gone, `__getattr__` is asked for them."""
+        """Put the rows aside: while they are gone, `__getattr__` answers for them."""
         rows = {name: self.__dict__.pop(name) for name in self._rows if name in self.__dict__}
         self.__dict__.setdefault("_before", rows)
         self.__dict__ |= {"_lent": frame, "_gives_frames": True}
@@ -226,7 +226,7 @@ class TableBatch(Batch[pa.Table]):
         return self._table.schema.field(name)
 
     def item(self, row: int) -> ItemRecord:
-        """A row in words: its `id`, the columns that are text or numbers, and as payload the column that is bytes."""
+        """A row in words: its `id`, the columns of text or numbers, and as payload the column of bytes."""
         one = self.to_pyarrow().slice(row, 1)
         binary = [field.name for field in one.schema if is_bytes(field.type)]
         payload = one.column(binary[0])[0].as_buffer() if binary else None
@@ -351,7 +351,7 @@ class TableBatch(Batch[pa.Table]):
         state, table = self.to_parts()
         if table.get_total_buffer_size() <= 4 * table.nbytes + 4096:
             return _from_table, (type(self), state, table)
-        # Arrow pickles a slice with all of what it was cut from; a stream holds the rows only.
+        # Arrow pickles a slice with everything it was cut from; a stream holds the rows only.
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, table.schema) as stream:
             stream.write_table(table)
@@ -391,7 +391,7 @@ def _from_stream(kind: type[TableBatch], state: dict[str, object], stream: pa.Bu
 
 
 def _shown(value: pa.ChunkedArray) -> object:
-    """The one value of a column as JSON has it; nothing where Python has no such value."""
+    """The one value of a column as JSON has it; None where Python or JSON has no such value."""
     try:
         shown = value[0].as_py()
         _encoder.encode(shown)
@@ -426,7 +426,7 @@ def _check_names(names: Sequence[str], who: str) -> None:
 
 
 def append_column(table: pa.Table, field: pa.Field, column: pa.Array | pa.ChunkedArray) -> pa.Table:
-    """Return the table with one more column. Arrow takes a table without columns for a table without rows."""
+    """Return the table with one more column. To Arrow, a table without columns has no rows."""
     if table.num_columns:
         return table.append_column(field, column)
     return pa.Table.from_arrays([column], schema=pa.schema([field], metadata=table.schema.metadata))
@@ -441,6 +441,6 @@ def row_array(values: Rows, kind: pa.DataType) -> pa.Array:
     numbers = np.asarray(values)
     if numbers.dtype.kind not in "bi" or not len(numbers):
         return pa.array(values, kind)
-    # Through a buffer: pa.array would import pandas, half a second within some document's deadline.
+    # Through a buffer: pa.array would import pandas, half a second out of some document's deadline.
     plain = np.packbits(numbers, bitorder="little") if kind == pa.bool_() else numbers.astype(np.int64)
     return pa.Array.from_buffers(kind, len(numbers), [None, pa.py_buffer(plain)])

@@ -58,7 +58,7 @@ class Task(Generic[T]):
     data: T
     _stage_perf: list[StagePerfStats] = field(default_factory=list)
     _metadata: dict[str, object] = field(default_factory=dict)
-    task_id: str = field(default="", kw_only=True)  # whatever is given: in a pipeline the engine names tasks
+    task_id: str = field(default="", kw_only=True)  # what is given does not last: in a pipeline the engine names tasks
 
     @property
     def num_items(self) -> int:
@@ -67,12 +67,12 @@ class Task(Generic[T]):
 
     @property
     def nbytes(self) -> int:
-        """About how much memory the data takes; 0 where nobody knows."""
+        """About how much memory the data takes; 0 if unknown."""
         return 0
 
     @property
     def content_bytes(self) -> int:
-        """What the books say it holds. Unlike `nbytes` it must not depend on what happens to be parsed or cached."""
+        """Its bytes in the books. Unlike `nbytes`, they must not depend on what happens to be parsed or cached."""
         return self.nbytes
 
     def validate(self) -> bool:
@@ -89,7 +89,7 @@ class Task(Generic[T]):
         return [str(path) for path in known] if isinstance(known, list) else []
 
     def inherit(self, parent: "Task[Any]") -> None:
-        """Take over what is known about a parent, where nothing is known about the task itself."""
+        """Take over the metadata of a parent, if the task has none itself."""
         if not self._metadata and parent._metadata:
             self._metadata = dict(parent._metadata)
 
@@ -97,7 +97,7 @@ class Task(Generic[T]):
         """Called when a stage has returned the task: from then on nothing that the stage still holds may change it."""
 
     def __copy__(self) -> Self:
-        # A worker copies every task it takes up. By itself `copy` goes the way of a pickle: four times as long.
+        # A worker copies every task it takes up. By default `copy` works as a pickle does: four times as slow.
         new = object.__new__(type(self))
         new.__dict__.update(self.__dict__)
         for name in _slots_of(type(self)):  # type: ignore[arg-type]  # a class is hashable
@@ -106,9 +106,9 @@ class Task(Generic[T]):
         return new
 
     def descended_from(self, parent: "Task[Any]", *, new_items: bool = False) -> "Task[T]":
-        """Take over what a stage need not hand on from its input; return the task that goes on, mostly this one.
+        """Take over from the input what a stage need not pass on itself; return the task that goes on, mostly this one.
 
-        `new_items`: the stage makes other items of those it gets, so that nothing of a single item carries over.
+        `new_items`: the stage makes different items of those it gets, so that nothing of a single item carries over.
         """
         del new_items
         self.inherit(parent)
@@ -124,7 +124,7 @@ class Task(Generic[T]):
 
 
 class FileSlice(msgspec.Struct, frozen=True):
-    """One file, or a part of it: `part` is what the file's splitter said, such as (first byte, byte behind it).
+    """One file, or a part of it: `part` is what the file's splitter gave, such as (first byte, byte after it).
 
     `file_size` and `version` (modification time, or an object store's etag) identify the file's content, so that a
     changed input is noticed when a run is resumed.
@@ -135,7 +135,7 @@ class FileSlice(msgspec.Struct, frozen=True):
     file_size: int = 0
     version: str = ""
     num_bytes: int = 0  # expected bytes of this part, for scheduling
-    # How many bytes of the plan a byte of it stands for: of a file whose size nobody told the plan had to assume one.
+    # How many bytes of the plan one of its bytes stands for: where a file's size was unknown, the plan assumed one.
     weight: float = 1.0
 
 
@@ -150,19 +150,19 @@ class StagedFile(msgspec.Struct, frozen=True):
 
     @property
     def is_payload(self) -> bool:
-        """Whether a side file tells of no item: it is the payload of one, or holds what was measured on many.
+        """Whether a side file records no item: it is the payload of one, or holds what was measured on many.
 
-        The record beside a payload tells of its item, and counts it.
+        The record beside a payload describes its item, and counts it.
         """
         return self.num_documents == 0
 
 
 @dataclass
 class FileGroupTask(Task[list[str]]):
-    """Paths, with the parts of them that are meant.
+    """Paths, and which parts of the files are meant.
 
     `slices` is empty when whole files are meant and nothing is known about them. `partition_name` names what is
-    written from this task; `staged` lists files a writer has written but nobody has published yet.
+    written from this task; `staged` lists files that are written but not yet published.
     """
 
     counts_documents: ClassVar[bool] = False
@@ -183,7 +183,7 @@ class FileGroupTask(Task[list[str]]):
 
     @property
     def weight(self) -> float:
-        """How many bytes of the plan a byte of its files stands for."""
+        """How many bytes of the plan one byte of its files stands for."""
         return self.slices[0].weight if self.slices else 1.0
 
     def sources(self) -> list[str]:
@@ -199,7 +199,7 @@ class FileGroupTask(Task[list[str]]):
 
 @dataclass
 class SentinelTask(Task[None]):
-    """A task that says something by being there."""
+    """A task that says something by its mere presence."""
 
     counts_documents: ClassVar[bool] = False
 
@@ -219,7 +219,7 @@ class EmptyTask(SentinelTask):
 
 
 class NoneTask(SentinelTask):
-    """Known from elsewhere as what a stage that returned None has made. Here None is enough."""
+    """Known from elsewhere as the result of a stage that returned None. Here None is enough."""
 
 
 class FailedTask(SentinelTask):

@@ -1,6 +1,6 @@
 """Columns of texts: making them of Python strings, finding bytes in them, replacing some of their rows.
 
-Everything works on Arrow's buffers, so that the texts nobody changes are neither decoded nor copied one by one. What a
+Everything works on Arrow's buffers, so that texts that do not change are neither decoded nor copied one by one. What a
 text means is none of this module's business.
 """
 
@@ -31,7 +31,7 @@ def unpack_bits(bitmap: pa.Buffer, offset: int, length: int) -> NDArray[np.bool_
 # Keep some rows of long strings, in memory of exactly the right size.
 #
 # Arrow's filter is as fast but grows its result by doubling: on a block of 32 MiB that adds 34 MB to the peak of a
-# worker (docs/log/2026-11-15-jsonl.md). Neighbours that stay are copied together here.
+# worker (docs/log/2026-11-15-jsonl.md). Here neighbours that stay are copied together.
 
 _OFFSET_TYPE = {pa.large_binary(): np.int64, pa.large_string(): np.int64, pa.binary(): np.int32, pa.string(): np.int32}
 _PIECE_BYTES = 1 << 20
@@ -135,7 +135,7 @@ def is_text(kind: pa.DataType) -> bool:
 
 
 def from_texts(values: Sequence[str | None]) -> pa.Array:
-    """Return what `pa.array` returns, which would import pandas (0.2 s a worker) to see that this is not a Series.
+    """Return what `pa.array` would, which imports pandas (0.2 s per worker) to see that this is not a Series.
 
     Raises UnicodeEncodeError for half of a surrogate pair, which UTF-8 cannot hold.
     """
@@ -186,7 +186,7 @@ def _is_there(array: pa.Array) -> NDArray[np.bool_]:
 
 
 def _without_nulls(array: pa.Array, offsets: NDArray[np.int64], view: memoryview) -> NDArray[np.uint8]:
-    """The bytes of the texts that are there: what lies under a null is undefined, though mostly nothing."""
+    """The bytes of the texts that are not null: what lies under a null is undefined, though usually nothing."""
     data = np.frombuffer(view, np.uint8)
     there = _is_there(array)
     hidden = np.diff(offsets) * ~there
@@ -206,7 +206,7 @@ def _find_rows(array: pa.Array, needle: bytes) -> NDArray[np.bool_]:
     while position >= 0:
         row = int(np.searchsorted(offsets, position, side="right")) - 1
         end = int(offsets[row + 1])
-        # A hit may reach over the end of its text, where the needle's first bytes end one text and the rest the next.
+        # A hit may cross the end of its text, where the needle's first bytes end one text and the rest begin the next.
         if position + len(needle) <= end:
             found[row] = True
             position = haystack.find(needle, end)
@@ -216,7 +216,7 @@ def _find_rows(array: pa.Array, needle: bytes) -> NDArray[np.bool_]:
 
 
 def replace_rows(column: pa.ChunkedArray, rows: NDArray[np.int64], texts: Sequence[str]) -> pa.ChunkedArray:
-    """Return the column with other texts in some rows, which are given in rising order.
+    """Return the column with new texts in some rows, which are given in rising order.
 
     Raises UnicodeEncodeError as `from_texts` does.
     """

@@ -5,8 +5,8 @@
         fetch(f"{server.url}/a.warc.gz")
 
 It speaks HTTP/1.1 with ranges, `If-Range`, `HEAD` and entity tags, on 127.0.0.1 and a free port. Each fault of a file
-is one request's, in order; when they are used up the file is served. With `max_rate` it refuses everything for a second
-once more is asked of it, as servers of open data do.
+applies to one request, in order; once they are used up, the file is served. With `max_rate` it refuses all for a second
+once it is asked for more, as servers of open data do.
 `python -m gristmill.testing.file_server DIRECTORY` serves a directory to other programs.
 """
 
@@ -44,13 +44,13 @@ class Fault:
     `status`      answered with this status, and `Retry-After` if it is given
     `cut`         the connection is closed after `at` bytes of the body
     `stall`       nothing more comes after `at` bytes
-    `short`       the length that is told, and what is sent, is `at` bytes less than the file has
-    `long`        the length that is told is `at` bytes more than the file has; then the connection is closed
-    `unmeasured`  the length is not told; the connection is closed after `at` bytes, as if that were all
+    `short`       the announced length, and what is sent, is `at` bytes less than the file has
+    `long`        the announced length is `at` bytes more than the file has; then the connection is closed
+    `unmeasured`  the length is not announced; the connection is closed after `at` bytes, as if that were all
     `whole`       a range is answered with 200 and the whole file
-    `changed`     from now on the file has another content and another tag
+    `changed`     from now on the file has different content and a different tag
     `bomb`        the body is 64 MiB of zeros, compressed
-    `garbled`     a byte in the middle of what is sent is another one
+    `garbled`     a byte in the middle of what is sent is changed
     """
 
     kind: Kind
@@ -86,7 +86,7 @@ class MisbehavingFileServer(LoopbackServer):
     `latency_s` passes before each answer, and `bytes_per_s` bounds each connection. Above `max_rate` requests a second
     everything is refused with `refusal` for `refuse_s` seconds. A request for several ranges is answered with them, or,
     without `several_ranges`, with the whole file, as S3 does. Without `heeds_conditions` it sends the rest of a file
-    that is another one by now, whatever `If-Range` says.
+    that has changed by now, whatever `If-Range` says.
     """
 
     files: dict[str, bytes | Path] = field(default_factory=dict)
@@ -123,7 +123,7 @@ class MisbehavingFileServer(LoopbackServer):
         return [seen for seen in list(self.log) if not path or seen.path == path]
 
     def forget(self) -> None:
-        """Begin to count anew."""
+        """Start counting afresh."""
         self.log.clear()
 
     # One connection
@@ -299,7 +299,7 @@ def _tag(content: bytes | Path) -> str:
 
 
 def _wanted(headers: dict[str, str], size: int, *, is_same: bool) -> tuple[int, int, int]:
-    """First byte, byte behind the last, and the status, if it is the file that is asked for, or another by now."""
+    """First byte, byte behind the last, and the status; `is_same`: the file is still the one asked for."""
     asked = _RANGE.match(headers.get("range", ""))
     if asked is None or not is_same:
         return 0, size, 200

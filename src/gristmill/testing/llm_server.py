@@ -25,7 +25,7 @@ from gristmill.testing.loopback_server import LoopbackServer, read_head
 
 KINDS = ("429", "429_ms", "500", "503", "hang", "cut", "html", "no_choice")
 Request = dict[str, object]
-_STATISTICS = "/statistics"  # what the server has seen, for another process; asking begins the count anew
+_STATISTICS = "/statistics"  # what the server has seen, for another process; asking restarts the count
 _MODELS = {"object": "list", "data": [{"id": "test-model", "object": "model"}]}
 
 
@@ -60,7 +60,7 @@ def lognormal_s(median: float, sigma: float) -> Callable[[float], float]:
 
 @dataclass
 class MisbehavingServer(LoopbackServer):
-    """`failing_share` of all requests fail `failures` times, in one of `kinds`, and are answered then.
+    """`failing_share` of all requests fail `failures` times, in one of `kinds`, and are then answered.
 
     `answer` makes the text from the request; `refuse` returns a status for requests that are never answered, or None.
     `delay` turns a hash of the request, uniform in (0, 1), into seconds. With `api_key` other keys get a 401.
@@ -100,7 +100,7 @@ class MisbehavingServer(LoopbackServer):
         return Counter(seen.digest for seen in list(self.log) if seen.kind == "answered")
 
     def forget(self) -> None:
-        """Begin to count anew; failures that are over stay over."""
+        """Start counting afresh; failures that are over stay over."""
         self.log.clear()
         self._received = 0
         self.max_in_flight = 0

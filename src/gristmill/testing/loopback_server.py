@@ -9,7 +9,7 @@ from typing import Self
 
 
 class LoopbackServer(ABC):
-    """Answers from `with` to its end. Subclasses have a field `port`; where it is 0, it becomes one that is free."""
+    """Answers from `with` to its end. Subclasses have a field `port`; if it is 0, it becomes a free one."""
 
     port: int
 

@@ -1,6 +1,6 @@
 """`VirtualRun`: a scheduler in a pretended world in which tasks do what a script says, and anything may happen.
 
-Workers do what the script says (`Deed`), nothing is computed and nobody waits. The world is the one of the simulator
+Workers do what the script says (`Deed`), nothing is computed and nothing waits. The world is the one of the simulator
 (`gristmill.backends.simulated.world`), a strict witness of every command; here `engine.invariants` is asked after every
 step as well. One thing happens at a time. A test may let things happen out of turn, late, twice, or not at all.
 """
@@ -218,7 +218,7 @@ class VirtualRun(World):
     # What workers do
 
     def setup_s(self, group: int) -> float:
-        """As it was said."""
+        """As it was given."""
         return self._setup_s[group]
 
     def _deed(self, group: int, assignment: c.Assignment) -> Deed:
@@ -236,7 +236,7 @@ class VirtualRun(World):
             self._plan(worker, call)
 
     def _plan(self, worker: Worker, call: Call) -> None:
-        """Put down when the task at hand does its next thing, if it may."""
+        """Schedule the next thing the task at hand does, if it may."""
         deed = self._deed(worker.group, call.tasks[0])
         if call.emitted >= deed.streamed or call.credits:
             after_s = deed.service_s / (deed.streamed + 1)

@@ -3,8 +3,8 @@
 What a call gave is entered into the result of its job. Documents that leave the stream on the way, rejected or in
 quarantine, leave it as side files.
 
-At the end, `Recording`: what stages observed is recorded when a call has gone into the books, and written when a job
-is done. A run that records nothing loads nothing for it, and has an `is_on` to ask.
+And `Recording`: what stages observed is recorded once a call is in the books, and written when its job is done. A run
+that records nothing loads nothing for it: `is_on` says which it is.
 """
 
 import contextlib
@@ -43,7 +43,7 @@ class Recording:
 
     @property
     def observer(self) -> "Observer":
-        """Loads what it takes when something is first recorded."""
+        """The observer, loaded when something is first recorded."""
         if self._observer is None:
             from gristmill.worker.observer import Observer
 
@@ -58,15 +58,15 @@ class Recording:
         from gristmill.worker.observer import fewer
 
         observed = self.observer.observe(list(zip(self._places[first : first + len(contexts)], contexts, strict=True)))
-        # A stage has its context until it is called again. Until then the batch would stay in memory, and the next one
-        # be read into fresh pages beside it, which took a tenth of the time that recording takes.
+        # A stage keeps its context until it is called again. Until then the batch would stay in memory, and the next
+        # would be read into fresh pages beside it, which took a tenth of the time that recording takes.
         for context in contexts:
             context.measured = context.gone = None
         if observed is not None:
             result.observed = fewer([*result.observed, observed])
 
     def take_written(self, task: AnyTask, context: StageContext | None, result: JobResult) -> None:
-        """Record documents that leave the pipeline at its end; those the call dropped have not come so far."""
+        """Record documents that leave the pipeline at its end; those the call dropped have not got that far."""
         if self.is_on and task.counts_documents:
             observed = self.observer.observe_written(task, None if context is None else context.gone)
             result.observed += [observed] if observed is not None else []
@@ -74,7 +74,7 @@ class Recording:
     def write(self, job: Job, result: JobResult, context: StageContext) -> None:
         """Write what was recorded of a job, to be published with its partition; `context` says where."""
         if result.observed:
-            # Named after the stages, not the group: whichever of them share a worker, it is another name.
+            # Named after a stage, not the group, so that names differ however stages share workers.
             name = f"{job.item_id}-s{self._first:02d}"
             result.side_files.append(self.observer.write(result.observed, name, context))
             result.observed = []
@@ -86,7 +86,7 @@ class Item(msgspec.Struct, eq=False):
     job: int
     item_id: str
     task: AnyTask
-    documents: int  # before the stage sees the task: it may change it in place
+    documents: int  # counted before the stage, which may change the task in place
     num_bytes: int
     seen: int = 0  # documents of it that came out, were dropped or quarantined
     wrote: bool = False
@@ -177,7 +177,7 @@ class CallBooks:
             self._note(index, item, context, result)
         if context.metrics is not None:
             counts.add(context.own_counts)
-        if num_made is None:  # else whoever has joined the stages records what all of them say
+        if num_made is None:  # otherwise the caller that joined the stages records what all of them say
             self.recording.take(index, [context], result)
         self._add_history(item, outputs, StagePerfStats(name, seconds, 0.0, item.num_bytes / 1e6, item.documents))
 
@@ -208,7 +208,7 @@ class CallBooks:
 
     @staticmethod
     def _close_item(item: Item, counts: StageCounts, context: StageContext, name: str) -> None:
-        """A stage is done with a task: what it was given and nobody has seen since was written, left out or is new."""
+        """A stage is done with a task: documents not seen since were written or left out; any in excess are new."""
         counts.bytes_in += item.num_bytes
         if not item.task.counts_documents:
             return
@@ -254,10 +254,10 @@ def item_of(job: int, item_id: str, task: AnyTask) -> Item:
 #     <directory>/payloads/part-0-0000-s02-00003.jpg    an item that is bytes, whole, as a file that can be opened
 #
 # Text is in the record itself. All files of a call are staged under temporary names and committed together with what
-# the partition gave, so a record and its payload are there both or not at all. What the bytes mean is the batch's
-# business: nothing here knows a kind of item.
+# the partition gave, so a record and its payload are either both there or not at all. What the bytes mean is up to the
+# batch: nothing here knows any kind of item.
 
-MAX_DOCUMENT_CHARS = 1 << 20  # of an item in words; the record says where the whole of it is
+MAX_DOCUMENT_CHARS = 1 << 20  # of an item's text; the record says where all of it is
 
 
 class SideFiles:
@@ -386,7 +386,7 @@ def _origins(batch: Batch[object]) -> dict[str, Sequence[object]]:
 
     ids: list[object] = [None] * batch.num_items
     if isinstance(batch, TableBatch):
-        with contextlib.suppress(Exception):  # a column of its author's that cannot be read: a number is an id too
+        with contextlib.suppress(Exception):  # a user's column that cannot be read: a number will do as an id
             ids = batch.column("id").to_pylist() if batch.has_column("id") else ids
     return {
         "reject_id": [f"{batch.task_id}#{row}" if name is None else str(name) for row, name in enumerate(ids)],
@@ -397,12 +397,12 @@ def _origins(batch: Batch[object]) -> dict[str, Sequence[object]]:
 def _json_lines(batch: Batch[object], notes: dict[str, Sequence[object]]) -> list[bytes] | None:
     try:
         return batch.json_lines(notes)
-    except Exception:  # its author's code: item by item there is more to say
+    except Exception:  # code of the batch's author: item by item there is more to say
         return None
 
 
 def shown_item(batch: Batch[object], row: int) -> ItemRecord:
-    """One item as it is written down. What broke a stage may break the batch's own `item`: then that is said."""
+    """One item as it is recorded. What broke a stage may break the batch's own `item`: then the record says so."""
     try:
         item = batch.item(row)
         texts = (str(item.id), str(item.source), str(item.preview), str(item.text))
@@ -414,16 +414,16 @@ def shown_item(batch: Batch[object], row: int) -> ItemRecord:
 
 
 def _value(value: object) -> float | str | None:
-    """A measured value as a record has it: a number, or text of no great length, whatever a stage gave."""
+    """A measured value as a record has it: a number, or text of limited length, whatever a stage gave."""
     try:
         plain = number_or_text(value, MAX_DOCUMENT_CHARS)
         return float(plain) if isinstance(plain, bool | int | float) else plain
-    except Exception as error:  # its author's code, or a number without end: the item is what counts
+    except Exception as error:  # its author's code, or an endless number: the item is what counts
         return f"({type(value).__name__} that cannot be shown: {type(error).__name__})"
 
 
 def _line(fields: dict[str, object]) -> bytes:
-    # Half a surrogate pair, as in a name that is not UTF-8, is not valid JSON for every reader of it.
+    # A lone surrogate, as in a name that is not UTF-8, is not valid JSON to every reader.
     sound = {key: _sound(value) if isinstance(value, str) else value for key, value in fields.items()}
     return json.dumps(sound, ensure_ascii=True, separators=(",", ":"), default=number_or_text).encode() + b"\n"
 

@@ -77,7 +77,7 @@ class Decoder:
             self._buffer = buffer[start:]
 
     def close(self) -> None:
-        """Close descriptors nobody has taken."""
+        """Close descriptors that have not been taken."""
         while self._fds:
             os.close(self._fds.popleft())
 
@@ -124,7 +124,7 @@ class BufferedChannel:
         self._outgoing: deque[tuple[memoryview, list[int], bool]] = deque()
 
     def send(self, message: Message, fds: Sequence[int] = (), *, gives_away: bool = False) -> None:
-        """Queue a message. The descriptors stay open here and must until the message is out, or are closed then."""
+        """Queue a message. Keep its descriptors open until it is out; if it `gives_away`, they are closed then."""
         self._outgoing.append((memoryview(encode(message, len(fds))), list(fds), gives_away))
 
     @property

@@ -1,6 +1,6 @@
 """Crumbs: where a worker is, written where it can be read when the worker is gone.
 
-A block has room for one crumb a lane. With several calls under way nobody can tell which of them a death is about, so
+A block has room for one crumb a lane. With several calls under way it is unclear which of them a death is about, so
 their crumbs say how many there were; the one that matters is that of a call that runs alone (`engine/dispatch.py`).
 """
 
@@ -14,7 +14,7 @@ COMPILING = "compiling"
 METHODS = ("process", "setup", "teardown", COMPILING)
 NO_CRUMB = CRUMB.pack(0, -1, 0, 0, 0)
 
-NOTE_BYTES = 256  # behind the crumbs: which document it is, once somebody has had time to find out (`silence.py`)
+NOTE_BYTES = 256  # behind the crumbs: which document it is, once there was time to find out (`silence.py`)
 
 Left = tuple[int, int, int, int, int]
 
@@ -37,7 +37,7 @@ def _note(block: bytes | memoryview) -> str:
 
 
 def method_crumb(method: str, stage: int) -> bytes:
-    """What a worker leaves that enters a method which sees no documents."""
+    """The crumb a worker leaves on entering a method that sees no documents."""
     return CRUMB.pack(METHODS.index(method), stage, 0, 0, 0)
 
 

@@ -49,7 +49,7 @@ class ParcelShelf:
         return told, fds
 
     def release(self, number: int) -> None:
-        """Close the block of a parcel, if it has one. Whoever maps it keeps it."""
+        """Close the block of a parcel, if it has one. A process that maps it keeps it."""
         parcel = self._parcels.pop(number)
         if parcel.fd >= 0:
             self._blocks.let_go(parcel.fd)

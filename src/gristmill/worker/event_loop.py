@@ -1,10 +1,10 @@
 """The one event loop of a worker, on which `async def process` runs.
 
-It turns in a thread of its own, so that a call may wait for it like for anything else, and a worker with lanes has as
-many coroutines on it as lanes. Whoever needs none has none: the thread starts with the first coroutine.
+It runs in a thread of its own, so that a call can wait for it as for anything else, and a worker with lanes has as many
+coroutines on it as lanes. A worker that needs none has none: the thread starts with the first coroutine.
 
 A call that is overdue is cancelled here, where it happens, and not by the driver: that costs no message and hits this
-call alone. A coroutine that does not heed it, or keeps the loop from turning, is the driver's affair: it ends the
+call alone. A coroutine that ignores this, or keeps the loop from running, is left to the driver, which ends the
 process.
 """
 
@@ -21,7 +21,7 @@ from gristmill.errors import DeadlineExceeded, StageError
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-CLOSE_S = 1.0  # for coroutines that were cancelled to end
+CLOSE_S = 1.0  # for cancelled coroutines to end
 
 
 class EventLoop:
@@ -31,14 +31,14 @@ class EventLoop:
         self._starting = threading.Lock()  # the first coroutines may come from several threads at once
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
-        self.is_closing = False  # from then on nobody waits for what is cancelled
+        self.is_closing = False  # from then on nothing waits for what is cancelled
 
     def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
         """Run a coroutine and wait for what it gives or raises."""
         return self.submit(coroutine).result()
 
     def submit(self, coroutine: Coroutine[Any, Any, Any]) -> "Future[Any]":
-        """Start a coroutine; it sees the context variables of whoever starts it."""
+        """Start a coroutine; it sees the context variables of its caller."""
         try:
             loop = self._started()
         except RuntimeError:
@@ -47,7 +47,7 @@ class EventLoop:
         return asyncio.run_coroutine_threadsafe(coroutine, loop)
 
     def soon(self, function: Callable[..., object], *arguments: object) -> None:
-        """Call a function on the loop. The coroutines it starts see the context variables of whoever asks."""
+        """Call a function on the loop. The coroutines it starts see the context variables of the caller."""
         self._started().call_soon_threadsafe(function, *arguments)
 
     def _started(self) -> asyncio.AbstractEventLoop:
@@ -77,10 +77,10 @@ class EventLoop:
             loop.close()
 
     async def call_stage(self, stage: AnyStage, tasks: Sequence[AnyTask]) -> Any:
-        """Give what `process_batch` gives, when all of it is there, or raise DeadlineExceeded at the stage's deadline.
+        """Return what `process_batch` gives, once it is all there, or raise DeadlineExceeded at the stage's deadline.
 
-        A call that ends cancelled has failed like any other, whoever cancelled it: only a loop that is being closed
-        has nobody left to tell.
+        A call that ends cancelled has failed like any other, whatever cancelled it: only when the loop is being closed
+        is there nothing left to tell.
         """
         try:
             return await _call_in_time(stage, tasks)
@@ -91,14 +91,14 @@ class EventLoop:
 
 
 def _turn(loop: asyncio.AbstractEventLoop) -> None:
-    """Turn until the loop is stopped. What sys.exit() ends is the task that calls it, and not every other call."""
+    """Run until the loop is stopped. What sys.exit() ends is the task that calls it, and no other call."""
     asyncio.set_event_loop(loop)
     while True:
         try:
             loop.run_forever()
             return
         except (SystemExit, KeyboardInterrupt):
-            continue  # asyncio has given it to whoever waits for that task, and stopped turning
+            continue  # asyncio has passed it on to what awaits that task, and stopped the loop
 
 
 async def _cancel_all() -> None:
@@ -135,7 +135,7 @@ async def _call(stage: AnyStage, tasks: Sequence[AnyTask]) -> Any:
                 raise
     except (Exception, asyncio.CancelledError, GeneratorExit):
         raise
-    except BaseException as error:  # sys.exit() and the like, which no caller of a coroutine reckons with
+    except BaseException as error:  # sys.exit() and the like, which no caller of a coroutine expects
         raise StageError(f"{stage.stage_name()}: expected a result or an error; got {error!r}") from error
     return made
 

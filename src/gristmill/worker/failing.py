@@ -1,7 +1,7 @@
 """A stage that fails: what it raised, whose fault that is, and how it is put into words.
 
-Of a stage that lets nothing pass the words are its commonest errors with their numbers, one traceback and one document:
-whoever reads them sees the cause without opening a file.
+For a stage that lets nothing pass, these are its commonest errors with their counts, one traceback and one document:
+enough to see the cause without opening a file.
 """
 
 import traceback
@@ -40,7 +40,7 @@ class StageRaised(Exception):  # carries a user's exception and which stage it w
         return self._fault
 
     def explained(self) -> str:
-        """The error in words. Of the machine's: the file, what is wrong with it, and how to go on."""
+        """The error in words. For one of the machine's: the file, what is wrong with it, and how to go on."""
         error = self.error
         if self.fault in (Fault.MACHINE, Fault.MACHINE_FINAL) and isinstance(error, OSError):
             path = error.filename if isinstance(error.filename, str) else self.stage.output_directory()
@@ -55,13 +55,13 @@ def describe(error: Exception) -> str:
     """An exception in words, even one that cannot say what it is."""
     said = "".join(traceback.format_exception_only(error)).strip()
     said += _hint(error, said)
-    # Ten megabytes of words take 20 ms to search for secrets, for every document. Those at the seam are cut out below.
+    # Ten megabytes take 20 ms to search for secrets, for every document. What is at the seam is cut out below.
     ends = said if len(said) <= SEARCHED_CHARS else said[: SEARCHED_CHARS // 2] + said[-(SEARCHED_CHARS // 2) :]
     return cut_out_middle(without_secrets(ends.strip()), MAX_ERROR_CHARS, left_out=len(said) - len(ends))
 
 
 def _hint(error: Exception, said: str) -> str:
-    """What to do about a mistake that everybody makes who comes from a tool whose batches are frames."""
+    """What to do about a mistake made by everyone who comes from a tool whose batches are data frames."""
     if not isinstance(error, AttributeError | TypeError) or "'pyarrow.lib." not in said:
         return ""
     return " (task.data is an Arrow table here: take df = task.to_pandas(), and return task.with_data(df))"

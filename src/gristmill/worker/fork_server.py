@@ -55,7 +55,7 @@ def main() -> None:
     """Serve until the driver's end of the socket closes."""
     parent = os.getppid()
     server = _ForkServer(Channel(socket.socket(fileno=int(sys.argv[1]))), Notes.open(int(sys.argv[2])))
-    # Not SIGKILL: there may be something to clean up. The closed socket says the same, but not during an import.
+    # Not SIGKILL: there may be something to clean up. The closed socket says so too, but not during an import.
     signal.signal(signal.SIGTERM, _leave)
     _die_with_parent(signal.SIGTERM)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -67,13 +67,13 @@ def main() -> None:
     except ChannelClosed:
         driver_is_gone = True
     except _DriverGone:
-        driver_is_gone = os.getppid() != parent  # else somebody else has sent the signal, and the driver goes on
+        driver_is_gone = os.getppid() != parent  # otherwise something else sent the signal, and the driver goes on
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the socket closes first, then the kernel says the same again
         if sys.exc_info()[0] is not None:
             traceback.print_exc()
         server.end(cleans_up=driver_is_gone)
-        os._exit(0 if driver_is_gone else 1)  # at once: taking an interpreter apart takes longer than many a run
+        os._exit(0 if driver_is_gone else 1)  # at once: shutting an interpreter down takes longer than many a run
 
 
 class _ForkServer:
@@ -87,7 +87,7 @@ class _ForkServer:
         self.scratch: str | None = None
 
     def import_modules(self, modules: list[str]) -> None:
-        """Paid once here, not in every worker, and while the driver is still importing what it needs itself."""
+        """Import once here, not in every worker, and while the driver is still importing what it needs itself."""
         for module in modules:
             self.note(f"importing {module}")
             importlib.import_module(module)
@@ -126,7 +126,7 @@ class _ForkServer:
         own = os.getpid()
         groups, error = load_stages(plan.groups, self.note)
         if os.getpid() != own:
-            os._exit(1)  # a stage has forked and come back; there can be one server only
+            os._exit(1)  # a stage has forked and come back; there can be only one server
         self.channel.send(("loaded", error))
         if not error:
             settings = pickle.loads(plan.settings)
@@ -147,7 +147,7 @@ class _ForkServer:
             if pid == 0:
                 _be_worker(self.channel, server, loaded, which, fds)
             self.workers[pid] = which[0]
-            with contextlib.suppress(OSError):  # the worker does it too: nobody may see it before it is done
+            with contextlib.suppress(OSError):  # the worker does it too: it must be done before anything looks
                 os.setpgid(pid, pid)
             self.channel.send(("started", which[0], pid))
         for fd in fds:
@@ -170,7 +170,7 @@ class _ForkServer:
             found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
             if found is not None:
                 if found.si_pid in self.workers:
-                    _end_group(found.si_pid)  # before it is waited for: until then its number is nobody else's
+                    _end_group(found.si_pid)  # before it is waited for: until then no other process gets its number
                 return os.waitpid(found.si_pid, 0)
         return None
 
@@ -207,7 +207,7 @@ def _be_worker(channel: Channel, server: int, loaded: Loaded, which: Which, fds:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         _die_with_parent(signal.SIGKILL)
-        if os.getppid() != server:  # it has died before we asked
+        if os.getppid() != server:  # the server died before we asked
             os._exit(1)
         from gristmill.worker.loop import work
 
@@ -234,6 +234,6 @@ def _leave(number: int, frame: FrameType | None) -> None:
 
 
 def _die_with_parent(number: signal.Signals) -> None:
-    """Ask the kernel for a signal when the parent of this process dies. Elsewhere the closed socket has to do."""
+    """Ask the kernel for a signal when the parent of this process dies. Elsewhere the closed socket must do instead."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, number)

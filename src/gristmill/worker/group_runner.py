@@ -1,7 +1,7 @@
 """What happens inside a worker, on every executor: run a group's stages on a task and account for every document.
 
 A stage that raises is the one thing in gristmill that is caught broadly: whatever a user's code throws is data here.
-How far a failure is followed up is said by `Care`: reported, or taken apart as `isolation.py` does.
+`Care` says how far a failure is followed up: reported, or taken apart as `isolation.py` does.
 """
 
 import contextlib
@@ -44,7 +44,7 @@ def _no_method(method: str, stage: int) -> None:
 
 
 class _Generation:
-    """Counts forks, so that a process knows that it is a child; asking for its number would be a system call."""
+    """Counts forks, so that a process knows that it is a child; asking for its pid would be a system call."""
 
     number = 0
     _counts = False
@@ -109,7 +109,7 @@ class GroupRunner:
 
     def setup(self, metadata: WorkerMetadata) -> str:
         """Run `setup` of all stages, in order; return the traceback of the one that raised, or nothing."""
-        run = self.settings.quarantine_path or ""  # in the run's directory, so it is the run's as much as any name is
+        run = self.settings.quarantine_path or ""  # in the run's directory, so it names the run as well as anything
         try:
             if "numpy" in sys.modules:  # without it nothing here calls a kernel
                 from gristmill.stages.compiled_kernel import compile_missing
@@ -154,7 +154,7 @@ class GroupRunner:
     def _end_if_forked(self, method: str, stage: AnyStage | None = None) -> None:
         """A process that a stage has forked must not come back from there: it would do the work of its parent again.
 
-        It holds copies of everything, the socket to the driver and the names of files to be written included.
+        It holds copies of everything, including the socket to the driver and the names of files to be written.
         """
         if _Generation.number != self._generation:
             name = self.group.name if stage is None else stage.stage_name()
@@ -211,7 +211,7 @@ class GroupRunner:
         items = [self._first_item(n, job, results[n], shared=len(jobs) > 1) for n, job in enumerate(jobs)]
         for item, streamed in self._wave(0, items, jobs, results):
             self._count_written(item, results[item.job])
-            # Names of files that are written are few bytes, and count when the job is done: with all others, or never.
+            # Names of written files are few bytes, and count when the job is done: all of them, or none.
             if streamed and (item.task.counts_documents or not self.last):
                 emit(item.job, item.item_id, item.task)
             else:
@@ -233,7 +233,7 @@ class GroupRunner:
         task = copy.copy(job.task) if self.keeps_inputs or shared else job.task
         task.task_id = job.item_id
         if self.group.index == 0 and task.counts_documents:
-            result.counts[0].read += task.num_items  # given as initial tasks: this is where they are met
+            result.counts[0].read += task.num_items  # given as initial tasks: this is where they are first seen
         return item_of(number, job.item_id, task)
 
     def _wave(
@@ -316,7 +316,7 @@ class GroupRunner:
         jobs: Sequence[Job],
         results: list[JobResult],
     ) -> Item:
-        """Take an item through neighbours in one pass; should one raise, through one after another, to see which."""
+        """Take an item through neighbours in one pass; if one raises, through one after another, to see which."""
         job, result = jobs[item.job], results[item.job]
         contexts = [self._spare.another(str(job.attempt)) for _ in range(length)]
         entered: list[tuple[float, int]] = []
@@ -372,7 +372,7 @@ class GroupRunner:
             CURRENT.reset(token)
             self._end_if_forked("process_batch", stage)
         if len(made) != len(items):
-            # Which output belongs to which input cannot be told; one at a time there is no question.
+            # It is unclear which output belongs to which input; one task at a time there is no question.
             self._one_at_a_time[index] = True
             for item in items:
                 yield item, self._call_one(index, item, jobs[item.job], results[item.job])
@@ -401,7 +401,7 @@ class GroupRunner:
         return context.divided(tasks)
 
     def _context(self, job: Job) -> StageContext:
-        """A context for one call; the last one again if nobody has written in it."""
+        """A context for one call; the last one again if nothing was written in it."""
         spare, attempt = self._spare, str(job.attempt)
         used = not spare.is_clean or spare.metrics is not None or spare.has_observed
         if used or spare.attempt != attempt:
@@ -411,7 +411,7 @@ class GroupRunner:
     def _enter(self, stage: AnyStage, context: StageContext) -> Token[StageContext | None]:
         """Give a call its context. Where calls do not overlap, threads the stage starts itself find it too."""
         if self.group.lanes == 1:
-            stage.__dict__["_context"] = context  # what the property sets, without the cost of asking it
+            stage.__dict__["_context"] = context  # what the property sets, without the cost of calling it
         return CURRENT.set(context)
 
     def _given(self, index: int, tasks: list[AnyTask]) -> Sequence[Result]:
@@ -438,7 +438,7 @@ class GroupRunner:
     @staticmethod
     def _one_of(stage: AnyStage, made: Sequence[Result]) -> Result:
         """What a stage made of one task, checked."""
-        # Whether something is a task is known at once; whether it is an iterator takes Python 0.3 µs, here and below.
+        # Whether something is a task is quick to check; whether it is an iterator takes 0.3 µs, here and below.
         if type(made) is list and len(made) == 1 and isinstance(made[0], Task):
             made[0].settle()
             return made[0]
@@ -464,14 +464,14 @@ class GroupRunner:
             context = self._context(job)
             token = self._enter(stage, context)
             started = time.perf_counter()
-            # What came of the last task it gave may have left crumbs of later stages.
+            # The last task it gave may have left crumbs of later stages.
             self.leave_crumb(index, 0, item.task.num_items, turn)
             try:
                 task = next(made, None)
             except StageRaised as raised:
                 if job.care is Care.NORMAL or not job.blames_documents(raised.fault):
                     raise
-                # What was streamed before is on its way already; the rest of this source is lost, and said so.
+                # What was streamed before is on its way already; the rest of this source is lost, and recorded as lost.
                 record = record_of(raised.error, item.task, None)
                 left = item.documents - item.seen if item.task.counts_documents else 0
                 if left > 0 or not item.task.counts_documents:

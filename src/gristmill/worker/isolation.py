@@ -65,7 +65,7 @@ class Isolation:
     def process(self, index: int, task: AnyTask, job: Job, context: StageContext, turn: int = 0) -> Result:
         """Process a task, leaving out the documents that make the stage fail; they are quarantined.
 
-        `turn`: which call this is of those made for the job.
+        `turn`: the number of this call among those made for the job.
         """
         self._turn = turn
         if job.care is Care.CONDEMN:
@@ -91,19 +91,19 @@ class Isolation:
         """Process what is not known to be bad, learning what else is, until it passes or nothing more is learnt."""
         while True:
             if bad and len(bad) == task.num_items and job.care is Care.STEP:
-                return None  # a stage that ends its process on anything would do so on an empty batch, and be condemned
+                return None  # a stage that ends its process on any input would do so on an empty one, and be condemned
             self._leave_crumb(index, 0, task.num_items, self._turn)
             good = task
             trial = context.another(context.attempt)
             try:
                 good = _without(self._stages[index], task, bad)
-                made = self._process(index, copy.copy(good), trial)  # it may change what it is given, and then raise
+                made = self._process(index, copy.copy(good), trial)  # the stage may change its input, and then raise
             except StageRaised as raised:
                 if not job.blames_documents(raised.fault):
                     raise
                 error = raised.error
             else:
-                # What is streamed has not been made yet: that nothing in it raises is found out by drawing it once.
+                # What is streamed has not been made yet: only drawing it once shows that nothing in it raises.
                 if divisible and isinstance(made, Iterator) and self._learn(index, task, job, bad):
                     continue
                 context.take_over(trial)
@@ -117,7 +117,7 @@ class Isolation:
                 return None
 
     def _learn(self, index: int, task: AnyTask, job: Job, bad: Bad, *, fails: bool = False) -> bool:
-        """Look for bad documents among those not known to be, which may be known to fail together; True if any is."""
+        """Look for bad documents among those not in `bad`, which fail together if `fails`; True if any is found."""
         before = len(bad)
         rows = [row for row in range(task.num_items) if row not in bad]
         if fails and len(rows) > 1:
@@ -182,7 +182,7 @@ class Isolation:
             raise StageRaised(stage, machine_error(stage.output_directory() or "", error)) from error
 
     def _give_up_if_hopeless(self, index: int, job: Job, bad: Bad) -> None:
-        """Stop taking a batch apart that has shown enough: the run stops, if no document has passed elsewhere."""
+        """Stop taking apart a batch that has shown enough: the run stops, if no document has passed elsewhere."""
         stage = self._stages[index]
         if self._most_bad is not None and len(bad) > self._most_bad + BEYOND_LIMIT:
             raise StageRaised(stage, GaveUp(self._account(stage, bad, "of one batch failed")), Fault.LIMIT)
@@ -204,9 +204,9 @@ def record_of(error: Exception, task: AnyTask, row: int | None) -> Quarantined:
 
 
 def _forget_what_callers_handle(error: BaseException) -> None:
-    """Cut off what the program was handling when it began the run: in its own process Python adds that to every error.
+    """Cut off the error the program was handling when it began the run: in that process Python adds it to every error.
 
-    A record must be the same bytes in every process, and whoever started the run is not what went wrong in it.
+    A record must be the same bytes in every process, and an error from before the run is not what went wrong in it.
     """
     callers = set()
     caller = error.__traceback__.tb_frame.f_back if error.__traceback__ is not None else None
@@ -223,7 +223,7 @@ def _forget_what_callers_handle(error: BaseException) -> None:
 def _condemned(stage: AnyStage, task: AnyTask, row: int, cause: str) -> Quarantined:
     try:
         piece = _rows(stage, task, [row])
-    except StageRaised:  # a batch that cannot take its own item: it is counted unseen
+    except StageRaised:  # a batch that cannot take out its own item: it is counted unseen
         return replace(_quarantined(task, row, _died(cause), "WorkerLost", ""), num_documents=1)
     return _shown(piece, row, _died(cause), "WorkerLost", "")
 
@@ -233,7 +233,7 @@ def _died(cause: str) -> str:
 
 
 def _rows(stage: AnyStage, task: AnyTask, rows: list[int]) -> AnyTask:
-    """Some items of a batch. How that is done is its author's code, and may fail like a stage."""
+    """Some items of a batch. How they are taken is its author's code, and may fail like a stage."""
     if not isinstance(task, Batch):
         return task
     try:
@@ -263,7 +263,7 @@ def _shown(task: AnyTask, row: int | None, error: str, kind: str, trace: str) ->
 
 
 def _quarantined(task: AnyTask, row: int | None, error: str, kind: str, trace: str) -> Quarantined:
-    """A record made without looking into the items, which nothing can prevent."""
+    """A record made without looking into the items, so that nothing can prevent it."""
     return Quarantined(
         error,
         kind,
@@ -272,7 +272,7 @@ def _quarantined(task: AnyTask, row: int | None, error: str, kind: str, trace: s
         ", ".join(task.sources()),
         row=row,
         traceback=trace,
-        # Nobody knows how many documents are in a file that cannot be read: what is known is its size.
+        # How many documents are in a file that cannot be read is unknown: what is known is its size.
         num_documents=task.num_items if task.counts_documents else 0,
         lost_bytes=0 if task.counts_documents else task.nbytes,
     )

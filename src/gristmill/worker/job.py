@@ -28,7 +28,7 @@ class RunSettings(msgspec.Struct, frozen=True):
     rejects_path: str | None = None
     quarantine_path: str | None = None
     durable: bool = False  # files to disk before they are reported
-    memory_limit: int = 0  # bytes for all processes together; 0 where nobody said
+    memory_limit: int = 0  # bytes for all processes together; 0 if not set
     most_bad: int | None = None  # documents that may fail in the whole run, if that is a number
     # How to reach rejects and quarantine, where they are on a store.
     side_options: tuple[StorageOptions | None, StorageOptions | None] = (None, None)
@@ -59,7 +59,7 @@ class Job(NamedTuple):
 
 
 class Place(NamedTuple):
-    """A stage as what is recorded about documents names it."""
+    """A stage, as records about documents name it."""
 
     name: str
     number: int
@@ -86,7 +86,7 @@ class JobResult(msgspec.Struct, eq=False):
     useful_s: float = 0.0
     attempt: str = ""
     observed: list[Observed] = []  # about documents, to be written when the job is done
-    turns: int = 0  # calls made with care so far: what a crumb counts
+    turns: int = 0  # calls made with care so far: what a crumb's `turn` counts
 
 
 class JobFailure(msgspec.Struct):

@@ -1,7 +1,7 @@
-"""The loop of a worker whose calls overlap: `WorkerLoop`, with lanes where that runs one call after another.
+"""The loop of a worker whose calls overlap: `WorkerLoop` with lanes, instead of one call after another.
 
 Everything that happens arrives in one queue: what the driver says, read by a thread of its own, and what the lanes have
-done. Calls begin in the order they came, whenever a lane is free: the scheduler reckons with that (`engine/state.py`).
+done. Calls begin in the order they came, whenever a lane is free: the scheduler relies on that (`engine/state.py`).
 """
 
 import os
@@ -20,7 +20,7 @@ from gristmill.worker.wire import Parcel
 
 
 class Heard(NamedTuple):
-    """The driver has said something; nothing, if it is gone."""
+    """The driver has said something; `messages` is None if it is gone."""
 
     messages: list[tuple[Message, list[int]]] | None
 
@@ -42,7 +42,7 @@ class LaneLoop(WorkerLoop):
         super().__init__(*given, **options)
         runner = cast("LaneRunner", self.runner)  # by runner_type
         self._news: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self._aside: deque[Any] = deque()  # what came while only the driver's word was waited for
+        self._aside: deque[Any] = deque()  # what came while waiting for the driver alone
         self._lanes = Lanes(
             runner, runner.group.lanes, self._news, self._leave_lane_crumb, self._clear_crumb, step_s=STEP_S
         )
@@ -65,11 +65,11 @@ class LaneLoop(WorkerLoop):
                 self._news.put(Heard(self.channel.receive()))
         except ChannelClosed:
             self._news.put(Heard(None))
-        except Exception as error:  # whatever it is: the worker would wait for a word that nobody hears any more
+        except Exception as error:  # whatever it is: the worker would wait for messages that nothing reads any more
             self._news.put(Broken(error))
 
     def _next(self) -> Any:
-        """What comes next. Results are held back for a moment, so that those that come together go together."""
+        """What comes next. Results are held back for a moment, so that those that come together are sent together."""
         if self._aside:
             return self._aside.popleft()
         if self._results and not self._fds:

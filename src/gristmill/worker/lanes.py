@@ -54,12 +54,12 @@ class Call:
 
 
 class LaneRunner(GroupRunner):
-    """A group runner of which several work at a time, on the same stages."""
+    """A group runner made so that several can work at a time, on the same stages."""
 
     def in_lane(self, leave_crumb: LeaveCrumb) -> "LaneRunner":
-        """The same stages for one lane: what a call leaves behind in a runner is its own."""
+        """A runner of the same stages for one lane: what a call leaves behind in it is the lane's own."""
         if any(self._is_async):
-            _ = self.event_loop  # made before it is copied: a loop for each lane would part what a stage shares
+            _ = self.event_loop  # made before the copy: a loop for each lane would split what a stage shares
         own = copy.copy(self)
         own.leave_crumb = leave_crumb
         own._spare = self._spare.another("none")
@@ -67,7 +67,7 @@ class LaneRunner(GroupRunner):
         return own
 
     def begin(self, job: Job) -> Call:
-        """Begin a call of the stage; `end` is to be asked when `await_call` is over."""
+        """Begin a call of the stage; call `end` when `await_call` is over."""
         result = JobResult((StageCounts(),), attempt=str(job.attempt))
         item = self._first_item(0, job, result, shared=False)
         self.leave_crumb(0, 0, item.task.num_items)
@@ -89,7 +89,7 @@ class LaneRunner(GroupRunner):
         call.seconds = time.perf_counter() - started
 
     def is_told(self, call: Call, done: "asyncio.Task[None]") -> bool:
-        """Whether anybody waits for a call that is over; one that was stopped from outside is a call that failed."""
+        """Whether a call that is over is still waited for; one that was stopped from outside has failed."""
         if done.cancelled():
             if self.event_loop.is_closing:
                 return False
@@ -150,7 +150,7 @@ class Stepped(NamedTuple):
 
 
 class Broken(NamedTuple):
-    """A thread has ended with what no stage should raise: the worker goes with it, or nobody would notice."""
+    """A thread has ended with what no stage should raise: the worker ends too, or it would go unnoticed."""
 
     error: BaseException
 
@@ -168,18 +168,18 @@ News = Streamed | Stepped | Ended | Broken
 
 @dataclass(eq=False)
 class Lanes:
-    """The lanes of one worker. `news` may be shared with others who put into it; keys are the owner's."""
+    """The lanes of one worker. `news` may be a queue that others put into as well; keys are the owner's."""
 
     runner: LaneRunner
     count: int
     news: "queue.SimpleQueue[Any]"
     leave_crumb: Callable[[int, int, int, int, int], None] = lambda *_: None  # lane, stage, rows from and to, turn
     clear_crumb: Callable[[int], None] = lambda _: None
-    step_s: float = 0.02  # between two words about the steps of a call
+    step_s: float = 0.02  # between two reports of the steps of a call
     _free: list[int] = field(init=False)
     _runners: dict[int, LaneRunner] = field(default_factory=dict)
     _threads: dict[int, "queue.SimpleQueue[tuple[Any, Sequence[Job] | Call]]"] = field(default_factory=dict)
-    _stepping: dict[int, Any] = field(default_factory=dict)  # by lane: the call that tells of its steps
+    _stepping: dict[int, Any] = field(default_factory=dict)  # by lane: the call that reports its steps
 
     def __post_init__(self) -> None:
         self._free = list(range(self.count - 1, -1, -1))
@@ -229,7 +229,7 @@ class Lanes:
             else:
                 self.news.put(Ended(key, lane, call))
 
-        task.add_done_callback(over)  # the loop keeps no hold of its own on what it runs; the callback does
+        task.add_done_callback(over)  # the loop keeps no reference to what it runs; the callback does
 
     # In threads
 
@@ -282,7 +282,7 @@ class Lanes:
             nonlocal stepped_at
             self.leave_crumb(lane, stage, first_row, end_row, turn)
             key = self._stepping.get(lane)
-            # A deadline is for one call of a stage; what takes tasks apart, or has several, makes many, and says so.
+            # A deadline is for one call of a stage; taking tasks apart, or having several, makes many: so report them.
             if key is not None and time.perf_counter() - stepped_at > self.step_s:
                 stepped_at = time.perf_counter()
                 self.news.put(Stepped(key))

@@ -195,7 +195,7 @@ class WorkerLoop:
                     self.draining = True
 
     def _skip(self, tasks: frozenset[int]) -> None:
-        """Forget the calls of these tasks. The driver has given them to others and wants no word about them."""
+        """Forget the calls of these tasks. The driver has given them to others and wants to hear nothing about them."""
         calls: deque[list[tuple[Message, Parcel]]] = deque()
         for call in self.calls:
             kept = [(wire, parcel) for wire, parcel in call if wire[0] not in tasks]
@@ -218,9 +218,9 @@ class WorkerLoop:
         if self._taking_apart and self.own_fd >= 0:
             os.fstat(self.own_fd)  # a stage that closed it ends the worker here, while the crumb still names that stage
         CRUMB.pack_into(self.crumbs, 0, 0, stage, first_row, end_row, turn)
-        # A deadline is for one call of a stage. What is done for one message may be many: of several stages, of several
-        # tasks, of each alone after they have failed together, of a task that is taken apart. So the worker says so;
-        # at once where it comes from a stage with a deadline to one without, or back: 30 µs, two for each task.
+        # A deadline is for one call of a stage. One message may lead to many: of several stages, of several tasks, of
+        # each alone after they have failed together, of a task that is taken apart. So the worker reports its steps; at
+        # once when it goes from a stage with a deadline to one without, or back: 30 µs, twice for each task.
         if self._says_steps:
             unhurried = self._no_deadline[stage]
             if unhurried is not self._unhurried or time.perf_counter() - self._stepped_at > STEP_S:
@@ -253,7 +253,7 @@ class WorkerLoop:
         self.running = -1
 
     def _unpacked(self, call: list[tuple[Message, Parcel]]) -> tuple[list[tuple[Message, Parcel]], list[Job]]:
-        """Return what of a call can be done; of the rest the data is lost, which is nobody's fault."""
+        """Return the part of a call that can be done; the data of the rest is lost, through no fault of its own."""
         kept, jobs = [], []
         for wire, parcel in call:
             try:
@@ -273,7 +273,7 @@ class WorkerLoop:
         return Job(item_id, unpack(parcel, self.blocks), Care(care), attempt, left_out, cause, out_of_patience, start)
 
     def _tell(self, wire: Message, outcome: JobResult | JobFailure, first_index: int) -> None:
-        # Not in one line: the outcome of a call that made much sends what is ready, and then another list begins.
+        # Not in one line: for a call that made much, `_outcome` sends what is ready, and then another list begins.
         said = self._outcome(wire, outcome, first_index)
         self._results.append(said)
 
@@ -305,7 +305,7 @@ class WorkerLoop:
         parcel = pack(task, self.blocks)
         if parcel.fd >= 0:
             self._fds.append(parcel.fd)
-        # Of a task that does not say what it holds, what it takes to send is known: no task is free of charge.
+        # For a task that does not say what it holds, its size when sent is known: no task is free of charge.
         num_bytes = task.nbytes or parcel.size
         return (index, item_id, num_bytes, parcel.header, parcel.body, parcel.size, task.num_items)
 

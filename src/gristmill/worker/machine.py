@@ -1,7 +1,7 @@
 """This machine: how much memory there is and is used, whether the system has been killing for it, and samples of it.
 
 A sample costs about 0.1 ms without GPUs: two files the system keeps. Where the container has less memory than the
-machine, the container's is meant: that is what runs out.
+machine, the container's counts: that is what runs out.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ def default_limit() -> int:
 
 
 def _available() -> int:
-    """What the system says it could give to somebody who asks now."""
+    """What the system says it could give out now."""
     with contextlib.suppress(OSError):
         for line in MEMINFO.read_text().splitlines():
             if line.startswith("MemAvailable:"):
@@ -108,7 +108,7 @@ class NodeSampler:
 
 
 def memory() -> tuple[int, int]:
-    """Bytes in use, as far as nobody could have them at once, and bytes there are."""
+    """Bytes in use, except those that could be had at once, and bytes there are."""
     used, total = _machine_memory()
     with contextlib.suppress(OSError, ValueError):  # no container, or no limit
         limit = int((CGROUP / "memory.max").read_text())
@@ -130,7 +130,7 @@ def _machine_memory() -> tuple[int, int]:
 
 
 def _files_kept() -> int:
-    """Of a container's memory, what holds files nobody has used lately: it is given up when somebody wants it."""
+    """The part of a container's memory that holds files not used lately: it is given up when it is needed."""
     for line in (CGROUP / "memory.stat").read_text().splitlines():
         if line.startswith("inactive_file "):
             return int(line.split()[1])
@@ -149,7 +149,7 @@ def cpu_seconds() -> float:
 
 
 class Gpus:
-    """The GPUs NVML knows of. Whatever is wrong with it, a machine then has none to sample."""
+    """The GPUs NVML knows of. If anything is wrong with NVML, the machine has none to sample."""
 
     def __init__(self) -> None:
         self._nvml, self._handles = _open_nvml()

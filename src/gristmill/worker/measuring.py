@@ -1,7 +1,7 @@
 """Counting what was measured: values of several rules at once, into slots, sums, the nearest to each bound and samples.
 
-Twice: by compiled code, all rules in one call, and in numpy for a worker that has seen little yet, because loading
-compiled code takes 0.1 s. Both give the same; a test holds them to it.
+Done in two ways: by compiled code, all rules in one call, and in numpy for a worker that has seen little yet, because
+loading compiled code takes 0.1 s. Both give the same; a test holds them to it.
 
 Letters: R rules, V values of all rules, D documents, G reasons documents were dropped for.
 """
@@ -38,7 +38,7 @@ class Values(NamedTuple):
     firsts: Longs
     bounds: Doubles  # low and high of each rule; not a number where there is none
     sources: Longs  # which documents they are of: where they begin in `rows`, or ALL, or KEPT
-    offsets: Longs  # to be added to rows, which makes them documents
+    offsets: Longs  # added to rows to make them numbers of documents
     rows: Longs
 
     def documents(self) -> list[Longs]:
@@ -97,11 +97,11 @@ class Windows(NamedTuple):
         return self._replace(least=self.least[:0], sampled=self.sampled[:0])
 
     def has_room(self, rules: int, reasons: int) -> bool:
-        """Whether there is a place for so many."""
+        """Whether there is a place for this many."""
         return len(self.found) == rules * _WINDOW and len(self.least) == reasons * layout.SAMPLED
 
     def copied(self) -> "Windows":
-        """Return the same in other memory."""
+        """Return a copy in memory of its own."""
         return Windows(*[part.copy() for part in self])  # type: ignore[arg-type]  # each as it was
 
 
@@ -120,14 +120,14 @@ class Counted(NamedTuple):
     gone: Longs  # and which of the dropped documents
     sampled: NDArray[np.uint32]  # and which of `documents`
     documents: Longs  # all that are examples, in order, each once
-    # How their texts begin, end to end, and where each ends; None if somebody else has to see to it.
+    # How their texts begin, end to end, and where each ends; None if they are still to be found.
     beginnings: tuple[NDArray[np.uint8], NDArray[np.uint32]] | None = None
 
 
 def numbers_in(values: Any) -> Doubles | Longs | None:
     """Return what a stage measured as numbers, with NaN for what is missing; None if these are not numbers.
 
-    Of a score of several parts the last that is a number counts: of a language, how sure the model is.
+    Of a score with several parts the last number counts: for a language, how sure the model is.
     """
     if isinstance(values, np.ndarray):
         kind = values.dtype
@@ -217,7 +217,7 @@ _NO_TEXTS = Texts(np.zeros(1, np.uint8), np.zeros(0, np.int64), np.zeros(0, np.i
 
 
 class _Room:
-    """Memory for what compiled code gives back, which is used again."""
+    """Reused memory for what compiled code gives back."""
 
     def __init__(self, rules: int, reasons: int, near: int, samples: int, documents: int) -> None:
         self.fits = rules, reasons, near, samples, documents
@@ -233,7 +233,7 @@ class _Room:
         self.beginning_ends, self.made = _room(chosen, np.uint32), _room(3, np.int64)
 
     def has(self, *wanted: int) -> bool:
-        """Whether there is as much as that."""
+        """Whether there is that much."""
         return all(map(ge, self.fits, wanted))
 
 
@@ -242,7 +242,7 @@ def _room(size: int, kind: type[_Number]) -> Fixed[_Number]:
 
 
 class Counter:
-    """Counts with compiled code, in memory that is used again: what it returns holds until it is asked again."""
+    """Counts with compiled code, in memory that is used again: what it returns is valid until it is called again."""
 
     def __init__(self) -> None:
         self._counts = Fixed(np.zeros(2 * layout.SLOTS, np.int32))
@@ -340,7 +340,7 @@ def count_plainly(values: Values, gone: Gone, keys: Keys) -> Counted:
         slots=np.array(slots, np.int16),
         counts=np.array([count for found, *_ in sides for count in found.values()], np.int32),
         windows=window.astype(np.uint16),
-        values=values.numbers[nearest] + 0.0,  # of the two zeros one
+        values=values.numbers[nearest] + 0.0,  # so that -0.0 becomes 0.0
         near=which[: len(rows)],
         reasons=reasons.astype(np.uint16),
         gone=sampled,

@@ -1,4 +1,4 @@
-"""`Notes`: what a process is doing, in a block of memory that whoever waits for it can read."""
+"""`Notes`: what a process is doing, in a block of memory that the process waiting for it can read."""
 
 import mmap
 import os
@@ -30,7 +30,7 @@ class Notes:
         return notes
 
     def close_fd(self) -> None:
-        """The mapping alone keeps the memory."""
+        """Close the descriptor: the mapping alone keeps the memory."""
         os.close(self.fd)
 
     def __call__(self, doing: str) -> None:

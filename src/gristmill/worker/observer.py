@@ -56,7 +56,7 @@ class Observer:
         batch: Batch[Any] | None = None
         for place, one in gone:
             of = one.of if isinstance(one.of, Batch) else one.of.batch
-            if of is not batch:  # mostly it is that of the one before
+            if of is not batch:  # mostly it is the same as for the one before
                 batch, is_sliced = of, slicer.slices_of(of)
             if is_sliced:
                 slicer.drop(of, one.rows, place.name, one.reason)
@@ -64,7 +64,7 @@ class Observer:
         return observed
 
     def observe_written(self, batch: object, gone: Iterable[Gone] | None = None) -> Observed | None:
-        """Return what is recorded of documents that leave the pipeline at its end; `gone` did not get so far."""
+        """Return what is recorded of documents that leave the pipeline at its end; `gone` did not get that far."""
         slicer = Slicer(self._observation.slices)
         if isinstance(batch, Batch):
             lost = {int(row) for one in gone or () for row in one.rows}
@@ -83,12 +83,12 @@ class Observer:
                 force_file(written.path)
         if self._made is not None:
             self._made.recorded.expect(final, observed)
-        # Of no documents: whoever looks for records of documents among side files passes it by.
+        # Counted as 0 documents, so that a search for records of documents in side files skips it.
         return StagedFile(written.path, final, written.num_bytes, 0, written.checksum)
 
 
 def fewer(observed: list[Observed]) -> list[Observed]:
-    """The same in one part, where there are many."""
+    """The same observations in one part, if there are many."""
     if len(observed) <= MOST_PARTS:
         return observed
     total = Observations()

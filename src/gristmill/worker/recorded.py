@@ -1,10 +1,10 @@
-"""`Recorded`: which examples this worker has recorded that count for certain, so that others need not be.
+"""`Recorded`: the examples this worker has recorded that count for certain, so that others need not be kept.
 
-Of every partition the documents nearest to each threshold would have to be kept, because any may be the nearest of the
-run; and nearly none is. What lies further away than eight documents of committed partitions cannot be. So a worker
+For every partition the documents nearest to each threshold would have to be kept, because any may be the nearest of the
+run, though hardly any is. One further away than eight documents of committed partitions cannot be. So a worker
 remembers what it has written, and once a file has its final name, which it gets after its line of the ledger, the
 examples in it bound those to come. An attempt that fails or is lost bounds nothing: what is recorded adds up to the
-same bytes whatever happens. On a store nobody is asked, and every partition records its own.
+same bytes whatever happens. On a store nothing is looked up, and every partition records its own.
 """
 
 import os
@@ -32,7 +32,7 @@ class Recorded:
         self.forget()
 
     def forget(self) -> None:
-        """Begin anew, with no places and no examples."""
+        """Start again, with no places and no examples."""
         self._waiting: deque[tuple[str, list[tuple[Windows, int]]]] = deque(maxlen=MOST_WAITING)
         self._rules: dict[tuple[int, About], int] = {}
         self._reasons: dict[tuple[int, str], int] = {}

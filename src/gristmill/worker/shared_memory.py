@@ -2,7 +2,7 @@
 
 A block is a memfd (on Linux) or a file unlinked at birth (elsewhere). No name means nothing to clean up: when the last
 process that holds it is gone, by whatever death, the kernel frees it. A reader that still maps a block keeps it alive
-after everybody else has let go of it, so a stage may keep a reference to its input without seeing it change.
+after all others have let go of it, so a stage may keep a reference to its input without seeing it change.
 """
 
 import mmap
@@ -27,7 +27,7 @@ def create(size: int, fill: Callable[[memoryview], object]) -> int:
 def map_block(fd: int, size: int, *, writable: bool = False) -> mmap.mmap:
     """Map a block and close the descriptor: the mapping alone keeps the memory.
 
-    Whoever writes to one that is `writable` gets a copy of that page, and nobody else sees what is in it.
+    Writing to one that is `writable` makes a private copy of the page, which no other process sees.
     """
     try:
         return mmap.mmap(fd, size, access=mmap.ACCESS_COPY if writable else mmap.ACCESS_READ)
@@ -36,7 +36,7 @@ def map_block(fd: int, size: int, *, writable: bool = False) -> mmap.mmap:
 
 
 def let_go(fd: int) -> None:
-    """Close a descriptor nobody has mapped here."""
+    """Close a descriptor that is not mapped here."""
     os.close(fd)
 
 

@@ -27,7 +27,7 @@ LOOK_EVERY_S = 5.0
 MOST_FRAMES, MOST_STRINGS = 60, 200
 LINES_ENDINGS = (".jsonl", ".json", ".ndjson", ".jsonlines")
 MOST_BYTES, MOST_HITS, PIECE_BYTES = 4 << 30, 1_000, 1 << 22  # of a file that is searched, and of what is found in it
-END = "group_runner.py"  # functions of ours around a stage's: what is further out is not the stage's
+END = "group_runner.py"  # our functions around a stage's: frames further out are not the stage's
 
 
 class Silence:
@@ -48,17 +48,17 @@ class Silence:
         return self
 
     def __exit__(self, *raised: object) -> None:
-        """Look no more: the process may go on as another worker."""
+        """Stop looking: the process may go on as another worker."""
         self._is_over.set()
 
     def _run(self) -> None:
         while not self._is_over.wait(LOOK_EVERY_S):
-            # The block is closed, because the worker is ending; or a batch cannot be looked at, and nobody is named.
+            # The block is closed, because the worker is ending; or a batch cannot be looked at, and none is named.
             with contextlib.suppress(ValueError, LookupError, TypeError, AttributeError, GristmillError):
                 self.look(time.monotonic())
 
     def look(self, now: float) -> None:
-        """See whether anything has moved; if not for long, note the document."""
+        """See whether anything has moved; if not for a long time, note the document."""
         doing = self._doing()
         if doing != self._last:
             self._last, self._since = doing, now
@@ -128,9 +128,9 @@ def _name(batch: AnyBatch, row: int) -> str:
 
 
 def line_of(path: str, document_id: str) -> int:
-    """The line of a document in a file of JSON lines, counted from 1; 0 where that cannot be told soon.
+    """The line of a document in a file of JSON lines, counted from 1; 0 if it cannot be found quickly.
 
-    A batch does not know it: nobody counts lines of what goes well. The file is searched where it lies, for 2 GB/s.
+    A batch does not know it: lines are not counted while all goes well. The file is searched in place, at 2 GB/s.
     """
     if is_url(path) or not path.endswith(LINES_ENDINGS):
         return 0

@@ -22,7 +22,7 @@ class Slicer:
     def __init__(self, columns: tuple[str, ...] | None) -> None:
         self._columns = columns
         self._found: dict[str, Slices] = {}
-        self._batches: dict[int, tuple[Batch[Any], list[_Column]]] = {}  # with the batch: its id is nobody else's then
+        self._batches: dict[int, tuple[Batch[Any], list[_Column]]] = {}  # with the batch, so that its id stays its own
 
     def slices_of(self, batch: Batch[Any]) -> bool:
         """Whether documents of a batch are counted at all."""

@@ -14,7 +14,7 @@ from gristmill.secrets import without_secrets
 
 def pickled(groups: tuple[Group, ...]) -> bytes:
     """Pickle the groups of a plan, or say which stage cannot be."""
-    import cloudpickle  # the driver's; whoever loads stages need not have it
+    import cloudpickle  # only the driver needs it; loading stages does not
 
     for group in groups:
         for stage in group.stages:
@@ -30,11 +30,11 @@ def pickled(groups: tuple[Group, ...]) -> bytes:
 
 
 def say_nothing(doing: str) -> None:
-    """For whoever is not watched."""
+    """Note nothing, for callers that are not watched."""
 
 
 def unpickled(pickled: bytes, note: Callable[[str], None] = say_nothing) -> tuple[Group, ...]:
-    """The way back. `note` is told what is about to be imported or made, for the time when that never ends."""
+    """The way back. `note` is told what is about to be imported or made, in case that never ends."""
     groups: tuple[Group, ...] = _TellingUnpickler(pickled, note).load()
     return groups
 

@@ -152,7 +152,7 @@ def _text_of(line: str) -> str:
 
 
 class _Shown:
-    """The documents of several measures, numbered through."""
+    """The documents of several measures, numbered consecutively."""
 
     def __init__(self, measured: _Measured, lost: list[tuple[Place, Gone]]) -> None:
         self._all: dict[int, tuple[int, Shown]] = {}  # by what was given, which its owner keeps
@@ -204,7 +204,7 @@ class _Shown:
 
 
 def _in_numbers(measured: _Measured, shown: _Shown) -> tuple[Measures, _Measured, _Measured]:
-    """What was measured in numbers; by whom; and what was not."""
+    """What was measured in numbers; by whom; and what was not numbers."""
     given = Measures([], [], [], [], [])
     chosen: _Measured = measured
     labelled: _Measured = []
@@ -220,7 +220,7 @@ def _in_numbers(measured: _Measured, shown: _Shown) -> tuple[Measures, _Measured
         if labelled:
             chosen.append((place, one))
         if of is None:
-            rows = np.zeros(len(numbers), np.int64)  # nobody will ask which documents they are
+            rows = np.zeros(len(numbers), np.int64)  # no one will ask which documents they are
         elif rows is KEPT_BEFORE and not follows:
             rows = _rows_left(measured, n)
         follows = of is not None
@@ -239,7 +239,7 @@ def _in_numbers(measured: _Measured, shown: _Shown) -> tuple[Measures, _Measured
 
 
 def _rows_left(measured: _Measured, number: int) -> Longs:
-    """The rows that the measures before one have kept, of which not all are counted."""
+    """The rows kept by the measures before this one, not all of which are counted."""
     first = next(n for n in range(number, -1, -1) if measured[n][1].rows is not KEPT_BEFORE)
     rows = measured[first][1].rows
     left = rows if isinstance(rows, np.ndarray) else np.arange(len(measured[first][1].values))
@@ -267,7 +267,7 @@ def _part_rule(place: Place, about: About, *, is_shown: bool = False) -> PartRul
 
 
 def _values_of(lost: list[tuple[Place, Gone]], firsts: Longs, counted: Counted) -> bytes:
-    """What was measured of dropped documents that are examples; not a number where that was nothing, or no number."""
+    """What was measured of dropped documents that are examples; NaN where that was nothing, or no number."""
     reasons = counted.reasons.tolist()
     known = {reason: _numbers_of(lost[reason][1].values) for reason in set(reasons)}
     places = (counted.gone - firsts[counted.reasons]).tolist()  # among the documents of a reason

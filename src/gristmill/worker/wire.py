@@ -65,9 +65,9 @@ def unpack(parcel: Parcel, blocks: Blocks = shared_memory) -> AnyTask:
 
 
 def to_wire(assignment: Assignment, parcel: Parcel) -> tuple[object, ...]:
-    """An assignment with its parcel, but for the descriptor, which rides beside the message.
+    """An assignment with its parcel, except the descriptor, which rides beside the message.
 
-    Nothing is said of how it is to be done if it is done for the first time, as nearly all are.
+    How it is to be done is left out for a first attempt, as nearly all are.
     """
     a = assignment
     how: tuple[object, ...] = ()

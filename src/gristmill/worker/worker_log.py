@@ -1,7 +1,7 @@
 """What the code of stages logs in a worker: with the stage and the worker it came from, repeated lines counted.
 
 A program that has set up logging itself keeps what it has. Where lines are JSON, what stages print becomes lines of the
-log too, since a reader of JSON could not make anything of it; where they are text it is left as it is.
+log too, since a reader of JSON could make nothing of plain prints; where they are text, prints are left as they are.
 """
 
 import logging
@@ -30,7 +30,7 @@ class WorkerLog(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         try:
             message = self.format(record)
-        except (TypeError, ValueError):  # what is logged does not fit its format: said as it is
+        except (TypeError, ValueError):  # the arguments do not fit the message: said as it is
             message = f"{record.msg} {record.args}"
         self.say(message, record.levelname.lower())
 
@@ -49,7 +49,7 @@ class WorkerLog(logging.Handler):
         self._write(self._repeats.rest(), self._of, self._level)
 
     def give_back(self) -> None:
-        """Leave logging and prints as they were, for whoever uses this process next."""
+        """Leave logging and prints as they were, for the next user of this process."""
         self.flush()
         logging.getLogger().removeHandler(self)
         for name in ("stdout", "stderr"):
@@ -86,7 +86,7 @@ class Printed:
 
 
 def take_over(worker: str, stage: Callable[[], str], log_format: str = "") -> WorkerLog:
-    """Have what is logged from now on say who it is from; returns what to flush, or to give back, at the end.
+    """Have what is logged from now on say where it is from; return what to flush, or to give back, at the end.
 
     `log_format` is the driver's, for a process that another program has started, with an environment of its own.
     """

@@ -1,4 +1,4 @@
-"""`config={...}` of an executor, read into a frozen dataclass. An option it does not have is said to be whose it is."""
+"""`config={...}` of an executor, read into a frozen dataclass. For an unknown option the error says whose it is."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
@@ -36,7 +36,7 @@ def read_config(executor: "type[BaseExecutor]", kind: type[C], given: Mapping[st
 
 
 def check_gpus(engine: str, groups: Iterable[Group]) -> None:
-    """Raise ConfigError for a group that asks for a part of a GPU in gigabytes, which no other engine knows."""
+    """Raise ConfigError for a group that asks for a part of a GPU in gigabytes, which no other engine supports."""
     for group in groups:
         need = group.resources
         if need.gpu_memory_gb and not need.gpus:

@@ -1,4 +1,4 @@
-"""The driver of a run that another engine schedules: waits for receipts, commits what is done, tells who watches.
+"""The driver of a run that another engine schedules: waits for receipts, commits what is done, informs the user.
 
 The other engine runs in a thread of this process, and is given the source partitions and nothing else to decide. Its
 outputs are not looked at: everything about the run comes through the registrar, whose answers are small.
@@ -57,7 +57,7 @@ def _united(plan: Plan) -> Plan:
 
 
 class Engine(Protocol):
-    """The other engine. Raises whatever is wrong with it."""
+    """The other engine. Raises whatever goes wrong in it."""
 
     def run(self, sources: Sequence[Envelope], registrar: RemoteRegistrar) -> None:
         """Take the sources through all groups; return when there is nothing left to do."""
@@ -105,15 +105,15 @@ class _Loop:
         self._stopping = ""
         self._outcome = "failed"
         self._times = TaskTimes(_times_path(run), run.plan.groups)
-        self._held: list[DoneRoot] = []  # documents of them failed in a stage that none has passed yet
+        self._held: list[DoneRoot] = []  # with documents that failed in a stage none has passed yet
 
     def follow(self, work: AsyncResult[None], errors: Sequence[BaseException]) -> Finish:
-        """Until the engine is done. Whatever has stopped it is in `errors` by then."""
+        """Follow the run until the engine is done; by then `errors` has whatever stopped it."""
         failure = ""
         while not failure:
             alive()
             is_at_work = not work.ready()
-            failure = self._take()  # after having asked: what was reported before the end is not missed
+            failure = self._take()  # after the check: so nothing reported before the end is missed
             self.view.tell()
             if not is_at_work:
                 break
@@ -179,7 +179,7 @@ class _Loop:
             self._run.books.tasks[done.record.root] = fetched
 
     def _is_suspect(self, done: DoneRoot) -> bool:
-        """Whether a partition waits, because documents of it failed in a stage that none has passed (`Breaker`)."""
+        """Whether a partition is held, because documents of it failed in a stage none has passed (`Breaker`)."""
         passed = dict(zip(self._run.plan.stage_names, self._passed(), strict=True))
         return any((own.quarantined or own.lost_parts) and not passed[name] for name, own in done.record.counts)
 
@@ -188,7 +188,7 @@ class _Loop:
         return [counts.has_passed for counts in totals]
 
     def _broken(self, *, at_least: int) -> str:
-        """Say which stage lets nothing pass, if so many documents have failed in one."""
+        """Say which stage lets nothing pass, if at least that many documents have failed in one."""
         counts = self.view.counts()
         for name, failed, passed in zip(self._run.plan.stage_names, counts, self._passed(), strict=True):
             number = failed.quarantined + failed.lost_parts
@@ -212,9 +212,9 @@ class _Loop:
 
     def _too_many_quarantined(self) -> bool:
         if self._run.limit.is_default and self._broken(at_least=1):
-            return False  # a broken stage is better named than counted
+            return False  # better to name the broken stage than to count failures
         return self._run.limit.is_exceeded(Failed.of(self.view.counts(), self._run.plan.input_bytes))
 
     def tell_end(self, state: str) -> None:
-        """Give whoever watches the last word."""
+        """Show the last state to those who watch the run."""
         self.view.tell(state=state, at_once=True)

@@ -36,7 +36,7 @@ def unpack(envelope: Envelope) -> AnyTask:
 
 
 class Ticket(NamedTuple):
-    """How a worker has to handle a task, from what earlier attempts came to."""
+    """How a worker has to handle a task, given what became of earlier attempts."""
 
     care: Care = Care.NORMAL
     attempt: int = 0
@@ -50,7 +50,7 @@ class Ticket(NamedTuple):
 
 @dataclass(frozen=True)
 class Receipt:
-    """A task is done in a group. `outputs` of them go on to the next."""
+    """A task is done in a group. `outputs` tasks go on to the next."""
 
     group: int
     root: int
@@ -64,4 +64,4 @@ class Receipt:
     passed: tuple[str, ...] = ()  # stages that some document of it has passed
     given_up: str = ""  # why nothing that comes of its partition counts: the input is not what was planned
     final: tuple[tuple[str, object], ...] = ()  # item and reference of tasks that leave the pipeline, if wanted
-    useful_s: float = 0.0  # a worker was at it for so long
+    useful_s: float = 0.0  # how long a worker worked on it

@@ -13,7 +13,7 @@ if TYPE_CHECKING:  # what runs a plan is imported when one runs
 
 
 class DelegatedExecutor(BaseExecutor):
-    """Runs in a row share the process that keeps their books; workers are the other engine's to start and end."""
+    """Runs in a row share the process that keeps their books; starting and ending workers is up to the other engine."""
 
     _office: "RegistrarOffice | None" = None
 
@@ -28,7 +28,7 @@ class DelegatedExecutor(BaseExecutor):
             yield self
             return
         ready = copy.copy(self)
-        object.__setattr__(ready, "_office", self.office())  # frozen for everybody else
+        object.__setattr__(ready, "_office", self.office())  # frozen for everyone else
         yield ready
 
     def office(self) -> "RegistrarOffice":

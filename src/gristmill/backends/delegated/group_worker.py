@@ -33,7 +33,7 @@ from gristmill.worker.machine import NodeSampler
 from gristmill.worker.stage_pickle import load_stages
 from gristmill.worker.worker_log import take_over
 
-WAIT_S = 0.2  # between two looks whether another worker has set up the node
+WAIT_S = 0.2  # between two checks whether another worker has set up the node
 
 
 class Desk(Protocol):
@@ -62,7 +62,7 @@ class GroupWork:
     name: str
     settings: RunSettings
     keeps_final_tasks: bool  # the plan does not end in a writer, so what comes out at its end is its result
-    patience_s: float  # after which a worker says what it is at
+    patience_s: float  # after which a worker says what it is doing
 
     @classmethod
     def of_all(cls, plan: Plan, settings: RunSettings, patience_s: float) -> "list[GroupWork]":
@@ -110,7 +110,7 @@ class GroupWorker:
         self._sampled_at = 0.0
 
     def _watched(self, doing: str) -> AbstractContextManager[None]:
-        """Should it take long, the run is told who is at what: the engine that started this worker does not look."""
+        """Should it take long, tell the run which worker is doing what: the engine that started it does not look."""
         who = f"a worker of {self._work.name} (process {os.getpid()}) on node {self._node} {doing} for"
         return watched(who, self._work.patience_s, self._desk.say)
 
@@ -141,7 +141,7 @@ class GroupWorker:
         return self._group.names[self._stage]
 
     def run(self, envelopes: Sequence[Envelope]) -> Iterator[Envelope]:
-        """Run tasks through the group; what they lead to is handed on when the registrar knows of it."""
+        """Run tasks through the group; their outputs are handed on once the registrar knows of them."""
         self._calls += 1
         self._tell_sample()
         token = f"{self._name}-{self._calls}"
@@ -149,7 +149,7 @@ class GroupWorker:
         wanted = [(envelope, ticket) for envelope, ticket in zip(envelopes, tickets, strict=True) if ticket is not None]
         if all(ticket.care is Care.NORMAL and not ticket.attempt for _, ticket in wanted):
             yield from self._run_lanes(wanted) if self._lanes is not None else self._run_call(wanted)
-        else:  # one at a time, so that the next death is one task's
+        else:  # one at a time, so that the next death points at one task
             for one in wanted:
                 time.sleep(one[1].pause_s)
                 yield from self._run_call([one])

@@ -22,7 +22,7 @@ class RayCluster:
 
 
 def connect(who: str, *, dashboard: bool = False, ignore_head_node: bool = False) -> RayCluster:
-    """Connect to a cluster, or start one. `who` asks, for messages; `dashboard` is for one that is started here."""
+    """Connect to a cluster, or start one. `who` is named in messages; `dashboard` is for one that is started here."""
     ray = ray_connection.connect(who, dashboard=dashboard)
     nodes = [node for node in ray.nodes() if node["Alive"]]
     heads = [node["NodeID"] for node in nodes if "node:__internal_head__" in node["Resources"]]

@@ -1,7 +1,7 @@
-"""`Registrar`: the one place that knows which tasks were begun, by whom, and which are done.
+"""`Registrar`: the one place that knows which tasks were begun, by which worker, and which are done.
 
-The other engine repeats tasks when a worker or a machine is lost, without saying so. Here a task that is begun again
-without having been finished tells that its worker died on it, and `retry` decides how the next attempt is made. One
+The other engine repeats tasks when a worker or a machine is lost, without saying so. Here, if a task is begun again
+without having been finished, its worker must have died on it, and `retry` decides how the next attempt is made. One
 that is begun again after it was finished has lost its results with a machine: they are made again, and counted once.
 It runs as an actor on the cluster and answers small questions; no data is here.
 """
@@ -21,7 +21,7 @@ from gristmill.metrics.node_sample import NodeSample
 
 Key = tuple[int, str]  # group, item
 FIRST_REPEAT = 1_000  # attempts that no task reaches by failing: the number is in the name of its temporary files
-LOST = "it was lost"  # nobody tells why: the other engine only starts the task again
+LOST = "it was lost"  # no reason is given: the other engine only starts the task again
 
 
 class News(NamedTuple):
@@ -34,7 +34,7 @@ class News(NamedTuple):
     failure: str
     outcome: str = "failed"  # what kind of failure it is
     messages: tuple[str, ...] = ()
-    retries: tuple[tuple[int, str, int], ...] = ()  # so far: group, stage ("" if nobody knows), tasks tried again
+    retries: tuple[tuple[int, str, int], ...] = ()  # so far: group, stage ("" if unknown), tasks tried again
     memory: tuple[tuple[int, int, int], ...] = ()  # group, bytes of its workers together, and of the largest
     nodes: tuple[NodeSample, ...] = ()
     times: tuple[TaskTime, ...] = ()
@@ -80,7 +80,7 @@ class Registrar:
     # Asked by workers
 
     def begin(self, group: int, worker: str, items: Sequence[tuple[int, str]]) -> list[Ticket | None]:
-        """How to handle these tasks; None for one that nobody wants any more."""
+        """How to handle these tasks; None for one that is no longer wanted."""
         return [self._begin((group, item_id), root, worker) for root, item_id in items]
 
     def _begin(self, key: Key, root: int, worker: str) -> Ticket | None:
@@ -107,7 +107,7 @@ class Registrar:
         self._crumbs[group, item_id] = Crumb(*crumb)
 
     def _is_broken(self, group: int, *, counts: bool) -> bool:
-        """Count a death; whether there have been so many without a document passing that the run stops."""
+        """Count a death; return whether the run stops, after too many without a document passing."""
         self._deaths[group] += 1
         self._deaths_that_count[group] += counts
         passed = any(passed_group == group for passed_group, _ in self._passed)
@@ -142,7 +142,7 @@ class Registrar:
         return Ticket(given_up=True)
 
     def finish(self, receipts: Sequence[Receipt]) -> list[bool]:
-        """Tasks are done. False for one that had been done before: what this attempt made is nobody's."""
+        """Tasks are done. False for one that had been done before: what this attempt made is not wanted."""
         return [self._finish(receipt) for receipt in receipts]
 
     def _finish(self, receipt: Receipt) -> bool:
@@ -177,7 +177,7 @@ class Registrar:
         self._stop("failed", error)
 
     def claim_node(self, node: str) -> str:
-        """Say whether to "set up" a node, to "wait" for whoever does, or that it is "ready"."""
+        """Say whether to "set up" a node, to "wait" for the worker that does, or that it is "ready"."""
         if node not in self._nodes:
             self._nodes[node] = False
             return "set up"
@@ -193,7 +193,7 @@ class Registrar:
         self._samples[sample.node] = sample
 
     def say(self, message: str) -> None:
-        """A worker has something to tell whoever watches the run."""
+        """A worker has something to tell those who watch the run."""
         self._messages.append(message)
 
     # Asked by the driver

@@ -1,7 +1,7 @@
 """Registrars in an actor, and how workers and the driver talk to one. Ray is imported when a run begins.
 
 The actor is an office with a registrar for each run: starting a process takes a second of a core, so runs in a row
-share it, and whoever is late in an earlier one asks in vain instead of disturbing the next.
+share it, and a late worker of an earlier run asks in vain instead of disturbing the next run.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class _Office:
-    """The process. It also owns final tasks: what a worker owned would be gone with the worker."""
+    """The process. It also owns final tasks: what a worker owns is gone with the worker."""
 
     def __init__(self) -> None:
         self._registrars: dict[str, Registrar] = {}
@@ -52,7 +52,7 @@ class RegistrarOffice:
         if self._actor is None:
             # It needs no core of its own: most of the time it waits.
             self._actor = ray.remote(_Office).options(num_cpus=0, max_restarts=0).remote()
-        ray.get(self._actor.open.remote(session))  # a worker may be quicker to ask than it is to begin
+        ray.get(self._actor.open.remote(session))  # or a worker might ask before the run has begun
         return RemoteRegistrar(self._actor, session)
 
 
@@ -102,11 +102,11 @@ class RemoteRegistrar:
         self._ask("node_ready", node)
 
     def say(self, message: str) -> None:
-        # Nobody waits for an answer: whoever speaks is a watchdog, and the run may be over.
+        # Do not wait for an answer: the caller is a watchdog, and the run may be over.
         self._actor.ask.remote(self._session, "say", (message,), {})
 
     def sampled(self, group: int, worker: str, memory_bytes: int, sample: NodeSample) -> None:
-        # Nobody waits: it says nothing about the work.
+        # Do not wait: it says nothing about the work.
         self._actor.ask.remote(self._session, "sampled", (group, worker, memory_bytes, sample), {})
 
     @staticmethod
@@ -132,7 +132,7 @@ class RemoteRegistrar:
         self._ask("stop")
 
     def fetch(self, reference: object) -> "Callable[[], AnyTask]":
-        """How to get a final task when somebody looks at it; the office lives as long as this does."""
+        """A function that gets a final task when it is looked at; the office lives as long as this function."""
 
         def get() -> "AnyTask":
             import ray

@@ -1,6 +1,6 @@
 """`RootBooks`: from receipts of single tasks to source partitions of which everything is done.
 
-A partition is done when in every group as many tasks are done as the group before made. Receipts may come in any order:
+A partition is done when every group has done as many tasks as the group before made. Receipts may come in any order:
 the first group's one receipt says how many the second must give, and so on, so no partition is done too early.
 """
 
@@ -43,7 +43,7 @@ class RootBooks:
         self.given_up: dict[int, str] = {}  # partitions whose input has changed, and why nothing of them counts
 
     def add(self, receipt: Receipt) -> DoneRoot | None:
-        """Enter a receipt; return its partition if nothing of it is left to do."""
+        """Enter a receipt; return its partition if that is now complete."""
         root = self._roots.get(receipt.root)
         if root is None:
             groups = len(self._plan.groups)

@@ -1,4 +1,4 @@
-"""`Standstill`: says so when nothing of a run has moved for too long, and what can be known of why.
+"""`Standstill`: says so when a run has not moved for too long, and what can be known about why.
 
 The other engine does not tell what it waits for. Workers speak for themselves (`GroupWorker`), so this is for those who
 cannot: a worker that was never started for want of cores, one that was stopped, one whose library keeps the interpreter
@@ -13,12 +13,12 @@ from gristmill.backends.delegated.registrar import News
 from gristmill.engine.plan import Group, Plan
 
 AGAIN = 2.0  # times as long before it is said again, as for workers
-GRACE = 1.25  # times the patience for workers with work, which have a better word for it
+GRACE = 1.25  # times the patience while workers have work: they can say more about it
 SHOWN = 3  # tasks
 
 
 class Standstill:
-    """Looks at one run. `running` asks which tasks are at work, `free` what the cluster has; both when it matters."""
+    """Looks at one run. `running` asks which tasks are at work, `free` what the cluster has; both only when needed."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class Standstill:
         self._last: tuple[object, object] = ({}, {})
 
     def words(self, news: News, now: float) -> list[str]:
-        """What is to be said after this news, if there is none worth the name."""
+        """What to say after this news, if none of it means progress."""
         state = (dict(news.workers), dict(news.busy))
         if self._moved_at is None or news.receipts or news.lost or news.messages or state != self._last:
             self._moved_at, self._told_at_s, self._last = now, 0.0, state

@@ -4,7 +4,7 @@
     [group, worker, item, begun, ended, useful seconds, documents in, out, bytes, seconds by stage]
 
 There is no log of events to replay, because the decisions are the other engine's; so this is written as tasks end. All
-times are by the registrar's clock, since machines do not agree on theirs. A record is an observation: if the disk is
+times are by the registrar's clock, since machines' clocks do not agree. A record is an observation: if the disk is
 full, the run goes on without it.
 """
 
@@ -46,7 +46,7 @@ class TimedGroup(msgspec.Struct, frozen=True):
 
 
 class TimesHeader(msgspec.Struct, frozen=True):
-    """What a session begins with."""
+    """The line a session begins with."""
 
     format: int
     version: str
@@ -103,9 +103,9 @@ def read_times(path: Path, start: int) -> Iterator[TaskTime]:
 
 
 def spans_of(header: TimesHeader, times: Iterable[TaskTime], *, began: float | None = None) -> Iterator[Shown]:
-    """Yield tasks as they were done, and the names of workers; there are no decisions to show.
+    """Yield tasks as they were done, and the names of workers; there are no scheduling decisions to show.
 
-    A process that Ray Data gives tasks of several groups is a worker of each.
+    A process to which Ray Data gives tasks of several groups is shown as a worker of each.
     """
     workers: dict[tuple[str, int], int] = {}
     rows: list[Rows] = []

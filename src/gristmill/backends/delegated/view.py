@@ -1,4 +1,4 @@
-"""`View`: what a run that another engine schedules looks like, for whoever watches it."""
+"""`View`: what a run that another engine schedules looks like, for those who watch it."""
 
 import os
 import time
@@ -48,7 +48,7 @@ class View:
         return self._snapshots.counts(self._books.totals)
 
     def tell(self, *, state: str = "running", at_once: bool = False) -> None:
-        """Tell whoever watches."""
+        """Tell those who watch the run."""
         self._telling.tell(self.messages, lambda fresh: self._snapshot(state, fresh), at_once=at_once)
 
     def _snapshot(self, state: str, messages: list[str]) -> RunSnapshot:
@@ -57,7 +57,7 @@ class View:
             state,
             self._snapshots.counts(self._books.totals),
             self._stages(),
-            memory_bytes=resident_bytes([os.getpid()]) + held,  # as far as workers have said what they held at most
+            memory_bytes=resident_bytes([os.getpid()]) + held,  # plus the most each worker has said it held
             memory_limit=0,
             messages=messages,
             nodes=self._news.nodes,

@@ -22,7 +22,7 @@ from gristmill.storage.sizes import parse_size
 
 # Which GPUs this machine has: what the user declares, else what NVML or `CUDA_VISIBLE_DEVICES` says.
 
-DEFAULT_GPU_MEMORY_GB = 80.0  # of a declared device whose memory nobody told
+DEFAULT_GPU_MEMORY_GB = 80.0  # of a declared device if its memory is not given
 
 
 class Gpu(msgspec.Struct, frozen=True):
@@ -70,19 +70,19 @@ class LocalExecutor(BaseExecutor):
 
     `num_workers`    processes at a time; all cores if not given; 0 runs everything in this process, for a debugger
     `memory_limit`   bytes, or "4GB", for all processes together, this one included; 80 % of what is free if not given
-    `gpus`, `gpu_memory_gb`   devices to use, if they cannot be found out or are to be pretended
+    `gpus`, `gpu_memory_gb`   devices to use, if they cannot be detected or are only pretended
     `execution_mode` "streaming", or "batch": stage after stage, for comparison
     `autoscale_interval_s`   seconds between rebalancings
     `logging_interval`   seconds between lines of metrics.jsonl; if not given, 1, and 1/600 of a long run
     `ignore_failures`   do not stop at `max_quarantined`
-    `worker_max_lifetime_m`, `worker_restart_interval_m`   replace workers older than this, so long apart
-    `worker_max_tasks`   replace workers that have done about so many tasks: for libraries that grow with every task
+    `worker_max_lifetime_m`, `worker_restart_interval_m`   replace workers older than this, at this interval
+    `worker_max_tasks`   replace workers that have done about this many tasks: for libraries that grow with every task
     `event_log`      record what `gristmill replay` needs in the run directory, if the run has one. On by default: it
-                     costs 1 µs an event, and is needed when it is too late to turn on. Off for billions of tiny tasks,
-                     as it takes 45 bytes an event on disk
+                     costs 1 µs an event, and once it is needed it is too late to turn it on. Off for billions of tiny
+                     tasks, as it takes 45 bytes an event on disk
     `durable`        wait until a file is on disk before it counts. Without it, what a machine that stops has not
                      written is found and done again when the run is continued (docs/guide/runs-and-resume.md)
-    `watchdog_s`     seconds somebody may be at one thing (planning, a set-up, a task, an end) before it is named
+    `watchdog_s`     seconds anything (planning, a set-up, a task, an end) may take before it is named
     """
 
     num_workers: int | None = None
@@ -99,7 +99,7 @@ class LocalExecutor(BaseExecutor):
     event_log: bool = True
     durable: bool = False
     watchdog_s: float = WATCHDOG_S
-    _server: Server | None = field(default=None, init=False, repr=False, compare=False)  # of `kept_ready`
+    _server: Server | None = field(default=None, init=False, repr=False, compare=False)  # set by `kept_ready`
 
     def __post_init__(self) -> None:
         workers: object = self.num_workers
@@ -120,7 +120,7 @@ class LocalExecutor(BaseExecutor):
         gpus = find_gpus(self.gpus, self.gpu_memory_gb)
         for group in plan.groups:
             _check_gpus(group, gpus)
-            # CPUs are compressible: a stage that asks for more than there are runs alone, and slower.
+            # CPUs are compressible: a stage that asks for more than there are runs alone, only slower.
 
     def has_gpu(self) -> bool:
         return bool(find_gpus(self.gpus, self.gpu_memory_gb))
@@ -134,7 +134,7 @@ class LocalExecutor(BaseExecutor):
         server = launch(imports)
         server.is_kept = True
         ready = copy.copy(self)
-        object.__setattr__(ready, "_server", server)  # frozen for everybody else
+        object.__setattr__(ready, "_server", server)  # frozen for everyone else
         try:
             yield ready
         finally:
@@ -144,7 +144,7 @@ class LocalExecutor(BaseExecutor):
         started = time.monotonic()
         server = None if self.num_workers == 0 else self._server or launch()
         try:
-            # Imported here so that this process and the fork server import at the same time: 80 ms less for every run.
+            # Imported here so that this process and the fork server import at the same time: it saves every run 80 ms.
             from gristmill.backends.local.run import LocalRun
 
             run = LocalRun(self, plan, options, server)

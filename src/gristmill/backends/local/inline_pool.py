@@ -118,7 +118,7 @@ class InlinePool:
             self._pending.append((number, assignments))
 
     def recall(self, number: int, tasks: tuple[int, ...]) -> None:
-        """Nothing waits behind a running task here that anybody else could have, but behind those in lanes."""
+        """Skip tasks that wait behind those in lanes; without lanes, none wait here that another could have."""
         if number in self._lanes:
             left = ([a for a in call if a.task not in tasks] for call in self._waiting[number])
             self._waiting[number] = deque(call for call in left if call)
@@ -177,7 +177,7 @@ class InlinePool:
             lanes.begin(_Call(number, assignments, [0] * len(assignments)), self._jobs(assignments))
 
     def _hear_lanes(self, timeout: float) -> None:
-        """Wait for the first call that has something to say, and take what others have said by then."""
+        """Wait for the first call that has something to say, and take what others have said so far."""
         with contextlib.suppress(queue.Empty):
             self._hear(self._news.get(timeout=timeout) if timeout > 0 else self._news.get_nowait())
             while True:

@@ -25,7 +25,7 @@ END_S = 1.0
 
 
 def signal_name(number: int) -> str:
-    """What a signal is called. Those of real time have numbers only."""
+    """What a signal is called. Real-time signals have only numbers."""
     return next((known.name for known in signal.Signals if known == number), f"signal {number}")
 
 
@@ -36,8 +36,8 @@ class Server(msgspec.Struct, eq=False):
     sock: socket.socket
     notes: Notes  # what it is doing, written by itself
     imports: Sequence[str] = ()
-    is_kept: bool = False  # for the next run; otherwise it ends with the one it was started for
-    has_loaded: bool = False  # a plan, so that its size tells what it will be
+    is_kept: bool = False  # for the next run; otherwise it ends with the run it was started for
+    has_loaded: bool = False  # whether it has loaded a plan, so that its size now is the size it will have
 
     def close(self) -> None:
         """Let the server see that the driver is gone: it kills its workers and ends."""
@@ -62,23 +62,23 @@ class Server(msgspec.Struct, eq=False):
             self.process.wait(END_S)
 
     def end(self) -> str:
-        """End it now, with all that came of it; return how it ended, which it may have done before."""
+        """End it now, with all it has started; return how it ended, even if it had ended before."""
         if self.process.returncode is None:
-            os.kill(self.process.pid, signal.SIGKILL)  # `Popen.kill` would wait for it if it has ended
+            os.kill(self.process.pid, signal.SIGKILL)  # `Popen.kill` would reap it if it has ended
             self._leave_nobody()
         code = self.process.wait()
         return f"killed by {signal_name(-code)}" if code < 0 else f"it ended with exit code {code}"
 
     def start_again(self) -> None:
-        """Have a new process in place of one that has ended."""
+        """Start a new process in place of one that has ended."""
         self.sock.close()
         fresh = launch(self.imports)
         self.process, self.sock, self.notes, self.has_loaded = fresh.process, fresh.sock, fresh.notes, False
 
     def _leave_nobody(self) -> None:
-        """End what a killed server leaves: its workers die with it, but not the processes their stages have started.
+        """End what a killed server leaves: its workers die with it, but not the processes their stages started.
 
-        The server leads a session, whose number stays taken until it is waited for, so nobody else can be meant.
+        The server leads a session, whose number stays taken until it is waited for, so no other process can be hit.
         """
         own = self.process.pid
         for name in os.listdir("/proc") if os.path.isdir("/proc") else ():  # noqa: PTH112, PTH208  # pathlib is slow here
@@ -107,14 +107,14 @@ def launch(imports: Sequence[str] = ()) -> Server:
 
 
 def _popen(fds: list[int], imports: Sequence[str]) -> subprocess.Popen[bytes]:
-    # Loaded here, it will be wanted there.
+    # If it is loaded here, it will be needed there.
     modules = [WORKER_MODULE, *([DOCUMENT_MODULE] if DOCUMENT_MODULE in sys.modules else []), *imports]
     # numpy's BLAS starts a thread per core when imported, and a process with threads must not be forked.
     environment = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", **os.environ}
-    # What this process can import, that one must be able to: an editable install, a path set by hand.
+    # That process must be able to import what this one can: an editable install, a path set by hand.
     environment["PYTHONPATH"] = os.pathsep.join(path or str(Path.cwd()) for path in sys.path)
     return subprocess.Popen(
-        # And nothing else: -c alone would look in the working directory first, where somebody's copy.py may be.
+        # And nothing else: -c alone would look in the working directory first, where a user's copy.py may be.
         [sys.executable, "-P", "-c", SERVER_CODE, *map(str, fds), *modules],
         pass_fds=fds,
         stdin=subprocess.DEVNULL,

@@ -46,7 +46,7 @@ class _Worker(msgspec.Struct, eq=False):
     status: int | None = None
     posted: list[tuple[str, object]] = []  # goes out as one message
     posted_fds: list[int] = []
-    watched: bool = False  # whether the selector looks out for room in the socket
+    watched: bool = False  # whether the selector watches for room in the socket
 
 
 class ProcessPool(Posting):
@@ -102,7 +102,7 @@ class ProcessPool(Posting):
             self.server.close()
 
     def _await_ends(self) -> None:
-        """Hear of the end of every worker now: the next run has others of the same numbers."""
+        """Hear of the end of every worker now: the next run has workers with the same numbers."""
         deadline = time.monotonic() + AWAIT_S
         with selectors.DefaultSelector() as said:
             said.register(self.server.sock, selectors.EVENT_READ)
@@ -110,12 +110,12 @@ class ProcessPool(Posting):
                 said.select(max(0.0, deadline - time.monotonic()))
                 messages, ended = self._line.receive()
                 for kind, number, what in (message for message in messages if message[0] != "loaded"):
-                    if kind == "started":  # it was only starting, and has a process now
+                    if kind == "started":  # it was still starting, and has a process now
                         self._workers[number].pid = what
                         self.kill(number, "the run is over")
                     else:
                         self._workers[number].status = what if kind == "exited" else 0
-                if ended or time.monotonic() > deadline:  # stopped, or busy with an import: the next run has another
+                if ended or time.monotonic() > deadline:  # stopped, or busy with an import: the next run gets another
                     self.server.end()
                     self.server.start_again()
                     return
@@ -219,7 +219,7 @@ class ProcessPool(Posting):
         return events + self._start_server_again() if ended else events
 
     def _start_server_again(self) -> list[e.Event]:
-        """Its workers have died with the server. None of them is to blame, nor what it was doing."""
+        """The workers have died with their server. None of them is to blame, nor the task it was doing."""
         events: list[e.Event] = []
         self._messages.append(self._line.start_again())
         for number in list(self._workers):
@@ -229,7 +229,7 @@ class ProcessPool(Posting):
         return events
 
     def _ended(self, number: int, status: int) -> list[e.Event]:
-        """A worker has ended. What it has said is all there; its socket need not be closed, as a child may hold it."""
+        """A worker has ended. Everything it said has arrived; its socket need not be closed, as a child may hold it."""
         worker = self._workers[number]
         events = self._hear_worker(number)
         worker.status = status
@@ -287,7 +287,7 @@ class ProcessPool(Posting):
     def memory_bytes(self) -> int:
         """Resident memory of the driver and all its processes; what they share is counted once."""
         pids = [worker.pid for worker in self._workers.values() if worker.pid is not None]
-        if not pids:  # the run is over, or has not begun: nothing is shared that would have to be added up in 3 ms
+        if not pids:  # the run is over, or has not begun: nothing is shared, so adding up shares, 3 ms, is not needed
             return own_bytes()
         return resident_bytes([os.getpid(), self.server.process.pid, *pids])
 

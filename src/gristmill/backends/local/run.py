@@ -1,4 +1,4 @@
-"""One run by the local executor: what is this machine's (GPUs, files, memory), and nothing else."""
+"""One run by the local executor: what concerns this machine (GPUs, files, memory), and nothing else."""
 
 import os
 import resource
@@ -55,7 +55,7 @@ class LocalRun:
         self.pool: Pool | None = None
         limit = executor.memory_limit
         self.memory_limit = default_limit() if limit is None else parse_size(limit, who="LocalExecutor: memory_limit")
-        # Only what was asked for: what is free just now must not decide which documents are too large.
+        # Only if the user set it: what is free just now must not decide which documents are too large.
         self.run.memory_limit = 0 if limit is None else self.memory_limit
 
     def execute(self) -> RunResult:
@@ -68,7 +68,7 @@ class LocalRun:
         groups = segment.plan.groups
         if self.server is None:
             from gristmill.backends.local.inline_pool import (
-                InlinePool,  # loads asyncio, which the driver of others spares
+                InlinePool,  # loads asyncio, which drivers with processes need not load
             )
 
             self.pool = InlinePool(groups, segment.settings)
@@ -93,7 +93,7 @@ class LocalRun:
         return drive(segment, shell)
 
     def _config(self, segment: Segment, node: NodeJoined) -> SchedulerConfig:
-        # Its share of the memory and what it shares with the others: beyond that it has kept something it should not.
+        # A worker's part of the memory and what it shares with others: beyond that it keeps what it should not.
         worker_memory = int(node.memory_bytes / node.cpus) + 4 * WORKER_BYTES
         lifetime = self.executor.worker_max_lifetime_m
         return SchedulerConfig(
@@ -127,11 +127,11 @@ class LocalRun:
         return NodeJoined(0, float(cpus), tuple(gpu.memory_gb for gpu in gpus), max(LEAST_BYTES, total - ours))
 
     def _standing_bytes(self, cpus: int) -> int:
-        """What is used before there is any data."""
+        """Bytes in use before there is any data."""
         if self.server is None:
             return own_bytes()
         driver = resident_bytes([os.getpid()])
-        # A fork server that is only starting will be about the size of the driver, which has just begun too.
+        # A fork server that is still starting will be about the size of the driver, which has just started too.
         server = resident_bytes([self.server.process.pid]) if self.server.has_loaded else driver
         return driver + server + cpus * WORKER_BYTES
 

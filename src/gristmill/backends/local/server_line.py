@@ -1,4 +1,4 @@
-"""`ServerLine`: a pool's line to the process that starts workers, which is started again when it ends.
+"""`ServerLine`: a pool's line to the process that starts workers, which is started again if it ends.
 
 Nothing here waits for the server: one that is stopped, or imports a module for ever, must not stop the driver too.
 """
@@ -18,14 +18,14 @@ ASLEEP_FOR_GOOD = "D"
 
 
 class ServerLine:
-    """Sends the server a plan and starts, and hears what became of them. `server` stays the same object throughout."""
+    """Sends the server a plan and orders for workers, and hears what became of them. `server` stays the same object."""
 
     def __init__(self, server: Server, selector: selectors.BaseSelector) -> None:
         self.server = server
         self._selector = selector
         self._channel = BufferedChannel(server.sock)
         self._plan: ServerPlan | None = None
-        self._watches_room = False  # whether the selector looks out for room in the socket
+        self._watches_room = False  # whether the selector watches for room in the socket
         self.times_started_again = 0
 
     def open(self, plan: ServerPlan) -> None:
@@ -41,7 +41,7 @@ class ServerLine:
         self.flush()
 
     def flush(self) -> None:
-        """Send as much as the socket takes. That the server has ended is seen when it is listened to."""
+        """Send as much as the socket takes. If the server has ended, `receive` finds out."""
         with contextlib.suppress(ChannelClosed):
             self._channel.flush()
         full = self._channel.wants_write
@@ -81,13 +81,13 @@ class ServerLine:
         )
 
     def doing(self) -> str:
-        """What the server is doing, for somebody who waits for it."""
+        """What the server is doing, for those who wait for it."""
         pid = self.server.process.pid
         return f"the process that starts workers (process {pid}) is {standstill(pid) or self.server.notes.read()}"
 
 
 def standstill(pid: int) -> str:
-    """Why a process does nothing, if it is the system that holds it; "" if it is not, or nobody can tell."""
+    """Why the system keeps a process from running; "" if it does not, or that cannot be told."""
     with contextlib.suppress(OSError):
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
         if state in STOPPED:

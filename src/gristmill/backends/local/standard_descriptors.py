@@ -1,7 +1,7 @@
-"""Descriptors 0, 1 and 2 are open, whatever they are.
+"""Keeps descriptors 0, 1 and 2 open, whatever they lead to.
 
-A program started with one of them closed (`2>&-`, a careless daemon) would get its number for the next file or socket
-it opens, and whatever a library writes to standard error would end up in there: in an output, or between driver and
+In a program started with one of them closed (`2>&-`, a careless daemon), the next file or socket opened would get its
+number, and whatever a library writes to standard error would end up in there: in an output, or between driver and
 workers.
 """
 

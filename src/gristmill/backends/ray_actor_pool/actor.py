@@ -6,7 +6,7 @@
     listen()                     ◀────────   what the loop has sent since, and how many blocks go with it
     take(n)                      ◀────────   these blocks: objects that belong to the driver from then on
 
-The driver asks for the blocks because whoever calls owns the result: what the actor put into the store itself would go
+The driver asks for the blocks because the caller owns the result: what the actor itself put into the store would go
 with the actor, and a worker that is recycled or killed must not take finished work along. When the loop has ended, the
 actor may begin again with other stages (`kept_actors.py`).
 """
@@ -46,7 +46,7 @@ LISTENING, POSTING = "listening", "posting"  # concurrency groups: neither waits
 
 @dataclass(frozen=True)
 class Duty:
-    """What an actor is to be: a worker of which group, for which run."""
+    """What an actor is to be: a worker of one group, for one run."""
 
     number: int
     group: int
@@ -84,7 +84,7 @@ class Line:
 
 
 class WorkerActor:
-    """One worker. Its methods are the driver's; what a stage does happens in `_work`."""
+    """One worker. Its methods are for the driver; stages run in `_work`."""
 
     def __init__(self) -> None:
         self._line = Line(ObjectBlocks())
@@ -97,19 +97,19 @@ class WorkerActor:
     def begin(self, duty: Duty, stages: bytes, crumbs: str) -> None:
         """Set up and start to work, leaving crumbs in this new file."""
         file = Path(crumbs)
-        with file.open("x+b", buffering=0) as made:  # over one that is there, whoever has mapped that would be ended
+        with file.open("x+b", buffering=0) as made:  # writing over an existing file would kill whatever maps it
             made.write(empty_block(duty.lanes))
             mapped = mmap(made.fileno(), 0)
-        self._line.incoming = queue.SimpleQueue()  # what came too late for earlier work is none of the new one's
+        self._line.incoming = queue.SimpleQueue()  # what came too late for earlier work does not concern the new
         arguments = (duty, stages, mapped, file)
         threading.Thread(target=self._work, args=arguments, name="gristmill-worker", daemon=True).start()
 
     def _work(self, duty: Duty, stages: bytes, crumbs: mmap, file: Path) -> None:
-        """Work until drained. A thread that ends in any other way takes the actor along, or nobody would notice."""
+        """Work until drained. A thread that ends in any other way takes the actor along, or it would go unnoticed."""
         clean = False
         try:
             self._run(duty, stages, crumbs)
-            file.unlink(missing_ok=True)  # the next run's workers have others
+            file.unlink(missing_ok=True)  # the next run's workers have other files
             clean = True
         finally:
             if not clean:
@@ -134,7 +134,7 @@ class WorkerActor:
             ):
                 process.run()
         finally:
-            log.give_back()  # the actor may be another worker's next
+            log.give_back()  # the actor may become another worker next
 
     def post(self, messages: list[Message], references: "list[ObjectRef[Any]]") -> None:
         """Take what the driver says. Data from another machine starts on its way while earlier tasks run."""
@@ -160,15 +160,15 @@ class WorkerActor:
         return bool(messages) and messages[-1][0] in ("drained", "setup_failed")
 
     def take(self, count: int) -> "tuple[bool | NDArray[Any], ...]":
-        """Hand over the next blocks, after a True by which the driver sees, without fetching one, that they are out."""
+        """Hand over the next blocks, after a True that tells the driver, without fetching any, that they are out."""
         return (True, *(self._untaken.popleft() for _ in range(count)))
 
 
 def in_a_call(ray: ModuleType, stages: bytes) -> "bytes | ObjectRef[bytes]":
-    """What workers are sent to get these stages: they themselves, or an object if they are large.
+    """What workers are sent to get these stages: the stages themselves, or an object if they are large.
 
-    Every machine that fetched an object has a copy. For a while after one is gone Ray sends others there to fetch it,
-    and a worker that waits for its stages starts 10 to 30 s late, just when it is needed.
+    Every machine that fetched an object has a copy. For a while after such a machine is gone, Ray still sends others
+    there, and a worker that waits for its stages starts 10 to 30 s late, just when it is needed.
     """
     return stages if len(stages) <= MESSAGE_BYTES else ray.put(stages)
 

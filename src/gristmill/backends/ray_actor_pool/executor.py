@@ -24,7 +24,7 @@ class RayActorPoolConfig:
     """What `config` may hold.
 
     `memory_limit`   bytes, or "4GB", for data on each node; 80 % of its object store if not given
-    `gpu_memory_gb`  memory of a GPU, for stages that ask for a part of one in GB: Ray does not know it
+    `gpu_memory_gb`  memory of a GPU, for stages that ask for a part of one in GB: Ray does not know this
     `execution_mode`, `autoscale_interval_s`, `logging_interval`, `ignore_failures`, `worker_max_lifetime_m`,
     `worker_restart_interval_m`, `worker_max_tasks`, `event_log`, `watchdog_s`   as for LocalExecutor
     """
@@ -112,14 +112,14 @@ class RayActorPoolExecutor(BaseExecutor):
 
     @property
     def kept(self) -> "KeptActors | None":
-        """The actors that several runs share, inside of `kept_ready`."""
+        """The actors that several runs share, inside `kept_ready`."""
         return self._kept
 
     @contextlib.contextmanager
     def kept_ready(self, imports: Sequence[str] = ()) -> Iterator[BaseExecutor]:
         """Yield an executor whose runs hand their actors on to the next: starting one takes a second of a core.
 
-        A process then sees the stages of several runs. Workers that are to be replaced after a while, by
+        A process then sees the stages of several runs. Workers that are to be replaced after a while, because of
         `worker_max_lifetime_m` or `worker_max_tasks`, are not kept.
         """
         del imports  # actors start when there is something for them to do
@@ -138,7 +138,7 @@ class RayActorPoolExecutor(BaseExecutor):
 
     def execute(self, plan: Plan, options: RunOptions) -> RunResult:
         ray = connect(type(self).__name__)
-        # Imported when a run starts: the rest of the package knows executors without what they run on.
+        # Imported when a run starts: the rest of the package knows executors without loading what they run on.
         from gristmill.backends.ray_actor_pool.run import RayRun
 
         with watched(f"the run of {plan.name!r} has been held up for", self.watchdog_s):

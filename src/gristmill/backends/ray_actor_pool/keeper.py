@@ -1,7 +1,7 @@
 """`NodeKeeper`: one actor for each machine of a run, beside its workers and outliving them.
 
 It says what the machine has, runs `setup_on_node` there once, and reads the crumbs of workers that have died. When it
-does not answer any more, the machine is gone. It takes no decision and no task.
+no longer answers, the machine is gone. It takes no decision and no task.
 """
 
 import shutil
@@ -27,7 +27,7 @@ class Place:
 
 
 def versions() -> dict[str, str]:
-    """What has to be the same on every machine of a run, as it is on this one: stages are pickled and unpickled."""
+    """What has to be the same on every machine of a run, as found on this one: stages are pickled and unpickled."""
     return {"gristmill": __version__, "Python": f"{sys.version_info.major}.{sys.version_info.minor}"}
 
 
@@ -40,7 +40,7 @@ class NodeKeeper:
         self._sampler = NodeSampler()
 
     def welcome(self, work: bytes | None, wanted: dict[str, str]) -> tuple[Place, str]:
-        """Run `setup_on_node` of the stages that have one; return what there is here, and the error of that if any.
+        """Run `setup_on_node` of the stages that have one; return what there is here, and the set-up's error, if any.
 
         With other versions than the driver's `wanted` the machine is of no use, and is left as it was.
         """
@@ -57,14 +57,14 @@ class NodeKeeper:
         return self._sampler.take()
 
     def look_at_crumb(self, file: str) -> bytes:
-        """What a worker leaves where it is, or nothing."""
+        """The crumbs of a worker, or nothing; their file is left in place."""
         try:
             return Path(file).read_bytes()
         except FileNotFoundError:
             return b""
 
     def read_crumb(self, file: str) -> bytes:
-        """What a worker that has ended has left, or nothing; it is removed."""
+        """The crumbs a worker that has ended left, or nothing; their file is removed."""
         left = self.look_at_crumb(file)
         Path(file).unlink(missing_ok=True)
         return left

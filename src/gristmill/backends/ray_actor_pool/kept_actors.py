@@ -10,11 +10,11 @@ from collections import defaultdict
 from typing import Any
 
 CLOSE_S = 5.0
-MOST_BYTES = 1 << 30  # resident, at any time in its life: what a process frees it does not always give back
+MOST_BYTES = 1 << 30  # resident, at any time in its life: processes do not always give back what they free
 
 
 class KeptActors:
-    """What runs in a row share on a Ray cluster. With `keeps_workers=False` only keepers are, until the run ends."""
+    """What runs in a row share on a Ray cluster. With `keeps_workers=False`, only keepers, until the run ends."""
 
     def __init__(self, *, keeps_workers: bool) -> None:
         self.keeps_workers = keeps_workers
@@ -26,7 +26,7 @@ class KeptActors:
         self._workers[node_id].append((cpus, actor))
 
     def take_worker(self, node_id: str, cpus: float) -> Any:
-        """An actor with as many CPUs on this node, or None."""
+        """An actor with exactly these CPUs on this node, or None."""
         for number, (has, actor) in enumerate(self._workers[node_id]):
             if has == cpus:
                 del self._workers[node_id][number]
@@ -34,7 +34,7 @@ class KeptActors:
         return None
 
     def make_room(self, node_id: str) -> None:
-        """Give back the CPUs that are kept on a node: an actor of another size is to start there."""
+        """Give back the CPUs that are kept on a node, so that an actor of another size can start there."""
         import ray
 
         for cpus, actor in self._workers[node_id]:
@@ -60,7 +60,7 @@ class KeptActors:
             return
         import ray
 
-        if not ray.is_initialized():  # whoever ended the connection ended them too
+        if not ray.is_initialized():  # what ended the connection ended them too
             return
         with contextlib.suppress(ray.exceptions.RayError):
             ray.wait([keeper.close.remote() for keeper in keepers], num_returns=len(keepers), timeout=CLOSE_S)

@@ -1,6 +1,6 @@
 """`Machines`: the nodes of a Ray cluster as the scheduler's machines, each with a keeper.
 
-A Ray node has a number here from the moment its keeper has answered until it is lost; should it come back, it has
+A Ray node has a number here from the moment its keeper has answered until it is lost; should it come back, it gets
 another. What a machine has for data is its object store, so that Ray never spills.
 """
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
 HEAD = "node:__internal_head__"
-STORE_SHARE = 0.8  # of the object store for data that is waited for; Ray begins to spill at this share
+STORE_SHARE = 0.8  # of the object store, for tasks' data; Ray begins to spill at this share
 DEFAULT_GPU_MEMORY_GB = 80.0  # Ray knows how many GPUs a node has, and not how large they are
 OPEN_S = 120.0
 
@@ -105,7 +105,7 @@ class Machines:
         return keeper, answer
 
     def admit(self, node: RayNode, keeper: Any, place: Place) -> Machine:
-        """Use a node from now on; `misfit` has nothing against it."""
+        """Use a node from now on; `misfit` has found nothing against it."""
         resources, number = node["Resources"], self._numbers[node["NodeID"]]
         store = int(resources.get("object_store_memory", 0))
         machine = Machine(
@@ -122,13 +122,13 @@ class Machines:
         return machine
 
     def leave(self) -> None:
-        """Use no node any more."""
+        """Stop using all nodes."""
         for machine in self.used.values():
             self.kept.put_keeper(machine.node_id, machine.keeper)
         self.used.clear()
 
     def forget(self, node_id: str) -> None:
-        """A node is lost, or was of no use; should it still be there or come back, it is a new one."""
+        """A node is lost, or was of no use; if it is still there or comes back, it counts as a new one."""
         number = self._numbers.pop(node_id, None)
         if number is not None:
             self.used.pop(number, None)

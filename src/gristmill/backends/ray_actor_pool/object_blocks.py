@@ -1,8 +1,8 @@
 """`ObjectBlocks`: large bodies of tasks as objects in Ray's store. The twin of `worker/shared_memory.py`.
 
 Here as there a process knows a block by a number. Behind the number is an array (just packed, not in the store yet) or
-a reference. An object belongs to the driver, which called for it (`actor.py`), and lies on the machine that made it: it
-outlives its worker, and is lost with its machine. `lose` is told that a machine is gone: Ray would look for its objects
+a reference. An object belongs to the driver, which asked for it (`actor.py`), and lies on the machine that made it: it
+outlives its worker, and is lost with its machine. `lose` is told when a machine is gone: otherwise Ray would look for
 for ten seconds each.
 """
 
@@ -24,12 +24,12 @@ class ObjectBlocks:
 
     def __init__(self) -> None:
         self._blocks: dict[int, NDArray[Any] | ObjectRef[Any]] = {}
-        self._machines: dict[int, int] = {}  # by block, where somebody said it
+        self._machines: dict[int, int] = {}  # by block, if known
         self._gone: set[int] = set()
         self._next = 0
 
     def add(self, block: "NDArray[Any] | ObjectRef[Any]", *, machine: int | None = None) -> int:
-        """Hold what has come, made on this machine; return its number."""
+        """Hold a block that has come, made on `machine`; return its number."""
         number = self._next
         self._next = number + 1
         self._blocks[number] = block
@@ -38,7 +38,7 @@ class ObjectBlocks:
         return number
 
     def lose(self, machine: int) -> None:
-        """A machine is gone: nobody waits for what lay there."""
+        """A machine is gone: what lay there is not waited for."""
         self._gone.add(machine)
 
     def look(self, fd: int) -> "NDArray[Any] | ObjectRef[Any]":
@@ -76,6 +76,6 @@ class ObjectBlocks:
         return block.data
 
     def let_go(self, fd: int) -> None:
-        """Forget a block; Ray frees it when nobody has it any more."""
+        """Forget a block; Ray frees it when nothing refers to it any more."""
         del self._blocks[fd]
         self._machines.pop(fd, None)

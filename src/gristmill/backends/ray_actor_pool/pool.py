@@ -4,7 +4,7 @@ Everything Ray answers arrives in one queue, by callbacks of futures, so that a 
 with a thousand. No data is fetched here: the driver holds references (`object_blocks.py`).
 
 A worker is lost when a call to it fails and the keeper of its machine says where it was. When the keeper fails too, or
-Ray says that the node is gone, the machine is lost with all that was on it.
+Ray says that the node is gone, the machine is lost with everything on it.
 """
 
 import contextlib
@@ -62,7 +62,7 @@ class _Worker:
     learnt: e.Learnt = ()
     has_begun: bool = False
     pid: int = 0
-    waited_for_s: float = PATIENCE_S  # until its start is worth a word
+    waited_for_s: float = PATIENCE_S  # until its slow start is mentioned
     kill_reason: str | None = None
     posted: list[tuple[str, object]] = field(default_factory=list)  # goes out as one message
     posted_fds: list[int] = field(default_factory=list)
@@ -76,14 +76,14 @@ class RayPool(Posting):
         self.settings = settings
         self.machines = machines
         self._ray = machines.ray
-        self._name = uuid.uuid4().hex  # of its crumbs: machines are kept, and workers are numbered from 0 again
+        self._name = uuid.uuid4().hex  # of its crumbs: keepers may outlive a run, and workers are numbered from 0 again
         self._blocks = ObjectBlocks()
         self._shelf = ParcelShelf(self._blocks)
         self._workers: dict[int, _Worker] = {}
         self._dirty: dict[int, None] = {}
         self._answers: queue.SimpleQueue[tuple[Answer, Future[Any]]] = queue.SimpleQueue()
         self._messages: list[str] = []
-        self._news: list[e.Event] = []  # known here first
+        self._news: list[e.Event] = []  # events that begin in this process
         self._looked_at = 0.0
         self._sampled_at = 0.0
         self._asked: set[int] = set()  # machines whose next sample is on its way
@@ -170,7 +170,7 @@ class RayPool(Posting):
         return self._actor.options(**options).remote()
 
     def _begin(self, number: int, worker: _Worker, pid: int) -> list[e.Event]:
-        """The process of a worker is there."""
+        """The process of a worker has started."""
         worker.pid = pid
         worker.has_begun = True
         worker.waited_for_s = math.inf
@@ -182,7 +182,7 @@ class RayPool(Posting):
 
     def drain(self, number: int) -> None:
         worker = self._workers.get(number)
-        if worker is not None and not worker.has_begun:  # nobody waits for a process that has nothing to do
+        if worker is not None and not worker.has_begun:  # no need to wait for a process that has nothing to do
             self._let_go(number)
             self._news.append(e.WorkerExited(number))
         else:
@@ -236,7 +236,7 @@ class RayPool(Posting):
         return events
 
     def _ask_for_samples(self) -> None:
-        """Have every machine say how it is; one that has not answered yet is not asked again."""
+        """Ask every machine how it is doing; one that has not answered yet is not asked again."""
         for machine in self.machines.used.values():
             if machine.number not in self._asked:
                 self._asked.add(machine.number)
@@ -245,14 +245,14 @@ class RayPool(Posting):
     def _sampled(self, machine: Machine, future: "Future[Any]") -> list[e.Event]:
         self._asked.discard(machine.number)
         is_there = machine.number in self.machines.used
-        if is_there and future.exception() is None:  # else it is gone, which others will notice
+        if is_there and future.exception() is None:  # otherwise it is gone, which is noticed elsewhere
             alike = [other for other in self.machines.used.values() if other.address == machine.address]
             name = machine.address if len(alike) < 2 else f"{machine.address}#{machine.number}"
             self._samples[machine.number] = msgspec.structs.replace(future.result(), node=name)
         return []
 
     def samples(self) -> list[NodeSample]:
-        """Every machine, as its keeper last said; also when the run is over and the machines have been left."""
+        """Every machine, as its keeper last said; even after the run is over and the machines have been left."""
         return list(self._samples.values())
 
     def _when_done(self, reference: Any, answer: Answer) -> None:
@@ -260,7 +260,7 @@ class RayPool(Posting):
         reference.future().add_done_callback(lambda future: self._answers.put((answer, future)))
 
     def _ask(self, number: int, reference: Any, then: Callable[[_Worker, Any], list[e.Event]]) -> None:
-        """Have `then` called with what a worker answers, if it does and is still ours."""
+        """Have `then` called with what a worker answers, if it answers and is still ours."""
 
         def answered(future: "Future[Any]") -> list[e.Event]:
             worker = self._workers.get(number)
@@ -388,7 +388,7 @@ class RayPool(Posting):
         return f"worker {number}{process} of {worker.group.name} on node {worker.machine.address}"
 
     def where(self, number: int) -> str:
-        """In which stage and document a worker is, as far as its machine answers at once."""
+        """In which stage and document a worker is, if its machine answers in time."""
         worker = self._workers[number]
         if not worker.pid:
             return "Ray has not started its process yet"

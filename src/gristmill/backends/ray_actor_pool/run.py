@@ -1,4 +1,4 @@
-"""One run on a Ray cluster: what is the cluster's, and nothing else."""
+"""One run on a Ray cluster: what concerns the cluster, and nothing else."""
 
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ from gristmill.storage.sizes import parse_size
 if TYPE_CHECKING:  # the executor imports this file when it runs something
     from gristmill.backends.ray_actor_pool.executor import RayActorPoolExecutor
 
-# Objects of up to 100 kB are in the driver's own memory, whoever made them: this bounds them to 50 MB a group.
+# Objects of up to 100 kB are in the driver's own memory, wherever they were made: this bounds them to 50 MB a group.
 MAX_QUEUED = 512
 
 
@@ -77,7 +77,7 @@ class RayRun:
         return drive(segment, shell)
 
     def close(self) -> None:
-        """Leave nothing behind but what is kept for the next run: no actor, no temporary file."""
+        """Leave no actor and no temporary file behind, except what is kept for the next run."""
         if self.pool is not None:
             self.pool.close()
         if self.is_last:

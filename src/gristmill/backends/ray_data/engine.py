@@ -72,7 +72,7 @@ class RayDataEngine:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Ray Data tells the terminal how it is doing; what a run has to say is in its books."""
+    """Keep Ray Data from writing to the terminal; what a run has to say is in its books."""
     logger = logging.getLogger("ray.data")
     before = logger.level
     logger.setLevel(logging.ERROR)

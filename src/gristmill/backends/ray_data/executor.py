@@ -26,7 +26,7 @@ class RayDataExecutor(DelegatedExecutor):
     `object_store_memory`   bytes, or "4GB", that tasks between groups may hold in Ray's object store
     `logging_interval`      seconds between lines of metrics.jsonl: 1, later 1/600 of the run
     `ignore_failures`       do not stop at `max_quarantined`
-    `watchdog_s`            seconds somebody may be at one thing before it is named: 60
+    `watchdog_s`            seconds anything may take before it is named: 60
 
     `ignore_head_node` leaves the head to the driver. Groups with a set-up, a GPU or a fixed number of workers become
     actors, the others tasks. A GPU is asked for by `Resources(gpus=...)`; Ray knows no GPU memory.
@@ -36,7 +36,7 @@ class RayDataExecutor(DelegatedExecutor):
     ignore_head_node: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "watchdog_s", self.settings().watchdog_s)  # frozen for everybody else
+        object.__setattr__(self, "watchdog_s", self.settings().watchdog_s)  # frozen for everyone else
 
     @classmethod
     def options(cls) -> tuple[str, ...]:

@@ -69,7 +69,7 @@ def shapes(plan: Plan, *, cpus: float, gpus: float) -> list[Shape]:
 
 
 def is_stateful(group: Group) -> bool:
-    """Whether a worker of the group is more than its code: it has a set-up, a device, or a fixed number."""
+    """Whether a worker of the group is more than its code: it has a set-up, a device, or a fixed number of workers."""
     if group.resources.requires_gpu or group.num_workers is not None:
         return True
     return any(
@@ -108,7 +108,7 @@ class ActorOperator:
         self._worker = _make_worker(work, registrar)
 
     def __call__(self, rows: "pa.Table") -> "Iterator[pa.Table]":
-        yield to_rows([])  # an operator must not be silent about its columns, even if it drops everything
+        yield to_rows([])  # an operator must give its columns, even if it drops everything
         for envelope in self._worker.run(from_rows(rows)):
             yield to_rows([envelope])
 
@@ -119,7 +119,7 @@ class ActorOperator:
 
 
 def run_stateless(rows: "pa.Table", work: GroupWork, registrar: RemoteRegistrar) -> "Iterator[pa.Table]":
-    """A stateless group: any process of Ray does, and keeps what it has made of the code for the next task."""
+    """A stateless group: any process of Ray will do, and it keeps the loaded stages for the next task."""
     key = (work.settings.session, work.index)
     with _one_at_a_time:
         if key not in _workers:

@@ -71,7 +71,7 @@ def seldom_collecting() -> Iterator[None]:
 # Runs `setup_on_node` of every stage that has one, once, before any worker starts on a machine.
 #
 # It runs in a process of its own: what it loads (a model, to fetch its files) must not stay in the memory of the
-# driver, or of whoever looks after a machine of a cluster, nor be copied into every worker.
+# driver, or of the keeper of a cluster's machine, nor be copied into every worker.
 
 CODE = "from gristmill.backends.scheduled.driver import main; main()"
 
@@ -91,7 +91,7 @@ def set_up_node(work: bytes, node: NodeInfo) -> None:
     """Set up this machine; raises RunFailed with the stage's own error."""
     told = pickle.dumps((work, node))
     notes = Notes.create("starting a process for setup_on_node")
-    # A file, not a pipe: what the stage leaves running may hold it open, and a pipe would not end before that does.
+    # A file, not a pipe: processes the stage leaves running may hold it open, and a pipe would not end before they do.
     with tempfile.TemporaryFile() as errors:
         with subprocess.Popen(
             [sys.executable, "-P", "-c", CODE, str(notes.fd)],
@@ -156,7 +156,7 @@ class Driver:
         self.finish: c.Finish | None = None
         self.messages: list[str] = []
         self._events: list[e.Event] = []
-        # One after the other: none is committed before it was listed, so those of this session are never left out.
+        # Made one by one: none is committed before it is listed, so this leaves out only those of earlier sessions.
         self._source = (index for index in range(len(plan.sources)) if index not in books.records)
         self._commits = Commits(books, directory, store_options(plan))
         self._telling = Telling(directory, observer, logging_interval)
@@ -295,7 +295,7 @@ class Driver:
     def compile_missing(self) -> None:
         """Compile kernels that are missing on this machine, while no document waits for them."""
         if "numpy" not in sys.modules:
-            return  # nothing here calls a kernel, and it is not loaded for that
+            return  # nothing here calls a kernel, and numpy is not loaded just for this
         from gristmill.stages.compiled_kernel import compile_missing
 
         doing = ["looking for kernels to compile"]  # the last line is what a watchdog says this waits for
@@ -320,7 +320,7 @@ class Driver:
         return measure(self.plan.name, self.scheduler, _together(self.nodes), source_bytes=size)
 
     def tell_end(self, state: str) -> None:
-        """Give the observer and the status file the last word."""
+        """Give the observer and the status file the last state of the run."""
         self._tell(state=state, at_once=True)
 
 
@@ -332,7 +332,7 @@ def _together(nodes: Sequence[e.NodeJoined]) -> e.NodeJoined:
 
 # Drives a run by gristmill's own scheduler: the same for worker processes of one machine and for actors of a cluster.
 #
-# An executor brings a pool, the machines and what the scheduler may do; from there on nothing is its own.
+# An executor brings a pool, the machines and what the scheduler may do; everything after that is shared.
 
 
 class Shell(msgspec.Struct, frozen=True):

@@ -74,7 +74,7 @@ class Accounts:
                 spent[name] += value * amounts[resource] / UNITS
 
     def worked(self, item: int, group: int, work_s: float, path_s: float) -> None:
-        """Something that came of a source item is through a stage."""
+        """Something made of a source item has passed a stage."""
         done = self._work_on.setdefault(item, {})
         done[group] = done.get(group, 0.0) + work_s
         self._longest_s = max(self._longest_s, path_s)

@@ -28,12 +28,12 @@ class Chance:
         return stage.service_s * (factor if stage.longest is None else min(factor, stage.longest))
 
     def lasts_s(self, group: int, started: float, work_s: float) -> float:
-        """Seconds on the clock that so many seconds of work take when begun at `started`."""
+        """Seconds on the clock that `work_s` seconds of work take when begun at `started`."""
         slowdowns = self._slowdowns[group]
         return work_s if not slowdowns else _end_of(slowdowns, started, work_s) - started
 
     def fan_out(self, group: int, item_id: str) -> int:
-        """Into how many items one item turns."""
+        """How many items one item turns into."""
         mean = self._spec.stages[group].fan_out
         whole = int(mean)
         if mean == whole:

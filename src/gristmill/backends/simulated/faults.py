@@ -1,4 +1,4 @@
-"""What goes wrong in a simulated run, and when: workers and nodes that are lost. Seeded, so it goes wrong again."""
+"""What goes wrong in a simulated run, and when: workers and nodes that are lost. Seeded, so it is repeatable."""
 
 import random
 from typing import TYPE_CHECKING

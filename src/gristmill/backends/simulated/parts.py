@@ -1,6 +1,6 @@
 """What a pretended world is made of: workers with their calls, data that is somewhere, and what is going to happen.
 
-`World` moves them; what a task does is for whoever builds on it to say.
+`World` moves them; what a task does is for its subclasses to say.
 """
 
 import math
@@ -51,7 +51,7 @@ class Parcel:
     number: int
     item_id: str
     num_bytes: int
-    root: int  # the source partition it came of
+    root: int  # the source partition it came from
     node: int = NOWHERE
     home: int = NOWHERE  # the machine it was made on
     path_s: float = 0.0  # how long its way from the source took
@@ -66,7 +66,7 @@ class Data:
 
     def __init__(self) -> None:
         self.held: dict[int, Parcel] = {}
-        self.peak: dict[int, int] = {}  # bytes a machine held at most; of machines that are gone too
+        self.peak: dict[int, int] = {}  # the most bytes each machine has held, lost machines included
         self._resident = Counter[int]()
         self._made = 0
 
@@ -120,7 +120,7 @@ class Data:
 
 @dataclass(eq=False, slots=True)
 class Call:
-    """Tasks that a worker takes together. The first of `tasks` is at hand; outputs and credits are of that one."""
+    """Tasks that a worker takes together. The first of `tasks` is at hand; `emitted` and `credits` are that one's."""
 
     tasks: deque[c.Assignment]
     since: float = math.inf  # when it began
@@ -147,7 +147,7 @@ class Worker:
     gone: bool = False
     waiting: deque[Call] = field(default_factory=deque)
     running: list[Call] = field(default_factory=list)
-    busy_s: float = 0.0  # these three are kept by whoever keeps accounts
+    busy_s: float = 0.0  # these three are filled in by `Simulation`
     wasted_s: float = 0.0
     killed_s: float = 0.0  # of what was wasted
 
@@ -157,7 +157,7 @@ class Worker:
 
     @property
     def todo(self) -> list[c.Assignment]:
-        """Every task it has, those it is at first."""
+        """Every task it has, those under way first."""
         return [task for call in (*self.running, *self.waiting) for task in call.tasks]
 
     def under_way(self) -> list[c.Assignment]:
@@ -173,7 +173,7 @@ class Worker:
 
 @dataclass(eq=False, slots=True)
 class Happening:
-    """Something that will happen: `what` makes the event the scheduler is told of, if there is one to tell.
+    """Something that will happen: `what` returns the event to tell the scheduler, if there is one.
 
     It is the doing `of` a worker, the source, the ledger, the machine under a worker that was killed, or an alarm.
     """

@@ -1,4 +1,4 @@
-"""`Simulation`: a pretended cluster whose items are as chance has them, with an account of every second and byte.
+"""`Simulation`: a pretended cluster whose items are drawn by chance, with an account of every second and byte.
 
 What carries out the scheduler's commands is `World`. What an item is like is left to `chance`, what goes wrong to
 `faults`, where the time went to `accounts`.
@@ -111,7 +111,7 @@ class Simulation(World):
     # Calls
 
     def call_begins(self, worker: Worker, call: Call) -> None:
-        """The tasks of a call end together, when the work of all of them is done, unless one takes the worker along."""
+        """The tasks of a call end together, when the work of all of them is done, unless one kills the worker."""
         stage, tasks = self.spec.stages[worker.group], tuple(call.tasks)
         travelling = sum(self.data.move(parcel_of(task), worker.node) for task in tasks)
         link = self.accounts.nodes[worker.node].link
@@ -126,7 +126,7 @@ class Simulation(World):
             self.at(late_s + seconds, lambda: self._ended(worker, call, seconds, len(tasks)), of=worker)
 
     def _work_s(self, group: int, assignment: c.Assignment) -> float:
-        """Seconds of work; one that is taken apart to find what is bad costs more."""
+        """Seconds of work; a task that is taken apart to find bad documents costs more."""
         work_s = self.chance.service_s(group, assignment.item_id)
         if assignment.care is c.Care.NORMAL:
             return work_s
@@ -143,7 +143,7 @@ class Simulation(World):
         return e.Crumb(0, row, row + 1) if row < documents else e.Crumb(0, 0, documents)
 
     def _fatal(self, group: int, assignment: c.Assignment) -> tuple[e.Crumb | None] | None:
-        """Where a worker that takes this dies: (crumb,), or None if it lives."""
+        """Where a worker that takes this task dies: (crumb,), or None if it lives."""
         if group or assignment.care is c.Care.CONDEMN:
             return None
         known = {crumb.first_row for crumb, _ in assignment.condemned}

@@ -12,8 +12,8 @@
       - {stage: caption, from_s: 300, until_s: 360, factor: 4}   # factor .inf: it stands still
 
 `service_s` is the mean time of one item; with `sigma` it is log-normal around it, and with `longest` no item takes more
-than so many times the mean. An item may be a batch of `documents`, some of which may be poison. Everything has a
-default but the items and the names of the stages.
+than that many times the mean. An item may be a batch of `documents`, some of which may be poison. Everything except the
+items and the names of the stages has a default.
 """
 
 import dataclasses

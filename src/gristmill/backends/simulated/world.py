@@ -2,8 +2,8 @@
 
 It carries out every command and is a strict witness: a command that makes no sense (a task for a worker that has gone,
 a payload released twice, a partition committed twice, anything after Finish) raises EngineBug. It decides nothing, and
-it does not know what a task does: whoever builds on it says so when a call begins (`call_begins`), by putting down
-what will happen (`at`).
+it does not know what a task does: a subclass says so when a call begins (`call_begins`), by scheduling what will happen
+(`at`).
 
     VirtualRun (testing)     a script says what each task does; a test may let anything happen out of turn
     Simulation               chance says how long each task takes; every second and byte is accounted for
@@ -31,7 +31,7 @@ ALARM, SOURCE, LEDGER, KILLED = "alarm", "source", "ledger", "killed"
 
 
 class World:
-    """One run. `sizes` are the bytes of the source partitions, by number; `name` makes a partition's name of it."""
+    """One run. `sizes` are the bytes of the source partitions, by number; `name` turns numbers into their names."""
 
     def __init__(
         self, groups: tuple[Group, ...], config: SchedulerConfig, sizes: Mapping[int, int], name: Callable[[int], str]
@@ -71,14 +71,14 @@ class World:
             c.Finish: self._finish,
         }
 
-    # What whoever builds on this says
+    # What subclasses say
 
     def setup_s(self, group: int) -> float:
         """How long a worker of a group takes to be ready."""
         raise NotImplementedError
 
     def call_begins(self, worker: Worker, call: Call) -> None:
-        """Put down what will happen to a call that begins now."""
+        """Schedule what will happen to a call that begins now."""
         raise NotImplementedError
 
     def may_go_on(self, worker: Worker, call: Call) -> None:
@@ -119,7 +119,7 @@ class World:
         return happening
 
     def pending(self, *of: Worker | str) -> list[Happening]:
-        """What those will do unless something comes between, soonest first."""
+        """What these will do unless something intervenes, soonest first."""
         found = [h for _, _, h in self._agenda if h.of in of and not h.is_void]
         return sorted(found, key=lambda happening: (happening.due, happening.number))
 
@@ -135,7 +135,7 @@ class World:
         return self._agenda[0][0] if self._agenda else math.inf
 
     def next_tick(self) -> float:
-        """When the scheduler wants to be woken, or is to look around anyway."""
+        """When the scheduler wants to be woken, or looks around anyway."""
         wakeup = self.scheduler.next_wakeup()
         look_around = self.now + self.config.rescale_interval_s
         return look_around if wakeup is None else min(wakeup, look_around)
@@ -155,7 +155,7 @@ class World:
         return events
 
     def next_events(self) -> list[e.Event]:
-        """Let what is due first happen; return what there is to tell of it."""
+        """Let what is due next happen; return the events to tell of it."""
         event = heapq.heappop(self._agenda)[2].what()
         return [] if event is None else [event]
 

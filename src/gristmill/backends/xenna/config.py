@@ -19,7 +19,7 @@ STAGE_OPTIONS = (
     "over_provision_factor",
 )
 ENGINE_LOGS_S = 60.0  # between what Xenna itself logs
-# Users know these from elsewhere. Here no stage's exception ever reaches Xenna, so there is nothing for them to do.
+# Users know these from elsewhere. Here no stage's exception ever reaches Xenna, so these have nothing to do.
 NEEDLESS = ("num_run_attempts_python", "ignore_failures", "reset_workers_on_failure")
 
 

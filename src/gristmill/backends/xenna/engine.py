@@ -1,6 +1,6 @@
 """`XennaEngine`: builds the pipeline of a plan and lets Cosmos-Xenna run it, one of its stages for each group.
 
-Cosmos-Xenna is imported here and in the workers, nowhere else; 0.3 and 0.5 have the same names for what is used. It
+Cosmos-Xenna is imported here and in the workers, nowhere else; 0.3 and 0.5 agree on the names used here. It
 kills its workers when it is done with them, so `teardown` of stages is not run there.
 """
 
@@ -21,10 +21,10 @@ from gristmill.engine.plan import Group, Plan
 from gristmill.errors import ConfigError, MissingDependency
 from gristmill.worker.job import RunSettings
 
-# Xenna asks the dashboard for 40,000 actors, which one that was not told so refuses: every Ray answers for this many.
+# Xenna asks the dashboard for 40,000 actors, which it refuses unless set up for that: every Ray answers for this many.
 API_LIMIT = 10_000
 MOST_ROUNDS = 100  # each ends with the death of a worker; a document that kills is found within six
-DASHBOARD_S = 30.0  # a cluster that has just been started may take so long to answer
+DASHBOARD_S = 30.0  # a cluster that has just been started may take this long to answer
 SET_BY_XENNA = (
     "RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES",
     "RAY_MAX_LIMIT_FROM_API_SERVER",
@@ -45,7 +45,7 @@ def import_xenna() -> Any:  # a module without types
 
 
 def check_dashboard(address: str, patience_s: float = DASHBOARD_S) -> None:
-    """Raise ConfigError if the cluster has no dashboard: Xenna asks it for its actors. It starts after all else."""
+    """Raise ConfigError if the cluster has no dashboard: Xenna asks it for its actors. It is the last to start."""
     from ray.util.state import list_nodes
     from ray.util.state.exception import RayStateApiException
 
@@ -158,7 +158,7 @@ def make_stage(xenna: Any, group: Group, work: GroupWork, registrar: RemoteRegis
 
 @contextlib.contextmanager
 def _environment(cluster: RayCluster) -> Iterator[None]:
-    """Xenna sets variables for whoever starts Ray, and finds the dashboard by another: all as before, afterwards."""
+    """Restore afterwards the variables Xenna sets for starting Ray, and the one it finds the dashboard by."""
     from cosmos_xenna.ray_utils import cluster as xenna_cluster
 
     xenna_cluster.API_LIMIT = API_LIMIT
@@ -177,7 +177,7 @@ def _environment(cluster: RayCluster) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Xenna prints pages about itself; what a run has to say is in its books."""
+    """Silence Xenna, which prints pages about itself; what a run has to say is in its books."""
     from loguru import logger
 
     logger.disable("cosmos_xenna")

@@ -26,12 +26,12 @@ class XennaExecutor(DelegatedExecutor):
 
     `execution_mode`             "streaming", or "batch": one stage after the other
     `cpu_allocation_percentage`  of the cores of each machine, as a share: 0.95
-    `autoscale_interval_s`       seconds between two decisions how many workers each stage has: 180
+    `autoscale_interval_s`       seconds between decisions on how many workers each stage has: 180
     `logging_interval`           seconds between lines of metrics.jsonl: 1, later 1/600 of the run
     `ignore_failures`            do not stop at `max_quarantined`
     `slots_per_actor`            tasks sent ahead to each worker: 2
-    `worker_max_lifetime_m`, `worker_restart_interval_m`   replace workers older than this, so long apart; 0 is never
-    `watchdog_s`                 seconds somebody may be at one thing before it is named: 60
+    `worker_max_lifetime_m`, `worker_restart_interval_m`   replace workers older than this, at this interval; 0 is never
+    `watchdog_s`                 seconds anything may take before it is named: 60
 
     A stage has options of its own through `with_(xenna_stage_spec={"num_workers_per_node": 1, ...})`. Xenna holds one
     worker for each stage from beginning to end, so a machine with fewer cores than fused groups is refused at once.
@@ -41,7 +41,7 @@ class XennaExecutor(DelegatedExecutor):
     ignore_head_node: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "watchdog_s", self.settings().watchdog_s)  # frozen for everybody else
+        object.__setattr__(self, "watchdog_s", self.settings().watchdog_s)  # frozen for everyone else
         if self.ignore_head_node:
             raise ConfigError(
                 "XennaExecutor: expected ignore_head_node=False; Cosmos-Xenna uses every machine with cores. Start the "
@@ -65,7 +65,7 @@ class XennaExecutor(DelegatedExecutor):
         check_gpus("Cosmos-Xenna", plan.groups)
         ray = sys.modules.get("ray")
         if not os.environ.get("RAY_ADDRESS") and not (ray and ray.is_initialized()):
-            # A cluster would be started here. How large another is, is known when it is reached.
+            # A cluster would be started here. The size of an existing one is known only once it is reached.
             cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
             check_size(self.settings(), plan.groups, specs, cpus)
 

@@ -17,7 +17,7 @@ LOOK_S = 2.0
 
 @contextlib.contextmanager
 def ended() -> Iterator[None]:
-    """Run Xenna in this, and nothing of it is left."""
+    """Run Xenna inside this context, and nothing of it is left."""
     import ray
     from cosmos_xenna.pipelines.private import monitoring
     from cosmos_xenna.ray_utils import actor_pool

@@ -1,8 +1,8 @@
-"""Do so many workers of each group fit on the machines, and where does each go?
+"""Whether the workers wanted of each group fit on the machines, and where each goes.
 
 There are several ways to place them. A quick answer tries the first of these; a thorough one tries all, and a
 problem small enough is searched through. A worker that is there already keeps its place if its group still wants it;
-only if the rest does not fit around those is everything placed anew.
+only if the rest does not fit around those is everything placed afresh.
 """
 
 import math
@@ -27,7 +27,7 @@ def share_of_gpu(resources: Resources, gpu_memory_gb: float) -> int | None:
     wanted = resources.gpu_memory_gb / gpu_memory_gb if resources.gpu_memory_gb and gpu_memory_gb else 0.0
     if wanted > 1 or (resources.gpu_memory_gb and not gpu_memory_gb):
         return None
-    # Down, so that three thirds fit; a share too small to count would fit any number of times.
+    # Rounded down, so that three thirds fit; at least 1, or a tiny share would fit any number of times.
     return max(1, int(wanted * UNITS + NOISE) if resources.gpu_memory_gb else round(min(resources.gpus, 1.0) * UNITS))
 
 
@@ -80,7 +80,7 @@ class Room(msgspec.Struct):
         return min(by_cpus, sum(units // share for units, share in zip(self.gpus, shares, strict=True) if share))
 
     def whole_gpus(self) -> int:
-        """GPUs nobody uses."""
+        """GPUs no worker uses."""
         return self.gpus.count(UNITS)
 
 
@@ -98,7 +98,7 @@ def cpu_units(resources: Resources) -> int:
 
 
 def gpu_amount(resources: Resources, gpu_memory_gb: float) -> int:
-    """Units of GPU a worker takes, if its GPU has so much memory."""
+    """Units of GPU a worker takes, if its GPU has this much memory."""
     if resources.gpus >= 1:
         return round(resources.gpus) * UNITS
     return (share_of_gpu(resources, gpu_memory_gb) or UNITS) if resources.requires_gpu else 0
@@ -176,7 +176,7 @@ def like_to_like(
 ) -> list[Placed] | None:
     """Place every group where CPUs and GPUs are free in the proportion it takes them.
 
-    A group with GPUs comes to a machine in small numbers, `few` at most, before what is left of it goes anywhere.
+    A group with GPUs is placed `few` to a machine at most, before what is left of it goes anywhere.
     """
     placed: list[Placed] = []
     for group in groups:
@@ -193,7 +193,7 @@ def like_to_like(
 
 
 def _unlikeness(resources: Resources) -> Callable[[Room], float]:
-    """How far a machine is from having CPUs and GPUs free as a worker takes them."""
+    """How far a machine's free CPUs and GPUs are from the proportion a worker takes them in."""
     cpus = max(1, cpu_units(resources))
 
     def of(room: Room) -> float:
@@ -239,7 +239,7 @@ def _place_whole(group: int, count: int, resources: Resources, rooms: list[Room]
 
 
 def _place_shares(group: int, count: int, resources: Resources, rooms: list[Room], placed: list[Placed]) -> bool:
-    """Shares of a GPU, on the fullest GPUs they fit on, as many on each as go."""
+    """Shares of a GPU, on the fullest GPUs they fit on, as many on each as fit."""
     cpus = cpu_units(resources)
     slots = []
     for position, room in enumerate(rooms):
@@ -296,7 +296,7 @@ def _keep(
 ) -> tuple[list[Placed], dict[int, int]]:
     missing = dict(wanted)
     kept = []
-    # Asked for every worker of the cluster, a dozen times for one plan: so this is `take`, without a call for each.
+    # Done for every worker of the cluster, a dozen times per plan: so this is `take`, without its calls.
     cpus = {group: cpu_units(needs) for group, needs in resources.items()}
     for worker in present:
         group, room = worker.group, free.get(worker.node)
@@ -386,7 +386,7 @@ def _search(workers: list[int], resources: Mapping[int, Resources], rooms: list[
 
 
 def _places(group: int, resources: Resources, room: Room) -> list[Placed]:
-    """All really different places for one worker on one machine."""
+    """All distinct places for one worker on one machine."""
     if room.cpus < cpu_units(resources):
         return []
     if resources.gpus >= 1:

@@ -1,8 +1,8 @@
 """How fast a worker of a group is, and how much a group still has to do.
 
-Only useful time counts: a worker that waits says nothing about its speed. A task that has run longer than the mean
-counts with the time beyond it, so a straggler lowers the estimate before it has ended. (Counting all running time would
-lower it the more, the more workers there are: their half-done tasks bring seconds and no completions.) Old completions
+Only useful time counts: a worker that waits says nothing about its speed. Of a task still running only the time beyond
+the mean counts, so a straggler lowers the estimate before it has ended. (Counting all running time would lower it more
+the more workers there are: their half-done tasks bring seconds and no completions.) Old completions
 fade, so that the estimate follows a change within about fifty of them, or within 20 s if that is longer.
 """
 
@@ -15,7 +15,7 @@ from gristmill.engine.events import Crumb
 from gristmill.metrics.pace import Latency
 
 MEMORY = 50  # completions an estimate rests on, at least
-MEMORY_S = 20.0  # and the completions of so many seconds: with many workers fifty come in no time
+MEMORY_S = 20.0  # and the completions of this many seconds: with many workers fifty come in no time
 MEASURED = 8  # completions before a rate is believed
 
 
@@ -38,17 +38,17 @@ class Rate(msgspec.Struct):
 
     @classmethod
     def starting_from(cls, prior: Prior | None) -> "Rate":
-        """Return the rate of a group nobody has seen at work in this run."""
+        """Return the rate of a group not yet seen at work in this run."""
         if prior is None:
             return cls()
         seconds, outputs = MEASURED / prior.rate, MEASURED * prior.fan_out
         return cls(weight=MEASURED, seconds=seconds, outputs=outputs, has_prior=True)
 
     def add(self, seconds: float, outputs: int, *, workers: int = 1) -> None:
-        """Learn from a task that took so long and became so many, when so many workers were at it."""
+        """Learn from a task that took `seconds` and became `outputs` tasks, while `workers` were at work."""
         self.completions += 1
         mean = self.seconds / self.weight if self.weight else seconds
-        # A task much longer than usual may be the first of many: it makes what was before count less.
+        # A task much longer than usual may be the first of many: it makes earlier ones count less.
         memory = workers * MEMORY_S / max(mean, seconds, 1e-9)
         fade = 1 - 1 / (memory if memory > MEMORY else MEMORY)
         self.weight = self.weight * fade + 1
@@ -57,7 +57,7 @@ class Rate(msgspec.Struct):
 
     @property
     def is_known(self) -> bool:
-        """Whether there is enough to believe it."""
+        """Whether there is enough evidence to believe it."""
         return self.has_prior or self.completions >= MEASURED
 
     def per_worker(self, running_s: Iterable[float] = ()) -> float:
@@ -115,7 +115,7 @@ class GroupBook(msgspec.Struct):
     most_rss_bytes: int = 0  # of one worker
 
     def lost(self, kind: str, crumb: Crumb | None = None) -> None:
-        """A worker has died in one of the stages: in the first, if nobody knows."""
+        """A worker has died in one of the stages: in the first, if that is unknown."""
         key = (0 if crumb is None else crumb.stage, kind)
         self.losses[key] = self.losses.get(key, 0) + 1
 
@@ -124,7 +124,7 @@ class GroupBook(msgspec.Struct):
         self.retries[stage] = self.retries.get(stage, 0) + 1
 
     def held(self, rss_bytes: int) -> None:
-        """A worker has held so much memory."""
+        """A worker has held this much memory."""
         self.most_rss_bytes = max(self.most_rss_bytes, rss_bytes)
 
     def ready(self, setup_s: float) -> None:
@@ -142,7 +142,7 @@ class GroupBook(msgspec.Struct):
         self.output_bytes += output_bytes
 
     def came_to_nothing(self, seconds: float) -> None:
-        """Work that was useful has to be done again."""
+        """Work that counted as useful has to be done again."""
         self.useful_s -= seconds
         self.wasted_s += seconds
 
@@ -176,7 +176,7 @@ class GroupBook(msgspec.Struct):
 #
 # What limits data in flight is memory, in bytes (`backpressure.py`). This is the other limit: a queue that lasts longer
 # than a change takes is of no use. A change means starting a worker of the next group, so the queue has to last for
-# that. While the first of them start nobody can tell how long it takes, and a pause would only leave this group's
+# that. While the first of them start that time is unknown, and a pause would only leave this group's
 # workers idle: they go on.
 
 MAX_BACKLOG_S = 5.0
@@ -185,7 +185,7 @@ MAX_UNMEASURED = 20_000  # tasks; each costs the driver about a kilobyte
 
 
 def is_far_ahead(queued: int, *, workers: int, batch_size: int, mean_service_s: float | None, setup_s: float) -> bool:
-    """Whether so many tasks queued for a group of so many workers are enough, so that the group before it pauses."""
+    """Whether the tasks queued for a group with this many workers are enough for the group before it to pause."""
     handed_out_soon = 2 * max(8, workers * batch_size)
     if queued <= handed_out_soon:
         return False

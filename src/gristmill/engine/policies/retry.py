@@ -14,10 +14,10 @@
 
 How much a death proves depends on how the worker ended. A process that faults, ends itself or is still busy at its
 deadline does so because of what it was doing: two such deaths at one document are enough. One that is killed tells
-little: whoever runs `kill -9` does not know which document it hits, and the system that needs memory takes it from the
-largest process, which may be the next one. So a document at which workers are killed is tried alone again and again,
+little: whoever runs `kill -9` does not know which document it hits, and a system short of memory takes it from the
+largest process, which may be an innocent one. So a document at which workers are killed is tried alone again and again,
 each time after a longer pause, and is blamed only if it has never survived. A document that has been alone in a worker
-which lived is not tried alone again, so what is killed at random is hit at another place every time.
+that lived is not tried alone again, so random kills hit a different place every time.
 """
 
 import msgspec
@@ -29,14 +29,14 @@ from gristmill.engine.faults import Fault
 
 MAX_TRANSIENT = 10  # then it is an exception like any other
 MAX_MACHINE = (
-    5  # after pauses of 0.5 to 8 s, 15 in all: long enough for a log to be rotated, not to be taken for a hang
+    5  # after pauses of 0.5 to 8 s, 15 in all: long enough for a log to be rotated, too short to be taken for a hang
 )
 MAX_PAUSE_S = 60.0
 # What a death proves against the document a worker was alone with, and how much has to be proven before that document,
-# or the task if the deaths point at none, is left out.
+# or the task if the deaths point at no document, is left out.
 FAULTED = 4  # a fault of the process, an exit, a deadline: twice for a document, three times for a task
 FOR_MEMORY = 2  # the system took its memory: four times, and six
-KILLED = 1  # by somebody, or nobody knows by whom: seven times, and twelve
+KILLED = 1  # by someone, or it is unknown by whom: seven times, and twelve
 PROOF_OF_DOCUMENT = 7
 PROOF_OF_TASK = 12
 KILL_PAUSE_S = 0.05  # after the first kill; twice as long after each further: 3 s from the first to the seventh
@@ -50,7 +50,7 @@ class Trial(msgspec.Struct, frozen=True):
     care: Care = Care.NORMAL
     attempts: int = 0
     deaths: int = 0
-    unplaced: int = 0  # what deaths in STEP have proven that point at no single document
+    unplaced: int = 0  # what has been proven by deaths in STEP that point at no single document
     transients: int = 0  # errors that may pass, declared so or the machine's
     proven: tuple[tuple[Crumb, int], ...] = ()  # by deaths in STEP, against single documents
     condemned: tuple[Condemned, ...] = ()
@@ -60,13 +60,13 @@ class Trial(msgspec.Struct, frozen=True):
 
     @property
     def is_out_of_patience(self) -> bool:
-        """Whether an error that should have passed has not."""
+        """Whether an error that was expected to pass has lasted too long."""
         return self.transients >= MAX_TRANSIENT
 
 
 FRESH = Trial()
 
-# Words that pools and the scheduler give as causes of a worker's end, and what a count of them is filed under.
+# Words with which pools and the scheduler name the cause of a worker's end, and the kind it counts as.
 _KINDS = (
     ("memory", "memory ran out"),
     ("timeout", "no result within the deadline"),
@@ -97,22 +97,22 @@ def _proof(cause: str) -> int:
 
 
 def was_killed(cause: str) -> bool:
-    """Whether a worker was ended by somebody, or nobody knows by what: through no fault of its own that anybody saw."""
+    """Whether a worker was ended from outside, or by something unknown: through no visible fault of its own."""
     return _proof(cause) == KILLED
 
 
 def counts_against_stage(trial: Trial, cause: str, crumb: Crumb | None) -> bool:
     """Whether the death of a worker, after which a task has this trial, says something about the stage.
 
-    A fault does. Kills are first held against one document: until it is left out and the next one is killed as well,
-    nobody knows whether others would pass.
+    A fault does. Kills are first held against one document: until it is left out and workers are killed at the next one
+    as well, it is unknown whether others would pass.
     """
     another = any(fatal != crumb for fatal, _ in trial.condemned)
     return another or trial.care is Care.CONDEMN or _proof(cause) >= FAULTED
 
 
 def without_blame(trial: Trial) -> Trial:
-    """The next trial of a task that was taken from its worker, which may have begun it: another name for its files."""
+    """The next trial of a task that was taken from its worker, which may have begun it: its files get another name."""
     return replace(trial, attempts=trial.attempts + 1, pause_s=0.0)
 
 
@@ -145,7 +145,7 @@ def after_death(trial: Trial, cause: str, crumb: Crumb | None) -> Trial:
         return replace(trial, care=Care.STEP) if trial.deaths > 1 else trial
     proof = _proof(cause)
     if crumb is None or crumb.end_row - crumb.first_row != 1:
-        # Every document has survived by itself, or nobody knows which it was: the next attempt looks at each again.
+        # Every document has survived by itself, or it is unknown which it was: the next attempt looks at each again.
         unplaced = trial.unplaced + proof
         care = Care.CONDEMN if unplaced >= PROOF_OF_TASK else Care.STEP
         return replace(trial, unplaced=unplaced, care=care, step_from=None, pause_s=_pause(proof, unplaced))
@@ -154,17 +154,17 @@ def after_death(trial: Trial, cause: str, crumb: Crumb | None) -> Trial:
         return replace(trial, care=Care.CONDEMN)
     proven = dict(trial.proven)
     proven[crumb] = proven.get(crumb, 0) + proof
-    # If workers are killed at single documents as well, those killed at the whole prove nothing against the whole.
+    # If workers are killed at single documents as well, those killed over the whole task prove nothing against it.
     unplaced = trial.unplaced if proof >= FAULTED else 0
     trial = replace(trial, proven=tuple(proven.items()), unplaced=unplaced, step_from=crumb)
     if proven[crumb] < PROOF_OF_DOCUMENT:
         return replace(trial, pause_s=_pause(proof, proven[crumb]))
-    # A document less here may mean fewer rows, and fewer calls, from here on: what is known of those is out of date.
+    # One document less here may mean fewer rows, and fewer calls, from here on: what is known of those is out of date.
     condemned = tuple(each for each in trial.condemned if each[0].turn <= crumb.turn)
     kept = tuple(each for each in trial.proven if each[0].turn <= crumb.turn)
     return replace(trial, proven=kept, condemned=(*condemned, (crumb, cause)))
 
 
 def _pause(proof: int, proven: int) -> float:
-    """Seconds to wait after a kill: whoever kills, or needs the memory, may be through by then."""
+    """Seconds to wait after a kill: whatever kills, or needs the memory, may be done by then."""
     return 0.0 if proof >= FAULTED else min(MAX_PAUSE_S, KILL_PAUSE_S * 2.0 ** (proven - 1))

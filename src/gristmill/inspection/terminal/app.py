@@ -103,14 +103,14 @@ class InspectApp(App[None]):
         yield Footer()
 
     def _part(self, selector: str, kind: type[Part]) -> Part:
-        """A part of the first screen, also while a text lies over it: a step may end meanwhile."""
+        """A part of the first screen, even while a text covers it: a step may end meanwhile."""
         screens = self.screen_stack
         if not screens:
             raise NoMatches(f"expected a screen with {selector}; it was left")
         return screens[0].query_one(selector, kind)
 
     def unless_left(self, draw: Callable[[], None]) -> None:
-        """Draw what comes by itself, from a timer or a thread: the screen may be gone by then, and nobody misses it."""
+        """Draw what a timer or a thread brings: the screen may be gone by then, and nobody misses it."""
         with contextlib.suppress(NoMatches):
             draw()
 
@@ -118,7 +118,7 @@ class InspectApp(App[None]):
         self.call_from_thread(self.unless_left, draw)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Keys of the first screen do nothing while a text lies over it."""
+        """Keys of the first screen do nothing while a text covers it."""
         return len(self.screen_stack) == 1 or action in {"quit", "pop_screen"}
 
     def on_mount(self) -> None:
@@ -166,7 +166,7 @@ class InspectApp(App[None]):
             self.workers.cancel_all()
 
     def action_again(self) -> None:
-        """Search on behind the row at hand."""
+        """Continue the search after the row at hand."""
         if not self._searched:
             self._tell("nothing was searched for yet: / asks for a text")
             return

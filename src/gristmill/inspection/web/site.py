@@ -64,7 +64,7 @@ class InspectSite:
             raise Wrong(404, f"expected one of {', '.join(sorted(self._routes))}; got another path")
         try:
             return Answer(msgspec.json.encode(route(query)))
-        except ConfigError as error:  # a condition that is none, a column that is not there
+        except ConfigError as error:  # not a condition, or a column that is not there
             raise Wrong(400, str(error)) from error
 
     def stream(self, path: str, query: Query) -> Iterator[bytes] | None:
@@ -79,7 +79,7 @@ class InspectSite:
         }  # fmt: skip
 
     def _page(self, query: Query) -> object:
-        """Rows from a place on, or before it, from a row's number on, the last ones, or some by chance."""
+        """Rows from a place on, or before it, from a row's number on, the last ones, or some at random."""
         count = _number(query, "count", 20, most=MOST_ROWS)
         wanted = self._dataset.wanted(query.get("where", ""), query.get("text", ""))
         if "sample" in query:

@@ -21,7 +21,7 @@ class Banding(NamedTuple):
         return float(1 - (1 - similarity**self.rows) ** self.num_bands)
 
     def curve(self) -> str:
-        """Return the S-curve in lines for a person."""
+        """Return the S-curve as lines for people to read."""
         shares = [(step / 20, self.probability(step / 20)) for step in range(6, 21)]
         lines = [f"{similarity:6.2f}  {'#' * round(40 * share):<40}  {share:8.3%}" for similarity, share in shares]
         head = f"candidates at {self.num_bands} bands of {self.rows}: similarity, share of pairs that are compared"

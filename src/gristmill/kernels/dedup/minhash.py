@@ -1,9 +1,9 @@
-"""MinHash signatures, folded into one 64-bit key a band as they are made.
+"""MinHash signatures, folded into one 64-bit key per band as they are made.
 
 For shingle sets A and B a signature position agrees with probability |A ∩ B| / |A ∪ B|, so two texts share a band of r
 positions with its r-th power. Position k is the least of h_k(x) over the shingles x: see `permutations`. The family is
-only good for keys that are well mixed already, which shingles are. One shingle at a time against all positions, so that
-the compiler makes eight positions of one instruction.
+only good for keys that are well mixed already, which shingles are. Shingles are taken one at a time against all
+positions, so that the compiler can handle eight positions in one instruction.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Union-find on an integer array: which texts hang together by shared keys. Four bytes a text.
+"""Union-find on an integer array: which texts are connected by shared keys. Four bytes per text.
 
 The root of a set is its least member, so the result does not depend on the order of the unions (Tarjan 1975, with path
 halving).

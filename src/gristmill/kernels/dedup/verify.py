@@ -30,7 +30,7 @@ from gristmill.kernels.dedup.shingle_sets import common
 from gristmill.kernels.text.inline import inline
 from gristmill.kernels.text.sizes import greatest, sized
 
-NEAR = 0.8  # of the threshold: what a size alone puts below is not even measured
+NEAR = 0.8  # of the threshold: pairs whose sizes alone put them below it are not even measured
 
 
 @inline

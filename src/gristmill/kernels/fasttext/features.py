@@ -1,7 +1,7 @@
 """Texts to the rows of a matrix: one for each word that is known, and one for each pair of neighbouring words.
 
 Words are cut as fastText cuts them: at ASCII white space and NUL, bytes as they are. A known word's row is its place in
-the vocabulary. A pair's is a hash, behind all words: with B buckets, pairs share rows. A text ends with the word
+the vocabulary. A pair's is a hash, after all words: with B buckets, pairs share rows. A text ends with the word
 "</s>", as fastText has it; that word inside a text is left out, because fastText would stop reading there. The mark
 "__label__" is white space for the same reason: what begins with it would be a label.
 
@@ -21,7 +21,7 @@ _FACTOR_64 = np.uint64(0x100000001B3)
 _PAIR = np.uint64(116049371)
 _END_OF_TEXT = np.uint32(3617362777)  # what "</s>" hashes to
 
-ROWS_MORE = 3  # rows a text may have beyond its bytes: an empty one has its end and, were there a word, a pair
+ROWS_MORE = 3  # a text has at most this many more rows than bytes: its end and the pair before it among them
 
 
 @inline
@@ -65,7 +65,7 @@ def _next_word(data: NDArray[np.uint8], at: int, end: int) -> tuple[int, int, np
     short, long = _START_32, _START_64
     while at < end and not _is_space(data[at]) and not (data[at] == 95 and _is_mark(data, at, end)):
         byte = data[at]
-        # fastText takes bytes for signed: those above 127 set all bits of the word they are combined with.
+        # fastText treats bytes as signed: those above 127 set all bits of the word they are combined with.
         short = np.uint32((short ^ np.uint32(np.int32(np.int8(byte)))) * _FACTOR_32)
         long = (long ^ np.uint64(byte)) * _FACTOR_64
         at += 1

@@ -1,11 +1,11 @@
 """A text to the scores of a fastText classifier that knows parts of words, as models of languages do.
 
 Words are cut as fastText cuts them: at ASCII white space and NUL, bytes as they are. A text is the sum of the rows of
-its words, of those that are known, and of all parts of its words of a few characters, of those that were kept when the
-model was made small. Sums are made in fastText's order, in float32, so they are equal to the last bit.
+its known words and of those parts of its words, a few characters each, that were kept when the model was made small.
+Sums are made in fastText's order, in float32, so they are equal to the last bit.
 
-Parts are numbered by a hash, and the numbers of those that were kept are bits in a map, which has the room of a
-processor's cache: fastText looks up each of them in a hash table, most of them in vain, and waits for memory each time.
+Parts are numbered by a hash, and the numbers of those that were kept are bits in a map that fits in a
+processor's cache: fastText looks up each part in a hash table, mostly in vain, and waits for memory each time.
 
 Compiled by numba.
 """
@@ -70,7 +70,7 @@ def _in_brackets(data: Bytes, start: int, stop: int, word: Bytes) -> int:
 
 @inline
 def _add(inputs: Floats, row: int, dim: int, hidden: Floats) -> int:
-    """Add a row; return 1, which is how many that were."""
+    """Add a row; return 1, the number of rows added."""
     for column in range(dim):
         hidden[column] += inputs[row * dim + column]
     return 1
@@ -110,7 +110,7 @@ def _add_parts(
         number = _START_32
         at, length = first, 0
         while at < size and length < longest:
-            # fastText takes bytes for signed: those above 127 set all bits of the word they are combined with.
+            # fastText treats bytes as signed: those above 127 set all bits of the word they are combined with.
             number = np.uint32((number ^ np.uint32(np.int32(np.int8(word[at])))) * _FACTOR_32)
             at += 1
             while at < size and word[at] & 0xC0 == 0x80:

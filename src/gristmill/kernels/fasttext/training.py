@@ -17,12 +17,12 @@ SETTINGS = 3
 _LOG2_E = 1.4426950408889634
 _LN2 = 0.6931471805599453
 _STEEPEST = 30.0  # beyond these log odds the probability is 0 or 1 to the last bit of a float32
-_TERMS = 13  # of the series below: the next is smaller than a double can tell
+_TERMS = 13  # of the series below: the next is too small to change a double
 
 
 @inline
 def sigmoid(x: float) -> float:
-    """1 / (1 + e^−x) from additions, multiplications and one division: libraries of machines differ in the last bit."""
+    """1 / (1 + e^−x) from additions, multiplications and one division: machines' libraries differ in the last bit."""
     x = min(max(x, -_STEEPEST), _STEEPEST)
     twos = int(np.floor(-x * _LOG2_E + 0.5))
     rest = -x - twos * _LN2

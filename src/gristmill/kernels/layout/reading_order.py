@@ -15,9 +15,9 @@ Boxes = NDArray[np.float64]  # [N, 4]
 Numbers = NDArray[np.int64]
 
 LEFT, BOTTOM, RIGHT, TOP = range(4)
-MOST_BOXES = 20_000  # of a page that is cut; more are not text that somebody reads
+MOST_BOXES = 20_000  # on a page that is cut; a page with more is not text for reading
 
-_MOST_CUTS = 60  # one within the other
+_MOST_CUTS = 60  # nested in one another
 _MOST_COLUMNS = 6
 _LEAST_GAP = 0.8  # between columns, in heights of a line
 _LEAST_COLUMN_SHARE = 0.15  # of a region's width
@@ -28,7 +28,7 @@ _LEAST_COLUMN_BOXES = 2
 def reading_order(boxes: Boxes) -> list[Numbers]:
     """Return regions in the order they are read, each with the numbers of its boxes.
 
-    boxes  [N, 4]   pieces of lines; of more than MOST_BOXES, one region as they come
+    boxes  [N, 4]   pieces of lines; if there are more than MOST_BOXES, one region in the given order
     """
     if not len(boxes):
         return []
@@ -50,7 +50,7 @@ def _regions(boxes: Boxes, region: Numbers, height: float, cuts: int) -> list[Nu
     if found is None:
         return [region]
     above, below = (_regions(boxes, part, height, cuts - 1) for part in found)
-    # Where no columns came to light, the cut was for nothing: lines of one text stay together.
+    # A cut that revealed no columns was for nothing: lines of one text stay together.
     return [region] if len(above) == len(below) == 1 else [*above, *below]
 
 
@@ -112,7 +112,7 @@ def _is_column(boxes: Boxes, region: Boxes) -> bool:
 
 
 def _gaps(starts: NDArray[np.float64], ends: NDArray[np.float64]) -> tuple[Numbers, NDArray[np.float64]]:
-    """Intervals in the order of their starts, and how much room is behind all up to each one, before the next."""
+    """Intervals in the order of their starts, and the gap between all up to each one and the next."""
     order = np.argsort(starts, kind="stable")
     reached = np.maximum.accumulate(ends[order])
     return order, starts[order][1:] - reached[:-1]

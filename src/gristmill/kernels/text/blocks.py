@@ -61,7 +61,7 @@ def _everywhere(builder: ir.IRBuilder, vector: ir.VectorType, value: ir.Value) -
 def block_at(position: int, stop: int) -> tuple[int, np.uint64]:
     """Return where to load 64 bytes, and how far to shift what is found, to learn about those from `position` on.
 
-    No byte at `stop` or behind is loaded: at the end of a text, bytes before it are, and shifted out.
+    No byte at or after `stop` is loaded: at the end of a text, bytes before it are, and shifted out.
     """
     size = min(stop - position, BLOCK)
     return position + size - BLOCK, np.uint64(BLOCK - size)
@@ -76,7 +76,7 @@ def range_bits(data: Bytes, block: tuple[int, np.uint64], low: int, count: int) 
 
 @inline
 def find_in_blocks(data: Bytes, start: int, stop: int, byte: int) -> int:
-    """Return where a byte is next, `stop` if it is nowhere."""
+    """Return where a byte next occurs, `stop` if it does not."""
     for position in range(start, stop, BLOCK):
         found = range_bits(data, block_at(position, stop), byte, 1)
         if found:
@@ -97,7 +97,7 @@ def count_in_blocks(data: Bytes, start: int, stop: int, byte: int) -> int:
 def word_bits(data: Bytes, start: int, position: int, stop: int) -> tuple[np.uint64, np.uint64, np.uint64]:
     """Return three masks for the 64 bytes from `position` on: in a word, not ASCII, first byte of a long character.
 
-    `start` is where the document begins; `position` is before `stop`, and what lies there or behind is white space.
+    `start` is where the document begins; `position` is before `stop`; from `stop` on, bytes count as white space.
     """
     block = block_at(position, stop)
     space = range_bits(data, block, 0x09, 5) | range_bits(data, block, 0x1C, 5)

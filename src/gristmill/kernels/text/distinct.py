@@ -23,7 +23,7 @@ def table_bits(entries: int) -> int:
 def count_distinct(data: Bytes, pieces: int, scratch: NDArray[np.int64]) -> tuple[int, int, int]:
     """Return the number of distinct pieces, their characters, and the characters of all pieces.
 
-    Piece k is the bytes scratch[3 * k] .. scratch[3 * k + 1]; the third place is for its hash, the table lies behind.
+    Piece k is the bytes scratch[3 * k] .. scratch[3 * k + 1]; the third place is for its hash, the table comes after.
     """
     bits = table_bits(pieces)
     table = 3 * pieces

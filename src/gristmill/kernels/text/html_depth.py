@@ -1,8 +1,8 @@
-"""How deep the elements of a page are nested, and what else takes a parser long, found out before it is parsed.
+"""How deep the elements of a page are nested, and what else slows a parser down, found out before it is parsed.
 
 Parsers take time that grows with the square of the depth, of the tags and of the attributes of one tag, and with the
 cube of formatting elements that are never closed (each is opened again in every following block), and they cannot be
-interrupted. So this is asked first. The answer is an estimate: it follows the tags, knows which elements have no end
+interrupted. So this is measured first. The result is an estimate: it follows the tags, knows which elements have no end
 tag and which end tags may be left out, and leaves the rest of the HTML standard's rules alone.
 
 On the way it notes whether a page may have formulas (the name or an attribute of some tag has "math" in it, or "tex"
@@ -102,7 +102,7 @@ def _names_formula(data: Bytes, start: int, position: int, stop: int) -> bool:
 
 @part
 def _tag_stop(data: Bytes, start: int, stop: int, found: Longs) -> int:
-    """Return where a tag ends whose name begins here: at its ">", outside of values in quotes."""
+    """Return where the tag whose name begins here ends: at its ">", outside of values in quotes."""
     position = start
     after_equals = False
     after_space = False
@@ -132,7 +132,7 @@ def _tag_stop(data: Bytes, start: int, stop: int, found: Longs) -> int:
 
 @part
 def _comment_stop(data: Bytes, start: int, stop: int) -> int:
-    """Return where a comment ends, behind its "-->"."""
+    """Return where a comment ends, after its "-->"."""
     position = start
     while position < stop:
         position = find_byte(data, position, stop, 0x3E)
@@ -144,7 +144,7 @@ def _comment_stop(data: Bytes, start: int, stop: int) -> int:
 
 @part
 def _raw_stop(data: Bytes, start: int, stop: int, key: np.uint64, length: int) -> int:
-    """Return where the end tag of an element begins that holds text only."""
+    """Return where the end tag of an element that holds only text begins."""
     position = find_byte(data, start, stop, 0x3C)
     while position < stop:
         name = position + 2
@@ -188,7 +188,7 @@ def _implied_end(stack: NDArray[np.int32], depth: int, group: int, kinds: Bytes,
 def _end_formatting(
     stack: NDArray[np.int32], open_count: NDArray[np.int32], depth: int, slot: int, kinds: Bytes, found: Longs
 ) -> int:
-    """Close a formatting element. A block that was opened within it stays open, and it alone goes."""
+    """Close a formatting element. A block that was opened within it stays open, and only the element itself goes."""
     lowest = max(0, depth - MAX_LOOK)
     place = depth - 1
     holds_block = False

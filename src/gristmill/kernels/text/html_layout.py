@@ -1,4 +1,4 @@
-"""What `html_depth` and whoever calls it agree on: kinds and groups of elements, and where a name's slot is.
+"""What `html_depth` and its callers agree on: kinds and groups of elements, and where a name's slot is.
 
 Nothing here needs the compiler.
 """
@@ -51,7 +51,7 @@ MAX_LOOK = 64  # elements looked at for one that is closed by a start tag
 
 GONE_SLOT = 0  # of elements that are closed within others that are not; the slot of the empty name
 
-# What is found, and behind it what is counted on the way: foreign elements and formatting ones that are open, and
+# What is found, and after it what is counted on the way: foreign elements and formatting ones that are open, and
 # elements that are gone.
 FOUND_DEPTH, FOUND_FORMATTING, FOUND_TAGS, FOUND_ATTRIBUTES, HINTS, FOREIGN_OPEN, FORMATTING_OPEN, GONE, FOUND = range(
     9

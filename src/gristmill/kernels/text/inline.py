@@ -13,14 +13,14 @@ _OPTIONS = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "no_rewrites":
 
 
 def inline(function: F) -> F:
-    """Make a function callable from a kernel; LLVM puts it where it is called."""
+    """Make a function callable from a kernel; LLVM inlines it where it is called."""
     return cast("F", njit(nogil=True, error_model="numpy", forceinline=True, **_OPTIONS)(function))
 
 
 def part(function: F) -> F:
     """Make a function callable from a kernel; it stays a function unless it is short.
 
-    For what is long, called from several places and not on the way of every byte: put everywhere, it is compiled as
-    often.
+    For code that is long, called from several places and not run for every byte: inlined, it would be compiled once
+    per call.
     """
     return cast("F", njit(nogil=True, error_model="numpy", **_OPTIONS)(function))

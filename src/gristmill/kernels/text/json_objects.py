@@ -1,4 +1,4 @@
-"""JSON lines at the speed of reading them: that every line is one object, and where the values of some fields are.
+"""JSON lines at the speed of reading them: whether every line is one object, and where the values of some fields are.
 
 It accepts the part of JSON that programs write: no escapes in the names of a line's own fields, at most `MOST_LEVELS`
 levels. A line it refuses may still be valid JSON: the caller then asks a slower parser.
@@ -29,7 +29,7 @@ def _is_hex(byte: int) -> bool:
 
 @inline
 def _skip_space(data: Bytes, position: int, stop: int) -> int:
-    """Return where the next byte is that is neither space nor tab: a line break within an object ends its line."""
+    """Return where the next byte that is neither space nor tab is: a line break within an object ends its line."""
     while position < stop and (data[position] == 0x20 or data[position] == 0x09):
         position += 1
     return position
@@ -37,7 +37,7 @@ def _skip_space(data: Bytes, position: int, stop: int) -> int:
 
 @part
 def _skip_escape(data: Bytes, position: int, stop: int) -> int:
-    r"""Return where the escape that begins here ends, or -1. `stop` is behind the newline that ends the line."""
+    r"""Return where the escape that begins here ends, or -1. `stop` is after the newline that ends the line."""
     kind = data[position + 1] if position + 1 < stop else 0
     if kind == 0x75:
         if position + 6 > stop:
@@ -54,7 +54,7 @@ def _skip_escape(data: Bytes, position: int, stop: int) -> int:
 
 @inline
 def _skip_string(data: Bytes, position: int, stop: int) -> int:
-    """Return what follows the quote that ends the string whose first character is here, or -1."""
+    """Return the place after the quote that ends the string whose first character is here, or -1."""
     while position < stop:
         block = block_at(position, stop)
         special = range_bits(data, block, 0x22, 1) | range_bits(data, block, 0x5C, 1) | range_bits(data, block, 0, 0x20)
@@ -74,7 +74,7 @@ def _skip_string(data: Bytes, position: int, stop: int) -> int:
 
 @part
 def _skip_digits(data: Bytes, position: int, stop: int) -> int:
-    """Return what follows one digit or more, or -1."""
+    """Return the place after one digit or more, or -1."""
     start = position
     while position < stop and _is_digit(data[position]):
         position += 1
@@ -83,7 +83,7 @@ def _skip_digits(data: Bytes, position: int, stop: int) -> int:
 
 @part
 def _skip_number(data: Bytes, position: int, stop: int) -> int:
-    """Return what follows a number, or -1."""
+    """Return the place after a number, or -1."""
     if data[position] == 0x2D:
         position += 1
     first = position
@@ -104,7 +104,7 @@ def _skip_number(data: Bytes, position: int, stop: int) -> int:
 
 @part
 def _skip_word(data: Bytes, position: int, stop: int) -> int:
-    """Return what follows true, false or null, or -1."""
+    """Return the place after true, false or null, or -1."""
     if position + 4 < stop and data[position + 3] == (0x65 if data[position] == 0x74 else 0x6C):
         if data[position] == 0x74 and data[position + 1] == 0x72 and data[position + 2] == 0x75:
             return position + 4
@@ -118,7 +118,7 @@ def _skip_word(data: Bytes, position: int, stop: int) -> int:
 
 @inline
 def _skip_scalar(data: Bytes, position: int, stop: int) -> int:
-    """Return what follows a value that is neither object nor array, or -1."""
+    """Return the place after a value that is neither object nor array, or -1."""
     byte = data[position]
     if byte == 0x22:
         return _skip_string(data, position + 1, stop)
@@ -129,7 +129,7 @@ def _skip_scalar(data: Bytes, position: int, stop: int) -> int:
 
 @inline
 def _skip_name(data: Bytes, position: int, stop: int) -> int:
-    """Return where the value of the field begins whose name begins here, or -1."""
+    """Return where the value of the field whose name begins here begins, or -1."""
     if position >= stop or data[position] != 0x22:
         return _BAD
     position = _skip_string(data, position + 1, stop)
@@ -141,7 +141,7 @@ def _skip_name(data: Bytes, position: int, stop: int) -> int:
 
 @part
 def _skip_nested(data: Bytes, position: int, stop: int) -> int:
-    """Return what follows the object or array that begins here, or -1. A bit for each level says which of the two."""
+    """Return the place after the object or array that begins here, or -1. A bit per level says which of the two."""
     objects, level = np.uint64(0), 0
     while position < stop:
         byte = data[position]
@@ -164,7 +164,7 @@ def _skip_nested(data: Bytes, position: int, stop: int) -> int:
                 if position < 0:
                     return _BAD
             continue
-        while True:  # behind a value, or at the end of an empty object or array
+        while True:  # after a value, or at the end of an empty object or array
             if not closes:
                 position = _skip_space(data, position, stop)
                 if position >= stop:
@@ -189,7 +189,7 @@ def _skip_nested(data: Bytes, position: int, stop: int) -> int:
 
 @inline
 def _which(data: Bytes, start: int, stop: int, names: Bytes, bounds: NDArray[np.int64], wanted: int) -> int:
-    """Return which of the wanted names stands here, -1 if none of them, -2 if it has escapes and cannot be told."""
+    """Return which of the wanted names stands here, -1 if none of them, -2 if escapes hide it."""
     found = -1
     for n in range(wanted):
         if bounds[n + 1] - bounds[n] == stop - start:
@@ -217,7 +217,7 @@ def _scan_object(
     line: int,
     step: int,
 ) -> int:
-    """Return what follows the object that begins here, or -1; of name n, write its place to element n * step + line."""
+    """Return the place after the object that begins here, or -1; write where name n is to element n * step + line."""
     position = _skip_space(data, position + 1, stop)
     if position < stop and data[position] == 0x7D:
         return position + 1

@@ -53,7 +53,7 @@ def _code_point(data: Bytes, position: int, stop: int) -> tuple[int, int]:
 
 @inline
 def _unescape_one(data: Bytes, position: int, stop: int, meanings: Bytes, out: Bytes, at: int) -> tuple[int, int]:
-    """Write what the escape here stands for; return what follows both, the second -1 for half a surrogate pair."""
+    """Write what the escape here stands for; return the places after both, the second -1 for half a surrogate pair."""
     if data[position + 1] != 0x75:
         out[at] = meanings[data[position + 1]]
         return position + 2, at + 1
@@ -65,7 +65,7 @@ def _unescape_one(data: Bytes, position: int, stop: int, meanings: Bytes, out: B
 def _unescape(data: Bytes, position: int, stop: int, meanings: Bytes, out: Bytes, at: int) -> int:
     """Write what stands between the quotes; return where it ends, or -1 if it has half a surrogate pair."""
     while position + BLOCK <= stop:
-        copy_block(data, position, out, at)  # what is written too much is written over
+        copy_block(data, position, out, at)  # what is written too far is overwritten
         escapes = range_bits(data, (position, _NO_SHIFT), 0x5C, 1)
         plain = count_trailing_zeros(escapes) if escapes else BLOCK
         position += plain
@@ -77,7 +77,7 @@ def _unescape(data: Bytes, position: int, stop: int, meanings: Bytes, out: Bytes
             return -1
     while position + 8 <= stop:
         value = load8(data, position)
-        store8(out, at, value)  # what is written too much is written over
+        store8(out, at, value)  # what is written too far is overwritten
         apart = value ^ _BACKSLASHES
         found = (apart - ONES) & ~apart & HIGHS
         plain = count_trailing_zeros(found) >> 3 if found else 8

@@ -25,7 +25,7 @@ def find_break(data: Bytes, start: int, stop: int) -> int:
 
 @inline
 def break_length(data: Bytes, at: int, stop: int) -> int:
-    """Return the bytes of the line break that begins with one of the bytes that begin any; 0 if none does."""
+    """Return the bytes of the line break that begins here, at a byte that may begin one; 0 if none does."""
     byte = data[at]
     if byte < 0x80:
         return 2 if byte == 0x0D and at + 1 < stop and data[at + 1] == 0x0A else 1

@@ -37,7 +37,7 @@ _LEVEL = KEY  # the keys are not needed once words are numbered
 
 @inline
 def split(data: Bytes, start: int, stop: int, scratch: Longs, room: int) -> int:
-    """Find the words, write where they start to scratch[:room] and where they stop behind it; return how many.
+    """Find the words, write where they start to scratch[:room] and where they stop to the next; return how many.
 
     There must be room for one more than there are.
     """
@@ -56,7 +56,7 @@ def split(data: Bytes, start: int, stop: int, scratch: Longs, room: int) -> int:
             scratch[STOP * room + stops] = position + count_trailing_zeros(ends)
             ends &= ends - np.uint64(1)
             stops += 1
-    scratch[STOP * room + stops] = stop  # of a last word with nothing behind it
+    scratch[STOP * room + stops] = stop  # of a last word with nothing after it
     return starts
 
 
@@ -191,7 +191,7 @@ def top_ngram(scratch: Longs, room: int, places: int) -> tuple[int, int]:
 def _removed_chars(data: Bytes, scratch: Longs, room: int, words: int, n: int, top: int) -> int:
     """Count the characters that vanish when the n-gram, joined with single spaces, is deleted wherever it stands.
 
-    It stands also where its first word ends a longer one and its last word begins one.
+    That includes places where its first word ends a longer word and its last one begins a longer word.
     """
     first_start, first_stop = scratch[START * room + top], scratch[STOP * room + top]
     last_start, last_stop = scratch[START * room + top + n - 1], scratch[STOP * room + top + n - 1]

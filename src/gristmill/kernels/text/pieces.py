@@ -15,7 +15,7 @@ from gristmill.kernels.text.words_of_bytes import Bytes
 
 @inline
 def _next_cut(data: Bytes, start: int, stop: int, kind: int) -> tuple[int, int]:
-    """Return where the piece from `start` on ends, and where the next one begins; behind `stop` if there is none."""
+    """Return where the piece from `start` on ends, and where the next one begins; after `stop` if there is none."""
     end = find_in_blocks(data, start, stop, 0x0A)
     while end < stop:
         after = end + 1

@@ -1,6 +1,6 @@
 """`sized`: how long the arrays of a kernel must be, stated beside the kernel and checked before it begins.
 
-A kernel is given pointers: one with too little room would write over what lies behind it, or end the process. So every
+A kernel is given pointers: one with too little room would write over what lies after it, or end the process. So every
 array arrives with its length, and compiled code compares it with what is stated here before the kernel touches anything
 (see `object_code`). A length is a function of other parameters, by their names; those stated first may be read by later
 ones. A size that only the data can tell (the longest text) is found by a loop over the documents, not over their

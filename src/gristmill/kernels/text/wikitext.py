@@ -1,9 +1,9 @@
 """Wikitext to plain text, in one pass with a stack of what is open.
 
 Everything is written to the result as it comes. When a template, a link or a table closes, the result is cut back to
-where it began, and what readers see of it stays. What never closes is thereby text, and no place in the input is looked
-at twice: a closing bracket counts if it closes the innermost thing that it can close, and a tag whose end was looked
-for in vain is not looked for again. So time is linear in the length of any input, and nothing is an error.
+where it began, and what readers see of it stays. So what never closes stays text, and no place in the input is looked
+at twice: a closing bracket counts if it closes the innermost thing that it can close, and the end of a tag that was
+once looked for in vain is not looked for again. So time is linear in the length of any input, and nothing is an error.
 
 What is dropped: comments, references, templates that are not known, tables, files, categories and links to other
 languages, and headings that no text follows. What is kept: the text of links, of known templates and of tags; formulas
@@ -44,7 +44,7 @@ _LONGEST_SCHEME = 8  # bytes
 
 @inline
 def _special_bits(data: Bytes, pos: int) -> np.uint64:
-    """Which of 64 bytes may be markup; a few that never are come along with their neighbours."""
+    """Which of 64 bytes may be markup; a few that never are get included with their neighbours."""
     block = (pos, _NO_SHIFT)
     found = range_bits(data, block, _NEWLINE, 1) | range_bits(data, block, _BANG, 1)
     found |= range_bits(data, block, _AMPERSAND, 4) | range_bits(data, block, _LESS, 1)
@@ -240,7 +240,7 @@ def _magic_word(data: Bytes, pos: int, stop: int, out: Bytes, at: int) -> tuple[
 
 @part
 def _quotes(data: Bytes, pos: int, stop: int, out: Bytes, at: int, notes: Longs) -> tuple[int, int]:
-    """Two, three or five are italics and bold; of other numbers some are text.
+    """Two, three or five are italics and bold; of any other number, some are text.
 
     Three that end italics before a letter are an apostrophe and two, as in the genitive of a title: ''Ulysses'''s.
     """
@@ -285,7 +285,7 @@ def _tags(
     if data[pos + 1] == _BANG and data[pos + 2] == _HYPHEN and data[pos + 3] == _HYPHEN:
         pos = comment_end(data, pos + 4, stop)
         if pos < stop and data[pos] == _NEWLINE and (at == 0 or out[at - 1] == _NEWLINE):
-            # Alone in its line, it takes the line with it.
+            # Alone on its line, it takes the line with it.
             return begin_line(data, pos + 1, stop, out, at, stack, depth, notes, options)
         return pos, at, depth
     if data[pos + 1] == _SLASH:
@@ -328,7 +328,7 @@ def clean_wikitext(
 ) -> int:
     """Write the text readers see to the beginning of `out`; return how many bytes it has.
 
-    data     [size + 64]   the wikitext; zeros behind it
+    data     [size + 64]   the wikitext; zeros after it
     options  [3]           KEEP_MATH, KEEP_TABLES, MOST_OPEN
     slots, keys            names, by `find_name`; the number of slots is a power of two
     out      [3 * size + …]
@@ -336,10 +336,10 @@ def clean_wikitext(
     for k in range(lay.NOTES):
         notes[k] = 0
     notes[lay.DROPPED_AT] = -1
-    pos = at = depth = np.int64(0)  # not a literal zero, for which numba would compile everything once more
+    pos = at = depth = np.int64(0)  # not a literal zero, for which numba would compile everything again
     pos, at, depth = begin_line(data, pos, size, out, at, stack, depth, notes, options)
     while pos < size:
-        copy_block(data, pos, out, at)  # what is written too much is written over
+        copy_block(data, pos, out, at)  # what is written too far is overwritten
         special = _special_bits(data, pos)
         plain = min(count_trailing_zeros(special) if special else 64, size - pos)
         pos += plain

@@ -1,6 +1,6 @@
-"""How the arrays of the wikitext scanner are laid out, for compiled code and for whoever calls it."""
+"""How the arrays of the wikitext scanner are laid out, for compiled code and its callers."""
 
-PADDING = 64  # bytes behind the text and behind the room for the result: whole blocks are read and written
+PADDING = 64  # bytes after the text and after the room for the result: whole blocks are read and written
 
 # What is open at a place in the text. A stack holds these, the innermost last.
 TEMPLATE, LINK, URL_LINK, TABLE, TABLE_TAG = range(5)
@@ -8,8 +8,8 @@ MOST_ARGUMENTS = 12  # of a template whose places are remembered; no known templ
 
 # One entry of the stack: its kind, where it begins in the result, and what its kind needs to remember.
 #   TEMPLATE   how many braces are open; how many pipes came
-#   LINK       where the text behind the first pipe begins, 0 before it came
-#   URL_LINK   where the text behind the address begins
+#   LINK       where the text after the first pipe begins, 0 before it came
+#   URL_LINK   where the text after the address begins
 #   TABLE      where the row begins; where the cell begins, 0 once its attributes are passed; 1 in a heading row
 KIND, START, MARK, COUNT, FLAG = range(5)
 ENTRY = 5 + MOST_ARGUMENTS

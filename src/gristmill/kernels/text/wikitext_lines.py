@@ -24,7 +24,7 @@ def drop_empty_headings(out: Bytes, at: int, level: int, notes: Longs) -> int:
     if count:
         last = lay.EMPTY + 3 * (count - 1)
         if notes[last + 2] > at or skip_spaces(out, notes[last + 2], at) < at:
-            count = 0  # text came, or the heading went with something that held it
+            count = 0  # text came, or the heading was removed with what held it
     while count and notes[lay.EMPTY + 3 * (count - 1)] >= level:
         count -= 1
         at = notes[lay.EMPTY + 3 * count + 1]

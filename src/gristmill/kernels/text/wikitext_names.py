@@ -36,7 +36,7 @@ def lower(byte: int) -> int:
 
 @part
 def skip_spaces(data: Bytes, start: int, stop: int) -> int:
-    """Return where something else than white space begins, `stop` if nothing does."""
+    """Return where something other than white space begins, `stop` if nothing does."""
     while start < stop and is_space(data[start]):
         start += 1
     return start
@@ -107,7 +107,7 @@ def write_code_point(out: Bytes, at: int, code: int) -> int:
 def write_entity(
     data: Bytes, pos: int, stop: int, out: Bytes, at: int, slots: Longs, num_slots: int, keys: Bytes
 ) -> tuple[int, int]:
-    """Write what the entity that begins with this ampersand stands for; return what follows both.
+    """Write what the entity that begins with this ampersand stands for; return the places after both.
 
     One that is not known, or has no semicolon, is text.
     """
@@ -132,7 +132,7 @@ def write_entity(
 
 @part
 def _number(data: Bytes, start: int, stop: int) -> int:
-    """The number of a character, decimal or behind an x hexadecimal; -1 if there are other things than digits."""
+    """The number of a character, decimal, or hexadecimal after an x; -1 if there is anything but digits."""
     base = 10
     if start < stop and lower(np.int64(data[start])) == 0x78:
         base, start = 16, start + 1

@@ -14,7 +14,7 @@ _NEWLINE, _SPACE = 0x0A, 0x20
 
 @part
 def run_length(data: Bytes, pos: int, stop: int) -> int:
-    """How often the byte here comes in a row."""
+    """How many times the byte here is repeated in a row."""
     end = pos + 1
     while end < stop and data[end] == data[pos]:
         end += 1

@@ -27,7 +27,7 @@ _ONE = np.int64(1)
 
 @part
 def name_end(data: Bytes, start: int, stop: int) -> int:
-    """Where the name of a tag ends that begins here."""
+    """Where the name of a tag that begins here ends."""
     while start < stop:
         byte = lower(data[start])
         if not (0x61 <= byte <= 0x7A or 0x30 <= byte <= 0x39 or byte == 0x2D):
@@ -38,7 +38,7 @@ def name_end(data: Bytes, start: int, stop: int) -> int:
 
 @part
 def tag_end(data: Bytes, start: int, stop: int) -> int:
-    """Where the > of a tag is whose name ends at `start`; -1 if another tag begins before, or nothing ends it."""
+    """Where the > of the tag whose name ends at `start` is; -1 if another tag begins first, or nothing ends it."""
     most = min(stop, start + _LONGEST_TAG)
     while start < most:
         byte = data[start]
@@ -72,7 +72,7 @@ def find_closing(data: Bytes, name: int, name_stop: int, start: int, stop: int) 
 
 @part
 def comment_end(data: Bytes, start: int, stop: int) -> int:
-    """Where what follows a comment begins, whose content begins here; one that never ends takes everything."""
+    """Where the comment whose content begins here ends, after its mark; one that never ends takes everything."""
     while start < stop:
         start = find_byte(data, start, stop, _GREATER)
         if start < stop and data[start - 1] == 0x2D and data[start - 2] == 0x2D:
@@ -120,7 +120,7 @@ def write_math(
 def write_verbatim(
     data: Bytes, start: int, stop: int, kind: int, out: Bytes, at: int, slots: Longs, num_slots: int, keys: Bytes
 ) -> int:
-    """Write what no markup is looked for in; code keeps its entities too. Code stands on lines of its own."""
+    """Write text in which no markup is looked for; code keeps its entities too. Code stands on lines of its own."""
     if kind != lay.NO_WIKI:
         while start < stop and data[start] == _NEWLINE:
             start += 1

@@ -67,7 +67,7 @@ def _arguments(out: Bytes, at: int, stack: Longs, entry: int, spans: Longs) -> i
 def _fill_in(
     out: Bytes, at: int, form: int, length: int, keys: Bytes, spans: Longs, most: int, start: int, room: int
 ) -> int:
-    """Write the text of a known template from `start` on; return where it ends. `room` is free space behind `at`."""
+    """Write the text of a known template from `start` on; return where it ends. `room` is free space after `at`."""
     end = room
     for k in range(length):
         byte = np.int64(keys[form + k])
@@ -91,7 +91,7 @@ def _fill_in(
 def close_template(
     out: Bytes, at: int, start: int, stack: Longs, entry: int, slots: Longs, num_slots: int, keys: Bytes, spans: Longs
 ) -> int:
-    """Put in place of a template, whose two braces are at `start`, what its readers see of it; return the end."""
+    """Replace a template, whose two braces are at `start`, by what its readers see of it; return the end."""
     low = start + 2
     high = min(stack[entry + 5] - 1, at) if stack[entry + lay.MARK] else at
     low = skip_spaces(out, low, high)
@@ -111,14 +111,14 @@ def close_template(
         if slot < 0:
             return start
     most = _arguments(out, at, stack, entry, spans)
-    # Behind all that is written so far: arguments overlap the place they go to.
+    # After all that is written so far: arguments overlap the place they go to.
     room = at + 8
     return _fill_in(out, at, slots[slot + lay.VALUE], slots[slot + lay.VALUE_LENGTH], keys, spans, most, start, room)
 
 
 @part
 def close_parameter(out: Bytes, at: int, start: int, stack: Longs, entry: int) -> int:
-    """Put in place of a parameter, whose three braces are at `start`, its default; return the end."""
+    """Replace a parameter, whose three braces are at `start`, by its default; return the end."""
     if not stack[entry + lay.MARK]:
         return start
     begin = min(stack[entry + 5], at)
@@ -128,7 +128,7 @@ def close_parameter(out: Bytes, at: int, start: int, stack: Longs, entry: int) -
 
 @part
 def _prefix_end(out: Bytes, start: int, stop: int) -> int:
-    """Where the colon behind the prefix of a link's target is, `stop` if there is none."""
+    """Where the colon after the prefix of a link's target is, `stop` if there is none."""
     most = min(stop, start + lay.LONGEST_NAME)
     while start < most:
         if out[start] == _COLON:
@@ -139,7 +139,7 @@ def _prefix_end(out: Bytes, start: int, stop: int) -> int:
 
 @part
 def close_link(out: Bytes, at: int, start: int, mark: int, slots: Longs, num_slots: int, keys: Bytes) -> int:
-    """Put in place of a link, whose two brackets are at `start`, the text readers see; return the end."""
+    """Replace a link, whose two brackets are at `start`, by the text readers see; return the end."""
     high = mark - 1 if mark else at
     low = skip_spaces(out, start + 2, high)
     shown = low < high and out[low] == _COLON

@@ -1,7 +1,7 @@
 """Counts and lengths of words. A word is what lies between white space.
 
 Most is counted on masks of 64 bytes: adding the mask of letters to the mask of words carries a bit out of every word
-that holds a letter, into the white space behind it, where it is counted.
+that holds a letter, into the white space after it, where it is counted.
 """
 
 import numpy as np

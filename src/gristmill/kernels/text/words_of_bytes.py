@@ -95,7 +95,7 @@ def prefetch(typing_context, data, index):  # type: ignore[no-untyped-def]
 
 @inline
 def load_up_to_8(data: Bytes, start: int, stop: int) -> np.uint64:
-    """Return the bytes from `start` on, at most eight, as one number; no byte at `stop` or behind is touched."""
+    """Return the bytes from `start` on, at most eight, as one number; no byte at or after `stop` is touched."""
     if start + 8 <= stop:
         return load8(data, start)
     value = np.uint64(0)
@@ -108,7 +108,7 @@ def load_up_to_8(data: Bytes, start: int, stop: int) -> np.uint64:
 def load_rest(data: Bytes, begin: int, start: int, stop: int) -> np.uint64:
     """Return bytes [start, stop), fewer than eight, as one number; no byte before `begin` or from `stop` on is touched.
 
-    A loop over what is left would be as long as chance has it, which costs more than all before it.
+    A loop over what is left would have an unpredictable length, which costs more than all before it.
     """
     if stop - begin >= 8:
         return load8(data, stop - 8) >> np.uint64(8 * (8 - (stop - start)) & 63) if start < stop else np.uint64(0)
@@ -130,7 +130,7 @@ def mix(value: np.uint64) -> np.uint64:
 
 @inline
 def hash_bytes(data: Bytes, start: int, stop: int) -> np.uint64:
-    """Hash a range of bytes: equal ranges give equal numbers. Whoever needs the converse compares the bytes."""
+    """Hash a range of bytes: equal ranges give equal numbers. A caller that needs the converse compares the bytes."""
     one = np.uint64(stop - start)
     other = _MULTIPLIER
     position = start
@@ -150,7 +150,7 @@ def hash_bytes(data: Bytes, start: int, stop: int) -> np.uint64:
 
 @inline
 def find_byte(data: Bytes, start: int, stop: int, byte: int) -> int:
-    """Return where a byte is next, `stop` if it is nowhere."""
+    """Return where a byte next occurs, `stop` if it does not."""
     everywhere = np.uint64(byte) * ONES
     position = start
     while position + 8 <= stop:

@@ -33,7 +33,7 @@ _32, _37, _47 = np.uint64(32), np.uint64(37), np.uint64(47)
 
 @intrinsic
 def _add_stripe(typing_context, sums, data, index, secret, at):  # type: ignore[no-untyped-def]  # the form of numba
-    """Add data[index:index + 64] to eight sums, disguised by secret[at:at + 64]."""
+    """Add data[index:index + 64] to eight sums, masked by secret[at:at + 64]."""
     del typing_context
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]

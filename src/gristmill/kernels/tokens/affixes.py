@@ -1,6 +1,6 @@
 """What may be cut off a piece of text, or found inside it: the compiled patterns of `english.english_rules`.
 
-Every function looks at bytes [low, high) of valid UTF-8 as at a string of its own: nothing outside is seen. Lengths
+Every function treats bytes [low, high) of valid UTF-8 as a string of its own: nothing outside is seen. Lengths
 and positions are in bytes.
 """
 

@@ -1,4 +1,4 @@
-"""The line rules of C4: which lines of a text are kept, without citation marks, and which texts are dropped at sight.
+"""The line rules of C4: which lines of a text are kept, without citation marks, and which texts are dropped on sight.
 
 Lines are those of `str.splitlines`, stripped.
 """
@@ -168,10 +168,10 @@ def clean_lines(
     fates: Longs,
     texts: Longs,
 ) -> None:
-    """Apply the line rules to every text; kept lines are written to `out` from `first` on, a newline behind each.
+    """Apply the line rules to every text; kept lines are written to `out` from `first` on, a newline after each.
 
     rules   [8]      see MAX_WORD_LENGTH and the others
-    lines   [2 * L]  where kept lines begin and end in `out`; room for one a byte, and one more for each text
+    lines   [2 * L]  where kept lines begin and end in `out`; room for one per byte, and one more for each text
     firsts  [D + 1]  text d has lines firsts[d] to firsts[d + 1]
     fates   [D]      KEPT, or why a text is dropped, which has no lines then
     texts   [2 * D]  where the kept lines of a text, stripped as a whole, begin and end in `out`

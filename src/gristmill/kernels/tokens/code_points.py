@@ -24,7 +24,7 @@ _SURVEYED = ((0, 0x32400), (0xE0000, 0xE0200))
 def class_table() -> NDArray[np.uint32]:
     """Return the classes of every code point in two steps: those of code point c are at t[t[c >> 8] + (c & 255)].
 
-    Most blocks of 256 code points are like another one, so the table is a thirtieth of one with a place for each.
+    Most blocks of 256 code points equal another one, so the table is a thirtieth of one with a place for each.
     """
     blocks, places = np.unique(_classes().reshape(-1, 256), axis=0, return_inverse=True)
     starts = len(places) + 256 * np.arange(len(blocks), dtype=np.uint32)

@@ -48,7 +48,7 @@ def exception_at(data: Bytes, low: int, high: int, tables: EnglishTables) -> int
 
 @part
 def cut_piece(data: Bytes, origin: int, end: int, spans: Spans, tables: EnglishTables) -> int:
-    """Cut bytes [origin, end); return how many tokens there are. `spans` has room for one a byte.
+    """Cut bytes [origin, end); return how many tokens there are. `spans` has room for one per byte.
 
     Affixes are taken off until an exception is left or nothing more can be taken; what is left is cut.
     """

@@ -1,7 +1,7 @@
 """`split_english`: a text as the tokens that spaCy's blank English pipeline makes of it.
 
-The documented algorithm: cut at white space; then, piece by piece, take prefixes and suffixes off until an exception or
-nothing is left to take; keep what looks like a URL; cut the rest at infixes; last, put exceptions together that the
+The documented algorithm: cut at white space; then, piece by piece, take prefixes and suffixes off until an exception is
+left or nothing more comes off; keep what looks like a URL; cut the rest at infixes; last, rejoin exceptions that the
 cutting took apart. This is the definition, in plain Python; `tokenize` is the compiled form of it.
 """
 
@@ -31,12 +31,12 @@ class Rules(NamedTuple):
 
 
 def split_english(text: str) -> list[str]:
-    """Return the tokens of a text, white space of its own included, in order."""
+    """Return the tokens of a text in order, including white space that is a token."""
     return [token for token, _ in _rejoin(list(_first_pass(text)))]
 
 
 def _first_pass(text: str) -> Iterator[tuple[str, str]]:
-    """Yield (token, blank behind it): one blank after a token belongs to it, other white space is a token."""
+    """Yield (token, blank after it): one blank after a token belongs to it, other white space is a token."""
     for piece in re.finditer(r"(\s+)|(\S+)( ?)", text):
         space, chunk, blank = piece.groups()
         if space:

@@ -26,7 +26,7 @@ _CUT = "can|not gon|na got|ta let|'s c'm|on"  # in lower case and capitalised
 _CUT_AS_WRITTEN = "y'|all y|all how|'d|'y How|'d|'y °|c|. °|f|. °|k|. °|C|. °|F|. °|K|."
 
 # Whole tokens. In lower case and capitalised:
-_DROPPED_G = "doin goin nothin nuthin ol somethin lovin havin"  # with and without an apostrophe behind
+_DROPPED_G = "doin goin nothin nuthin ol somethin lovin havin"  # with and without an apostrophe after
 _EITHER_CASE = "ma'am o'clock 'cause 'cos 'coz 'cuz"
 # As written:
 _DROPPED_START = "em ll nuff"  # with and without an apostrophe before

@@ -1,10 +1,10 @@
 """The lexicon of pieces as one array of words, for Python and compiled code alike: what lies where in it.
 
-Text repeats itself: of a hundred pieces between white space, ninety were there before. The lexicon remembers what each
+Text repeats itself: of a hundred pieces between white space, ninety have come before. The lexicon remembers what each
 was cut into and what is counted in it. It never fills up: a piece may lie in one of the two slots of its pair, and a
 new one takes the place of the older.
 
-    slot    two keys, see `token_hash.keys_of`; where tokens start, one bit a byte; what is known of the piece, below
+    slot    two keys, see `token_hash.keys_of`; where tokens start, one bit per byte; what is known of the piece, below
 """
 
 import numpy as np

@@ -11,7 +11,7 @@ SENTENCE_ENDS = frozenset(
 LINE_ENDS = SENTENCE_ENDS | frozenset(
     "\u061d؞࠷࠹࠽࠾។៕៖៙៚\u1b7d\u1b7e\u2e53\u2e54𐽕𐽖𐽗𐽘𐽙\U00010f86\U00010f87\U00010f88\U00010f89𑥄𑥆𑻷𑻸\U00011f43\U00011f44𖺘"
 )
-# A token of these alone is a symbol, not a word. The full-width digit one is in the list by somebody's oversight.
+# A token of these alone is a symbol, not a word. The full-width digit one is in the list by an oversight.
 SYMBOLS = (
     LINE_ENDS
     | frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~«´»–—’“”„…∶━►、。〈〉《》「」【】！％（），．１：；？～")

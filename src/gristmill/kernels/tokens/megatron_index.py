@@ -1,12 +1,12 @@
-"""The index of Megatron's token files: which bytes of a `.bin` are which sequence, and which sequences a document.
+"""The index of Megatron's token files: which bytes of a `.bin` form which sequence, and which sequences a document.
 
 Little-endian, and nothing else in the file:
 
     9 bytes   MMIDIDX and two zeros
     u64       version, 1
-    u8        what a token is: 8 for u16, 4 for i32, and others we read and do not write
+    u8        what a token is: 8 for u16, 4 for i32, and others that are read but not written
     u64       S, sequences
-    u64       D, documents and one
+    u64       D, documents plus one
     i32[S]    tokens of each sequence
     i64[S]    where each sequence begins in the `.bin`, in bytes
     i64[D]    the first sequence of each document, and S
@@ -48,7 +48,7 @@ class IndexHeader(NamedTuple):
 
 
 def code_for(vocabulary_size: int) -> int:
-    """The smallest kind of token that every id of a vocabulary fits, added tokens included."""
+    """The smallest kind of token that fits every id of a vocabulary, added tokens included."""
     return U16 if vocabulary_size <= LARGEST_U16_VOCABULARY else I32
 
 

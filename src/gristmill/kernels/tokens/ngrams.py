@@ -1,6 +1,6 @@
 """Repeated n-grams of tokens, as datatrove's Gopher repetition rules count them, exactly where it matters.
 
-To find the most frequent n-gram, tokens are numbered, and counted as words are in `kernels.text.ngrams`, but only in
+To find the most frequent n-gram, tokens are numbered, and n-grams counted as in `kernels.text.ngrams`, but only in
 texts where one could be above its limit. Repeated n-grams are in `repeats`. Tokens are given as `tokenize` writes them.
 """
 
@@ -51,7 +51,7 @@ def _make_prefixes(solid: Bytes, base: int, places: Ints, first: int, count: int
 
 @inline
 def _most_bytes(places: Ints, first: int, count: int, n: int, buckets: Ints, scratch: Longs, room: int) -> int:
-    """No n-gram, taken as often as it occurs and with a blank behind each token, has more bytes than this.
+    """No n-gram, taken as often as it occurs and with a blank after each token, has more bytes than this.
 
     N-grams are told apart by a hash: where two share a bucket, the bound is less sharp.
     """
@@ -86,7 +86,7 @@ def _may_be_above(
     most = _most_bytes(places, first, count, _PAIR, buckets, scratch, room)
     for column in range(num_sizes):
         n, bound = sizes[column], limits[column] * chars * _MARGIN
-        # An n-gram is made of pairs, of which one token more belongs to two if n is odd.
+        # An n-gram is covered by pairs of tokens, two of which overlap if n is odd.
         if bound and (n < _PAIR or (n + 1) // _PAIR * most > bound):
             if n <= _PAIR or _most_bytes(places, first, count, n, buckets, scratch, room) > bound:
                 return True

@@ -1,4 +1,4 @@
-"""The pieces of a text between white space, some hundred at a time, with the keys they are looked up by.
+"""The pieces of a text between white space, a few hundred at a time, with the keys they are looked up by.
 
 All of them are noted before the first is looked up, and the processor is told which lines of the lexicon will be
 wanted: waiting for each in turn would take most of the time.

@@ -1,6 +1,6 @@
 """The second pass of tokenisation: exceptions that the first pass cut are put together again.
 
-Longest first, then leftmost, none over another; one across a blank is not made, but others cannot have its place.
+Longest first, then leftmost, none overlapping; one across a blank is not rejoined, but others cannot take its place.
 Tokens are given as in `tokenize`: where they start in the text without white space, and what stands before them.
 """
 
@@ -21,7 +21,7 @@ Longs = NDArray[np.int64]
 
 _LONGEST_PATTERN = 11  # tokens
 _MIX = np.uint64(0xFF51AFD7ED558CCD)  # as in `token_hash.extend_pattern`
-# The arrays of `rejoin` in the scratch space, one number a token each; behind them lie the tokens written anew.
+# The arrays of `rejoin` in the scratch space, one number per token each; after them lie the rewritten tokens.
 _CHOSEN, _COVERED, _FOUND, _SIZES, _ANEW = range(5)
 
 
@@ -39,11 +39,11 @@ def rejoin(
     counts: Longs,
     row: int,
 ) -> int:
-    """Put tokens [first, end) together where they are to be; return where they end then.
+    """Rejoin tokens [first, end) where exceptions were cut; return where they end then.
 
-    scratch  [...]  `suspects` ranges of tokens an exception can start with, in order; behind them, room for six
-                    numbers a byte
-    counts   what is counted in the text from `row` on, as `survey_tokens` has it: kept right
+    scratch  [...]  `suspects` ranges of tokens an exception can start with, in order; after them, room for six
+                    numbers per byte
+    counts   what is counted in the text from `row` on, as `survey_tokens` has it: kept up to date
     """
     size, room = end - first, 2 * suspects
     candidates = examined = 0
@@ -114,7 +114,7 @@ def _rebuild(
     counts: Longs,
     row: int,
 ) -> int:
-    """Write the tokens from the first candidate on anew, chosen exceptions put together; return where they end."""
+    """Rewrite the tokens from the first candidate on, with chosen exceptions rejoined; return where they end."""
     size = end - first
     anew = room + _ANEW * size  # pairs of place and gap
     begin = token = np.int64(scratch[room + _FOUND * size])

@@ -27,7 +27,7 @@ _MARGIN = 1 - 1e-9  # for rounding in a bound
 # longest window so far, the shortest window that occurs only once, and the shortest that was not seen before.
 _KEY, _ONCE, _NEW, _PLACE, _TABLE = range(REPEAT_ARRAYS + 1)
 _STEP, _LONGEST_WINDOW = 8, 48
-_FILTER_PLACES = 8  # a filter has 16 to 32 bits a place
+_FILTER_PLACES = 8  # a filter has 16 to 32 bits per place
 _ENDLESS = 1 << 40
 
 
@@ -59,7 +59,7 @@ def _is_noted_twice(scratch: Longs, room: int, key: np.uint64, bits: int) -> int
 
 @inline
 def _compare_windows(solid: Bytes, base: int, places: Ints, first: int, count: int, scratch: Longs, room: int) -> None:
-    """Say of each token which windows occur once, and which are new; longer ones of fewer and fewer tokens."""
+    """Say of each token which windows occur once, and which are new; longer ones for fewer and fewer tokens."""
     end = np.int64(places[first + count])
     for i in range(count):
         scratch[_KEY * room + i] = scratch[_NEW * room + i] = 0

@@ -1,7 +1,7 @@
 """What rules count on the tokens of a text besides n-grams: sentences, and which of some words occur.
 
 A sentence ends at a token that is an end mark; the next one begins at the next token that is neither an end mark nor
-punctuation, white space that is a token included. Tokens are given as `tokenize` writes them.
+punctuation; white space that is a token counts. Tokens are given as `tokenize` writes them.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Hashes of tokens, in plain Python: compiled code has the same, and a test holds both equal.
+"""Hashes of tokens, in plain Python: compiled code has the same, and a test compares the two.
 
 A table of them is two arrays, keys and values; a key of 0 is an empty place.
 """

@@ -2,7 +2,7 @@
 
 A text is looked at from left to right without ever going back, so time and memory grow with its length. Pieces between
 white space are looked up in the lexicon, and cut only when they are new. Tokens lie end to end in the text without its
-white space, the *solid* text: where each starts says all of it, and what stands before it is noted beside.
+white space, the *solid* text: where each token starts is all that is needed, and what stands before it is noted beside.
 """
 
 import numpy as np
@@ -31,15 +31,15 @@ from gristmill.kernels.tokens.rejoining import BLANK, NOTHING, SPACE, rejoin
 Longs = NDArray[np.int64]
 Ints = NDArray[np.int32]
 
-# How far a text is, behind what is noted of its pieces: end of the last piece, tokens, end of the solid text, ranges of
-# tokens that may have to be put together, and whether the last token may start one.
+# How far a text has been read, after what is noted of its pieces: end of the last piece, tokens, end of the solid
+# text, ranges of tokens that may have to be put together, and whether the last token may start one.
 _DONE, _COUNT, _WRITTEN, _SUSPECTS, _ENDS_APART = range(BEHIND, NOTES - 3)
-_ONE_KEY, _TWO_KEYS = 8, 16  # bytes of which the keys are all
+_ONE_KEY, _TWO_KEYS = 8, 16  # pieces of up to this many bytes are wholly in their keys
 
 
 @inline
 def _gap(data: Bytes, text: int, start: int, end: int) -> int:
-    """Return which white space separates two pieces; a blank right behind a piece belongs to that piece."""
+    """Return which white space separates two pieces; a blank right after a piece belongs to that piece."""
     if start == end:
         return NOTHING
     return BLANK if (start > text) & (end == start + 1) & (data[start] == 0x20) else SPACE
@@ -181,11 +181,11 @@ def tokenize(
     classes, words  the tables of `english_tables`
     lexicon, mask   what was learnt before, see `lexicon_layout`; pairs of slots less one
     notes           [NOTES]
-    spans, scratch  two and eight numbers a byte of the longest text, and eight more
+    spans, scratch  two and eight numbers for each byte of the longest text and eight bytes more
     solid           the texts without white space; room for eight bytes more
     firsts          [D + 1] where each solid text begins, and where the last one ends
     places, gaps    [T] where tokens start in their solid text, and what stands before them; one more for each text,
-                    which is where it ends. Room for one a byte, and those.
+                    which is where it ends. Room for one per byte, and those.
     offsets         [D + 1] text d has tokens offsets[d] to offsets[d + 1] - 1
     counts          [D, 3] zeros, see COUNTS
     """

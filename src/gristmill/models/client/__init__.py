@@ -1,4 +1,4 @@
-"""Clients of language models behind a server, and what users of the reference import from here."""
+"""Clients of language models behind a server, and what users of NeMo Curator import from here."""
 
 from gristmill.models.client.llm_client import (
     Answer,

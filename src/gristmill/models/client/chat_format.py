@@ -12,7 +12,7 @@ from gristmill.models.client.retry import Failure, Load
 from gristmill.models.client.transport import TAIL_CHARS, Response
 from gristmill.models.client.usage import Price, cost_of
 
-_UNKNOWN_ANSWER_TOKENS = 4096  # reserved where nobody set max_tokens
+_UNKNOWN_ANSWER_TOKENS = 4096  # reserved where max_tokens is not set
 
 
 class Parsed(msgspec.Struct, frozen=True):
@@ -27,7 +27,7 @@ class Parsed(msgspec.Struct, frozen=True):
 def encoded(body: Mapping[str, object]) -> bytes:
     """Return a request as JSON, its fields in the order of their names: equal requests are equal bytes.
 
-    What is not text by the rules of Unicode is replaced, for the model alone.
+    What is not valid Unicode is replaced, in the request only.
     """
     try:
         return msgspec.json.encode(body, order="sorted")
@@ -163,6 +163,6 @@ class Question:
 
     def load(self, price: Price | None) -> Load:
         """Return the most it can use."""
-        sent = 16 + len(self.body) // 3  # rather too many: money is reserved by it
+        sent = 16 + len(self.body) // 3  # rather too many than too few: money is reserved by it
         answered = self.answers * (self.max_tokens or _UNKNOWN_ANSWER_TOKENS)
         return Load(sent + answered, cost_of(price, sent, answered))

@@ -29,7 +29,7 @@ class Gate:
         self._timer: asyncio.TimerHandle | None = None
 
     async def enter(self, load: Load = NO_LOAD) -> Ticket:
-        """Wait for the turn of a request that will use about so much."""
+        """Wait for the turn of a request that will use about `load`."""
         now = time.monotonic()
         if not self._waiting and not self._is_closed_to(load) and self.window.wait_s(now, load) == 0.0:
             return self.window.begin(now, load)
@@ -54,12 +54,12 @@ class Gate:
         self._let_in()
 
     def abandoned(self, ticket: Ticket) -> None:
-        """Whoever sent a request no longer waits for it."""
+        """The sender of a request no longer waits for it."""
         self.window.abandoned(ticket)
         self._let_in()
 
     def close(self) -> None:
-        """Let nobody in any more."""
+        """Let no more requests in."""
         if self._timer is not None:
             self._timer.cancel()
         for place, _ in self._waiting:
@@ -104,7 +104,7 @@ class Gate:
 
 
 class Live:
-    """What all calls of a client share while an event loop turns: connections, the gate, what is under way."""
+    """What all calls of a client share while an event loop runs: connections, the gate, what is under way."""
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, gate: Gate, transport: Transport, headers: dict[str, str]
@@ -116,7 +116,7 @@ class Live:
         self.under_way: dict[bytes, asyncio.Task[Reply]] = {}
 
     def begin(self, key: bytes, question: Coroutine[Any, Any, Reply]) -> "asyncio.Task[Reply]":
-        """Start a task of its own for a question, which the same question finds while it is under way."""
+        """Start a separate task for a question; the same question, asked while it is under way, finds it."""
         task = self.under_way[key] = self.loop.create_task(question)
         task.add_done_callback(lambda done: self._forget(key, done))
         return task
@@ -124,7 +124,7 @@ class Live:
     def _forget(self, key: bytes, done: "asyncio.Task[Reply]") -> None:
         self.under_way.pop(key, None)
         if not done.cancelled():
-            done.exception()  # whoever waited has it; if nobody did any more, it is not told to the log
+            done.exception()  # any waiter has got it; if none is left, asyncio must not log it
 
     async def close(self) -> None:
         """Give up what is under way and close the connections; from any event loop."""

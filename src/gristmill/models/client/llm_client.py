@@ -5,7 +5,7 @@
 
 The contracts are here, with what every client of a server has in common: how many requests are under way (`Window`)
 and what is tried again (`RetryPolicy`), both in `retry.py`. What a server of the usual kind understands is in
-`openai_client.py`. A client of one's own is a subclass with `setup` and `_query_model_impl`.
+`openai_client.py`. A client of your own is a subclass with `setup` and `_query_model_impl`.
 """
 
 import asyncio
@@ -72,7 +72,7 @@ class GenerationConfig:
 
 
 def as_generation_config(given: GenerationConfig | Mapping[str, object] | None) -> GenerationConfig:
-    """Return a configuration; a mapping must have its names."""
+    """Return a configuration; a mapping may have only its field names."""
     if given is None:
         return GenerationConfig()
     if isinstance(given, GenerationConfig):
@@ -99,7 +99,7 @@ class LLMClient(ABC):
 
     @abstractmethod
     def setup(self) -> None:
-        """Make ready, in the process that asks."""
+        """Get ready, in the process that asks."""
 
     @abstractmethod
     def query_model(
@@ -118,13 +118,13 @@ class LLMClient(ABC):
 
 
 class AsyncLLMClient(ABC):
-    """A client of which many calls are under way at once: at most `max_concurrent_requests` requests.
+    """A client with many calls under way at once: at most `max_concurrent_requests` requests.
 
     A subclass writes `setup` and `_query_model_impl`; whatever that raises is tried again `max_retries` times, after
-    a random wait of up to `base_delay` seconds, twice as much each time. `is_transient` says what is worth it.
+    a random wait of up to `base_delay` seconds, twice as much each time. `is_transient` says which errors are worth it.
     """
 
-    keeps_answers = False  # whether a question asked again is answered without asking
+    keeps_answers = False  # whether a question asked again is answered without a request
 
     def __init__(self, max_concurrent_requests: int = 5, max_retries: int = 3, base_delay: float = 1.0) -> None:
         if max_concurrent_requests < 1:
@@ -139,14 +139,14 @@ class AsyncLLMClient(ABC):
 
     @abstractmethod
     def setup(self) -> None:
-        """Make ready, in the process that asks."""
+        """Get ready, in the process that asks."""
 
     def spend_for(self, scope: str) -> None:
-        """Be told whose money is spent: a stage of a run. For clients that keep account of it."""
+        """Note whose money is spent: a stage of a run. For clients that keep account of it."""
         del scope
 
     def check(self, model: str, processes: int = 1) -> None:
-        """Raise ConfigError for what is known to be wrong before anything is asked, by so many processes."""
+        """Raise ConfigError for what is known to be wrong before any of `processes` processes asks."""
         del model
         self._check_share(processes)
 
@@ -155,7 +155,7 @@ class AsyncLLMClient(ABC):
         self.__dict__.pop("_live_gate", None)
 
     def divide(self, processes: int) -> None:
-        """Take one share of the limits: so many processes of the run ask at the same time."""
+        """Take one share of the limits: `processes` processes of the run ask at the same time."""
         self._check_share(processes)
         self._share = processes
 
@@ -214,7 +214,7 @@ class AsyncLLMClient(ABC):
     ) -> Reply:
         """Return what came of a question, with what it took.
 
-        `sample` tells equal questions apart that want different answers.
+        `sample` tells apart equal questions that want different answers.
         """
         del sample  # means something where answers are kept
         config = as_generation_config(generation_config)
@@ -259,7 +259,7 @@ class AsyncLLMClient(ABC):
         return gate
 
     def content(self) -> dict[str, object]:
-        """What decides the answers, for the fingerprint of a plan: not how fast, how often and with whose key."""
+        """What decides the answers, for the fingerprint of a plan: not how fast, how often or with whose key."""
         return _content(self)
 
     def __getstate__(self) -> dict[str, object]:
@@ -275,7 +275,7 @@ def _content(client: object) -> dict[str, object]:
 
 
 class _InThreads(AsyncLLMClient):
-    """A client that waits, asked from as many threads as it is allowed requests."""
+    """A client that blocks, called from as many threads as it is allowed requests."""
 
     def __init__(self, client: LLMClient) -> None:
         super().__init__(getattr(client, "max_concurrent_requests", 5), max_retries=0)
@@ -309,7 +309,7 @@ class _InThreads(AsyncLLMClient):
 
 
 def as_async(client: AsyncLLMClient | LLMClient) -> AsyncLLMClient:
-    """Return a client to be awaited. One that waits is asked in threads."""
+    """Return a client to be awaited. One that blocks is called in threads."""
     if isinstance(client, AsyncLLMClient):
         return client
     inner = getattr(client, "asynchronous", None)

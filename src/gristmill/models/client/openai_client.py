@@ -45,7 +45,7 @@ from gristmill.models.client.usage import Budget, Usage, cost_of, price_for, rea
 OPENAI = "https://api.openai.com/v1"
 KEY_VARIABLE, URL_VARIABLE = "OPENAI_API_KEY", "OPENAI_BASE_URL"
 CACHE_MODES = ("use", "refresh", "only")
-# What the openai package takes as well, and means something here.
+# What the openai package takes as well and has a meaning here.
 _CONNECTION = ("api_key", "base_url", "organization", "project", "default_headers")
 
 CacheMode = Literal["use", "refresh", "only"]
@@ -56,9 +56,9 @@ class AsyncOpenAIClient(AsyncLLMClient):
 
     `max_concurrent_requests` holds for the stage that uses it, in the whole run. A request is sent again up to
     `max_retries` times, after a random wait of up to `base_delay` seconds that doubles each time; `timeout` seconds
-    are for one attempt, `deadline_s` for a question with all of them. Of the openai package's parameters `api_key`,
-    `base_url`, `organization`, `project` and `default_headers` are taken. The key comes from
-    `OPENAI_API_KEY` if it is not given, in the process that asks.
+    are for one attempt, `deadline_s` for a question with all its attempts. Of the openai package's parameters
+    `api_key`, `base_url`, `organization`, `project` and `default_headers` are taken. If no key is given, it is taken
+    from `OPENAI_API_KEY` in the process that asks.
 
     `response_cache` is a directory in which answers are kept: a question asked before costs nothing. `cache` says how:
     "use" it, "refresh" what is in it, or take answers "only" from it, without a server.
@@ -113,7 +113,7 @@ class AsyncOpenAIClient(AsyncLLMClient):
         self.deadline_s = deadline_s
         self.base_url = _url(kwargs.get("base_url") or os.environ.get(URL_VARIABLE) or OPENAI, who)
         self._api_key = None if kwargs.get("api_key") is None else str(kwargs["api_key"])
-        self._headers_secret = _headers(kwargs)  # by its name nobody writes it down: headers may hold keys
+        self._headers_secret = _headers(kwargs)  # this name keeps it from being written down: headers may hold keys
         self._remember()
 
     # What a stage asks before and around a run
@@ -123,9 +123,9 @@ class AsyncOpenAIClient(AsyncLLMClient):
         return self.response_cache is not None
 
     def check(self, model: str, processes: int = 1) -> None:
-        """Raise ConfigError for what is known to be wrong before anything is asked, by so many processes.
+        """Raise ConfigError for what is known to be wrong before any of `processes` processes asks.
 
-        A cache that is damaged is found here too, and none is made.
+        A damaged cache is found here too, and no cache is made.
         """
         super().check(model, processes)
         self._key()
@@ -148,7 +148,7 @@ class AsyncOpenAIClient(AsyncLLMClient):
         self._live_scope = scope
 
     def setup(self) -> None:
-        """Make ready, in the process that asks."""
+        """Get ready, in the process that asks."""
         self._key()
         if self.response_cache is not None and self.__dict__.get("_live_cache") is None:
             self._live_cache = ResponseCache(self.response_cache)
@@ -221,7 +221,7 @@ class AsyncOpenAIClient(AsyncLLMClient):
     async def _ask_once(self, live: Live, question: Question) -> Reply:
         """Ask, or wait for the answer if the same question is under way.
 
-        The request is a task of its own: whoever asked may be cancelled, and what is paid for is kept all the same.
+        The request is a task of its own: even if its caller is cancelled, what is paid for is kept.
         """
         running = live.under_way.get(question.key)
         if running is None:
@@ -302,13 +302,13 @@ class AsyncOpenAIClient(AsyncLLMClient):
     def _cache_here(self) -> ResponseCache | None:
         if self.response_cache is None:
             return None
-        if self.__dict__.get("_live_cache") is None:  # nobody called setup
+        if self.__dict__.get("_live_cache") is None:  # setup was not called
             self._live_cache = ResponseCache(self.response_cache)
         kept: ResponseCache | None = self._live_cache
         return kept
 
     def _live_here(self) -> Live:
-        """What is shared by all calls. It is on the loop of the first; another takes over when that one has stopped."""
+        """What is shared by all calls. It is on the first call's loop; another takes over when that has stopped."""
         with _MAKING:
             live: Live | None = self.__dict__.get("_live")
             here = asyncio.get_running_loop()
@@ -357,7 +357,7 @@ class AsyncOpenAIClient(AsyncLLMClient):
         who = f"{type(self).__name__}: {what} from {self.base_url}"
         return ServerRefused(f"{who} for the last {IN_A_ROW} requests; stopped{said}.{kept}")
 
-    # A pickle goes to other processes, and on clusters into a store: keys are not to be found in it by reading.
+    # A pickle goes to other processes, and on clusters into a store: keys must not be readable in it.
 
     def __getstate__(self) -> dict[str, object]:
         state = super().__getstate__()
@@ -378,7 +378,7 @@ _MAKING = threading.Lock()  # of what is made once: two event loops, or threads,
 class OpenAIClient(LLMClient):
     """The same for code without `async`. Many threads may use it; they share one window.
 
-    Takes what `AsyncOpenAIClient` takes. Its event loop turns in a thread of its own, from the first question on.
+    Takes what `AsyncOpenAIClient` takes. Its event loop runs in a thread of its own, from the first question on.
     """
 
     def __init__(self, **kwargs: object) -> None:

@@ -3,19 +3,19 @@
 One SQLite file in a directory, shared by all processes and all runs that name the directory. The key is made of what
 decides an answer: path of the server, model, messages, all parameters, number of the sample. Errors are never kept.
 
-An answer is on disk 0.1 s after it came: a thread of its own writes what has come together, in one transaction. Until
-then it is found in memory. Should that thread not get its turn in time, the next answer waits for it. So if the process
-is killed, 0.1 s of answers are all that is paid for again, besides what was in flight.
+An answer is on disk 0.1 s after it came: a separate thread writes what has come in the meantime, in one transaction.
+Until then it is found in memory. If that thread is late, the next answer waits for it. So if the process is killed, 0.1
+s of answers are all that is paid for again, besides what was in flight.
 
 Looking up one answer costs SQLite as much as reading thirty that lie together, and a run that is repeated asks nearly
-in the order of the first. So whoever is answered brings along the block of rows around that answer (`_Neighbours`).
-Whoever is not answered has looked into the file: what others have written by then is found.
+in the order of the first. So a lookup that finds an answer also reads the block of rows around it (`_Neighbours`). One
+that finds none has looked into the file: what other processes have written by then is found.
 
 The file is in WAL mode: readers and the one writer at a time do not wait for each other. WAL needs a local disk: on a
 network file system SQLite refuses, or is not safe (docs/adr/0024-response-cache.md).
 
-If the disk is full or goes away, whoever asks next is told as of any other machine's error (`engine/faults.py`). What
-was answered stays in memory and is written when that works again.
+If the disk is full or goes away, the next caller gets the error, as with any other of the machine's
+(`engine/faults.py`). What was answered stays in memory and is written when that works again.
 """
 
 import contextlib
@@ -44,7 +44,7 @@ BLOCKS = 4  # held: lanes ask a little out of order
 LEAST_USED = 0.25  # of what is held; below it reading ahead costs more than it saves
 REST = 512  # questions looked up one by one, after blocks that were not worth it
 AGAIN_S = 0.5  # after a write that failed
-VERSION = 1  # of the table; another one is another file's
+VERSION = 1  # of the table; a file with another is refused
 _APPLICATION = 0x67726973  # "gris", in the header of the file
 
 _ERRNO = {
@@ -63,7 +63,7 @@ _SELECT = "SELECT rowid, choices, model, prompt_tokens, completion_tokens, at FR
 _SELECT_BLOCK = (
     "SELECT key, choices, model, prompt_tokens, completion_tokens, at FROM answers WHERE rowid BETWEEN ? AND ?"
 )
-_Row = tuple[int | bytes, bytes, str, int, int, float]  # of either
+_Row = tuple[int | bytes, bytes, str, int, int, float]  # of either query
 _decode_answers = msgspec.json.Decoder(tuple[Answer, ...]).decode
 
 
@@ -87,8 +87,8 @@ def cache_key(path: str, request: bytes, sample: int) -> bytes:
 class _Neighbours:
     """Rows that lie beside those asked for, until they are asked for themselves.
 
-    If most of them go unused (many processes filled the file together, or the order is another), rows are looked
-    up one by one for a while.
+    If most of them go unused (many processes filled the file together, or the order differs), rows are looked up one by
+    one for a while.
     """
 
     def __init__(self) -> None:
@@ -100,7 +100,7 @@ class _Neighbours:
         return self._rows.pop(key, None)
 
     def block_to_read(self, rowid: int) -> int | None:
-        """Return the block of a row that was looked up, if reading it promises to pay."""
+        """Return the block of a row that was looked up, if reading it is likely to pay off."""
         block = rowid // BLOCK_ROWS
         if block in self._blocks:
             return None
@@ -135,7 +135,7 @@ class ResponseCache:
         self._spent: dict[str, float] = {}  # by scope, not yet written
         self._writing: dict[bytes, Stored] = {}
         self._pending_since = self._writing_since = 0.0  # when the first of them came
-        self._flushes = 0  # asked for by somebody who waits
+        self._flushes = 0  # asked for by callers that are waiting
         self._hurries = 0
         self._error: MachineError | None = None
         self._closing = False
@@ -179,7 +179,7 @@ class ResponseCache:
         return row
 
     def put(self, key: bytes, stored: Stored, *, scope: str = "", cost: float = 0.0) -> None:
-        """Keep an answer, and what it cost whom. Waits while earlier ones are late on their way to disk."""
+        """Keep an answer, and what it cost `scope`. Waits while earlier ones are late on their way to disk."""
         with self._wake:
             now = time.monotonic()
             if not self._pending:
@@ -265,7 +265,7 @@ class ResponseCache:
             connection.close()
 
     def _wait_for_more(self) -> None:
-        """Wait until it is time to write: at once if somebody waits for it, after a while if it failed before."""
+        """Wait until it is time to write: at once if a caller waits for it, after a while if it failed before."""
         if self._error is not None:
             self._wake.wait_for(lambda: self._flushes or self._closing, AGAIN_S)
             return
@@ -292,7 +292,7 @@ class ResponseCache:
 
     @contextlib.contextmanager
     def _in_words(self) -> Iterator[None]:
-        """Raise what SQLite says as the machine's error that it is, with the path and what to do."""
+        """Turn SQLite's errors into errors of the machine, with the path and what to do."""
         try:
             yield
         except sqlite3.Error as error:
@@ -308,7 +308,7 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
         try:
             connection.execute("PRAGMA journal_mode = WAL")
             break
-        except sqlite3.OperationalError as error:  # the change of mode does not wait for whoever is changing it
+        except sqlite3.OperationalError as error:  # the change of mode does not wait for another process's
             if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until:
                 raise
             time.sleep(0.02)

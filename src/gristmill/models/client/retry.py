@@ -1,6 +1,6 @@
 """What is tried again, when, and how many requests may be under way. Rules only: no clock, no chance, no network.
 
-Whoever uses them passes the time and a random number in, so that a test replays an hour in a millisecond.
+Callers pass in the time and a random number, so that a test replays an hour in a millisecond.
 
     failure                                            what follows
     429                                                tried again; the whole window waits and is halved
@@ -8,7 +8,7 @@ Whoever uses them passes the time and a random number in, so that a test replays
       that is cut, not JSON, without choice, null      tried again, after a wait of its own
     refused connection                                 tried again; counts as no attempt: nothing was sent
     400, 413, 422 and other statuses                   the question's own fault: it fails at once
-    401, 403, 404                                      the same; ten in a row are everybody's (`Window.is_shut`)
+    401, 403, 404                                      the same; ten in a row concern all (`Window.is_shut`)
 """
 
 import email.utils
@@ -81,7 +81,7 @@ class RetryPolicy:
     def wait_s(self, failure: Failure, attempt: int, chance: float) -> float | None:
         """Return the seconds to wait before the next attempt, or None if there is none.
 
-        `attempt` counts the attempts before this one, `chance` is random in [0, 1): all of a wait is drawn, so that
+        `attempt` counts the attempts before this one, `chance` is random in [0, 1): the whole wait is random, so that
         requests that failed together do not come back together.
         """
         if not failure.is_retried or attempt >= self.max_retries:
@@ -95,7 +95,7 @@ class RetryPolicy:
 
 @dataclass
 class Pace:
-    """So much a minute, evenly spread: never more in any minute. A second's worth may be made up for."""
+    """An amount a minute, evenly spread: never more in any minute. Up to a second's worth may be made up for."""
 
     per_minute: float
     next_at: float = float("-inf")
@@ -105,11 +105,11 @@ class Pace:
         return max(0.0, self.next_at - now)
 
     def take(self, amount: float, now: float) -> None:
-        """Note that so much leaves now."""
+        """Note that `amount` leaves now."""
         self.next_at = max(self.next_at, now - 1.0) + amount * 61.0 / self.per_minute
 
     def give_back(self, amount: float) -> None:
-        """Note that so much less, or if it is negative more, was used than had been taken."""
+        """Note that `amount` less, or more if it is negative, was used than had been taken."""
         self.next_at -= amount * 61.0 / self.per_minute
 
 
@@ -135,8 +135,7 @@ class Ticket:
 
 @dataclass
 class Window:
-    """How many requests may be under way now. It shrinks by half when the server says it is too much (429), and grows
-    by one for every window of answers.
+    """How many requests may be under way: halved when the server says too many (429), one more per window of answers.
 
     Many requests that left together fail together. That is one event: a failure counts only if its request left after
     the last one that counted. Before the first answer no more requests are under way than refusals are allowed, so
@@ -201,7 +200,7 @@ class Window:
             self.budget.settle(ticket.load.cost, cost)
 
     def succeeded(self, ticket: Ticket, used: Load | None = None) -> None:
-        """A request was answered, having used so much."""
+        """A request was answered, and used this much."""
         self._end(ticket, 0.0 if used is None else used.cost)
         self.is_proven = True
         self.refused = 0
@@ -213,7 +212,7 @@ class Window:
             self.tokens.give_back(ticket.load.tokens - used.tokens)
 
     def abandoned(self, ticket: Ticket) -> None:
-        """A request was given up by whoever asked. It may be paid for: nobody will know."""
+        """A request was given up by its sender. It may have to be paid for: there is no way to know."""
         self._end(ticket)
 
     def failed(self, ticket: Ticket, failure: Failure, now: float, chance: float) -> None:
@@ -228,7 +227,7 @@ class Window:
                 self.limit = max(1, self.limit // 2)
         if failure.is_refusal and (not self.is_proven or ticket.refusals == self._refusals):
             self.last_refusal = failure
-            if failure.nothing_sent and self.is_proven:  # it was there, and may be back in a moment
+            if failure.nothing_sent and self.is_proven:  # the server was there, and may be back in a moment
                 wait_s = self.policy.backoff_s(self.refused, chance)
                 self.paused_until = max(self.paused_until, now + wait_s)
                 self._refusals += 1

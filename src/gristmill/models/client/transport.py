@@ -1,7 +1,7 @@
 """Sending bytes to a server and reading what it answers: the one user of aiohttp.
 
 A request takes a tenth of the processor time that the openai package takes (docs/adr/0025-own-client.md).
-Whatever can go wrong below HTTP comes out as a `Failure`, so that nobody above knows the library's exceptions.
+Whatever can go wrong below HTTP comes out as a `Failure`, so that no code above knows the library's exceptions.
 """
 
 import time

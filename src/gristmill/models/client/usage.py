@@ -1,7 +1,7 @@
 """Answers, and what asking has taken: requests, retries, tokens, money; and the limit on the money. Arithmetic only.
 
-A request's cost is known when it is answered. So that a limit is a limit, each request that leaves reserves the most
-it can cost, and takes back what it did not use.
+A request's cost is known when it is answered. So that a limit is a limit, each request that leaves reserves the most it
+can cost, and gives back what it did not use.
 """
 
 from collections import Counter
@@ -67,7 +67,7 @@ def read_prices(given: "Mapping[str, object] | None", *, who: str) -> dict[str, 
 
 
 def cost_of(price: Price | None, sent: int, answered: int) -> float:
-    """Return what so many tokens cost.
+    """Return what these tokens cost.
 
     >>> cost_of((0.5, 1.5), 1_000_000, 2_000_000)
     3.5
@@ -94,15 +94,15 @@ class Budget:
     reserved: float = 0.0
 
     def has_room(self, cost: float) -> bool:
-        """Whether a request that costs at most so much may leave."""
+        """Whether a request that costs at most `cost` may leave."""
         return self.spent + self.reserved + cost <= self.limit
 
     def reserve(self, cost: float) -> None:
-        """A request leaves that costs at most so much."""
+        """A request leaves that costs at most `cost`."""
         self.reserved += cost
 
     def settle(self, reserved: float, cost: float) -> None:
-        """It is over, and did cost this."""
+        """A request is over, and cost this."""
         self.reserved -= reserved
         self.spent += cost
 

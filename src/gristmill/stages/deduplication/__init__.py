@@ -1,7 +1,7 @@
 """Deduplication as stages of any pipeline. The workflows, which read and write too, are in the modules below.
 
-The stages are loaded when they are first asked for: whoever imports a workflow gets by without them until it runs, and
-then they are loaded while the fork server starts.
+The stages are loaded when they are first asked for: importing a workflow does not load them. They are loaded when it
+runs, while the fork server starts.
 """
 
 import importlib
@@ -27,5 +27,5 @@ def __getattr__(name: str) -> object:
     if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     found: object = getattr(importlib.import_module(_LAZY[name]), name)
-    globals()[name] = found  # so that this function is not asked again
+    globals()[name] = found  # so that this function is not called again
     return found

@@ -1,6 +1,6 @@
 """Ids without an id server. Elsewhere an actor hands out numbers; here a document's id is its place in the input.
 
-The functions exist so that a script moves; there is nothing to create, to kill or to save.
+The functions exist so that users' scripts run; there is nothing to create, to kill or to save.
 """
 
 CURATOR_DEDUP_ID_STR = "_curator_dedup_id"  # stands for the place in the input, where documents have no id of their own

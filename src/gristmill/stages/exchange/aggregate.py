@@ -59,8 +59,8 @@ class AggregateRows(ProcessingStage[DocumentBatch, DocumentBatch]):
         return ["data"], list(self.compute)
 
     def process(self, task: DocumentBatch) -> DocumentBatch:
-        # Arrow names what it computes "source_function". Numbers for sources keep that apart from the names of columns,
-        # and the same computed twice from itself.
+        # Arrow names what it computes "source_function". Numbering the sources keeps those names apart from
+        # the names of columns, and from each other if the same is computed twice.
         keys = [f"key{number}" for number in range(len(self.by))]
         values = [f"value{number}" for number in range(len(self.compute))]
         columns = [*self.by, *(source for source, _ in self.compute.values())]

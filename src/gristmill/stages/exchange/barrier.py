@@ -44,7 +44,7 @@ class Findings:
 
 @runtime_checkable
 class LooksBack(Protocol):
-    """What a stage behind a barrier is that has to know all rows before its first task."""
+    """A stage behind a barrier that has to know all rows before its first task."""
 
     def look_back(self, rows: Rows, findings: Findings) -> AnyStage:
         """Return a copy of the stage that knows what it has to.
@@ -61,7 +61,7 @@ class Barrier(Exchange):
     name: str = "barrier"
 
     def partition_count(self, input_bytes: int) -> int:
-        """Of a file that is written: one."""
+        """One in each file that is written."""
         return 1
 
     def _second_half(self) -> AnyStage:
@@ -126,7 +126,7 @@ class ReadBack(ProcessingStage[FileGroupTask, TableBatch]):
 
 
 def read_batches(files: Iterable[str]) -> Iterator[TableBatch]:
-    """Yield what was written ahead of a barrier: a batch a file, mapped and not copied."""
+    """Yield what was written ahead of a barrier: one batch per file, mapped and not copied."""
     for path in files:
         batch = read_rows(Path(path), 0)
         if batch is not None:

@@ -14,7 +14,7 @@ from gristmill.stages.exchange.read_partition import ReadPartition, partition_ta
 from gristmill.stages.exchange.write_partitions import WritePartitions
 from gristmill.tasks import DocumentBatch, FileGroupTask
 
-PARTITION_BYTES = 64 * 1024**2  # of the pipeline's input for each partition, if nobody says how many
+PARTITION_BYTES = 64 * 1024**2  # of the pipeline's input for each partition, if no number is given
 MAX_PARTITIONS = 4096
 
 

@@ -1,4 +1,4 @@
-"""`ReadPartition`: the second half of an exchange. One task a partition, made of its rows of every file."""
+"""`ReadPartition`: the second half of an exchange. One task per partition, made of its rows in every file."""
 
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,6 +1,6 @@
-"""`WritePartitions`: the first half of an exchange. Each batch becomes one Arrow file with a record batch a partition.
+"""`WritePartitions`: the first half of an exchange. A batch becomes one Arrow file, a record batch per partition.
 
-One file a batch, not one for each batch and partition: a thousand batches and a thousand partitions are a thousand
+One file per batch, not one for each batch and partition: a thousand batches and a thousand partitions are a thousand
 files. The files belong to the run directory and are committed by the ledger like any output.
 """
 

@@ -62,7 +62,7 @@ KINDS = {
 }
 _SAMPLE_BYTES = 1 << 16
 LARGEST_SHARE = 4  # one document may take the memory limit divided by this: it is copied once or twice on its way
-LARGEST_BYTES = 1 << 30  # and where nobody has set a limit: the same on every machine, or the output would differ
+LARGEST_BYTES = 1 << 30  # and where no limit was set: the same on every machine, or the output would differ
 
 B = TypeVar("B", bound=Task)  # type: ignore[type-arg]  # what is made of the files
 Wrong = tuple[str, str] | None  # what a file looks like instead, and what to do about it
@@ -82,7 +82,7 @@ class ReadingStage(ProcessingStage[FileGroupTask, B]):
     _partitioning: FilePartitioningStage | None = field(default=None, init=False, repr=False)
 
     def for_columns(self, names: list[str] | None) -> Self:
-        """Return a stage that reads the same documents, for the sake of some columns, or of all, as cheaply as it can.
+        """Return a stage that reads the same documents as cheaply as it can when only these columns (None: all) matter.
 
         Compiled kernels are at hand where it runs. The files were looked at when the plan of the run was made, and are
         not looked at again.
@@ -115,7 +115,7 @@ class ReadingStage(ProcessingStage[FileGroupTask, B]):
         try:
             paths = self._partitioning.some_files()
         except GristmillError:
-            return  # listing them says it better
+            return  # listing them gives a better message
         for path in paths:
             try:
                 sample = read_start(path, _SAMPLE_BYTES, storage_options=options)
@@ -128,7 +128,7 @@ class ReadingStage(ProcessingStage[FileGroupTask, B]):
                 raise ConfigError(f"{self.stage_name()}: {expected}; got {looks}: {remedy}")
 
     def _check_fields(self, fields: list[str]) -> None:
-        """Refuse a field that none of some files has: a misspelt one would be null in every document."""
+        """Refuse a field that none of the files looked at has: a misspelt one would be null in every document."""
         if self._partitioning is None:
             return
         options, known = storage_options(self.read_kwargs), dict[str, None]()
@@ -151,7 +151,7 @@ class ReadingStage(ProcessingStage[FileGroupTask, B]):
         return None
 
     def most_bytes(self) -> int:
-        """What a document may have: as was said, or a quarter of the memory limit that was set, or 1 GiB."""
+        """How large a document may be: as the user said, or a quarter of the memory limit that was set, or 1 GiB."""
         if self.max_document_bytes is not None:
             return parse_size(self.max_document_bytes)
         return self.context.memory_limit // LARGEST_SHARE or LARGEST_BYTES
@@ -226,7 +226,7 @@ class FileReader(CompositeStage[EmptyTask, B]):
         return [reading._partitioning, reading]  # type: ignore[list-item]  # stages are invariant in their tasks
 
 
-# What readers and writers of other tools are told, and these do in any case: to say it changes nothing.
+# Options of other tools' readers and writers that ask for what these do anyway: giving them changes nothing.
 _DONE_ANYWAY: dict[str, tuple[object, ...]] = {
     "engine": ("pyarrow", "auto"),
     "dtype_backend": ("pyarrow",),
@@ -236,7 +236,7 @@ _DONE_ANYWAY: dict[str, tuple[object, ...]] = {
     "force_ascii": (False,),
     "compression": ("infer", None),
 }
-# What has a parameter of its own here.
+# Options that have a parameter of their own here.
 _SAID_ELSEWHERE = {"columns": "fields", "nrows": "--sample on the command line", "chunksize": "blocksize"}
 
 
@@ -250,7 +250,7 @@ def check_kwargs(who: str, option: str, given: Mapping[str, object] | None, know
 
 
 def storage_options(given: Mapping[str, object] | None) -> StorageOptions | None:
-    """Return what is meant for the file system."""
+    """Return the options meant for the file system."""
     return cast("StorageOptions | None", (given or {}).get("storage_options"))
 
 
@@ -262,14 +262,14 @@ def part_options(
 
 
 def planned(part: FileSlice) -> FileStatus | None:
-    """What the file of a part was when it was listed; None for a part that somebody made by hand."""
+    """The state of a part's file when it was listed; None for a part that was made by hand."""
     if not part.version and not part.file_size:
         return None
     return FileStatus(part.path, part.file_size, part.version)
 
 
 def lost_part(error: DamagedFile, path: str) -> Quarantined:
-    """The record of the rest of a file that cannot be read: nobody knows how many documents it holds."""
+    """The record of the rest of a file that cannot be read: how many documents it holds is unknown."""
     return Quarantined(
         error=str(error), kind=DAMAGED, source=path, block_start=error.position, num_documents=0,
         lost_bytes=error.lost_bytes,
@@ -328,12 +328,12 @@ class FileWriter(ProcessingStage[W, FileGroupTask]):
 
     @property
     def most_bytes(self) -> int | None:
-        """What a file may have, where somebody has said so."""
+        """The most bytes a file may have, if the user set a limit."""
         given = getattr(self, "max_file_bytes", None)
         return None if given is None else parse_size(given, who=f"{self.name}: max_file_bytes")
 
     def write_parts(self, task: W, most: int) -> FileGroupTask:
-        """Write a batch as files of at most so many bytes."""
+        """Write a batch as files of at most that many bytes."""
         raise NotImplementedError
 
     def encode(self, batch: W) -> Iterable[Chunk]:

@@ -2,7 +2,7 @@
 
 A line belongs to the byte range its first byte is in, so ranges can be read independently and every line is read once,
 wherever the cuts are. A block is bytes that begin at a line's first byte and end with a newline. A line longer than
-anybody wants in memory is counted and passed over, never held whole: a `LongLine` stands in its place.
+is wanted in memory is counted and passed over, never held whole: a `LongLine` stands in its place.
 """
 
 from bisect import bisect_left
@@ -86,7 +86,7 @@ def _after_newline(view: memoryview, position: int) -> int | None:
 def _with_rest_of_line(
     file: InputFile, buffer: pa.Buffer, begin: int, first: int, max_line_bytes: int | None
 ) -> OwnedLines:
-    """The lines of a buffer, from `first` on, whose last one goes on behind it."""
+    """The lines of a buffer, from `first` on, whose last one continues beyond it."""
     view = memoryview(buffer).cast("B")
     line = max(first, _after_last_newline(view, len(view)))  # where the last line begins
     read_to = begin + len(view)
@@ -107,7 +107,7 @@ def _with_rest_of_line(
 
 
 def _end_of_line(file: InputFile, position: int) -> tuple[int, bool]:
-    """Where the line ends that goes on at `position`, its newline included, and whether it has one."""
+    """Where the line that continues at `position` ends, its newline included, and whether it has one."""
     step = _TAIL_BYTES
     while position < file.size:
         piece = memoryview(file.read_range(position, position + step))
@@ -122,10 +122,10 @@ def _end_of_line(file: InputFile, position: int) -> tuple[int, bool]:
 def stream_blocks(
     pieces: Iterable[bytes], block_bytes: int, max_line_bytes: int | None = None
 ) -> Iterator["Block | LongLine"]:
-    """Yield blocks of at most one size, if no line is longer, from content that comes from its beginning.
+    """Yield blocks of at most one size, unless a line is longer, from content that is read from its beginning.
 
     Lines of more than `max_line_bytes` may be passed over (see `LongLine`): those that grow beyond a block are. If the
-    pieces end in `DamagedFile`, the whole lines before the damage are yielded before it goes on.
+    pieces end in `DamagedFile`, the whole lines before the damage are yielded first.
     """
     block = _GrowingBlock(block_bytes, max_line_bytes)
     try:
@@ -195,7 +195,7 @@ class _GrowingBlock:
     def take_lines(self) -> Iterator[Block]:
         """Yield the whole lines, if there are any, and keep what is after them."""
         cut = _after_last_newline(self.view, self.used, self._searched)
-        # A line may be many pieces long: each is looked at once, or a long line would take the square of its length.
+        # A line may be many pieces long: each is searched once, or time would grow with the square of its length.
         self._searched = self.used
         if cut:
             block, rest = self._buffer.slice(0, cut), self.view[cut : self.used]
@@ -215,7 +215,7 @@ class _GrowingBlock:
             yield from self.take_lines()
 
     def _skip_if_long(self) -> None:
-        """Pass the block's only line over from here on. Whole lines were taken before, so it begins the block."""
+        """Skip the block's only line from here on. Whole lines were taken before, so it begins the block."""
         if _after_last_newline(self.view, self.used, self._searched):
             return
         self._skipped = LongLine(self._position, self.used, bytes(self.view[:_SHOWN_BYTES]))

@@ -95,7 +95,7 @@ class FilePartitioningStage(ProcessingStage[EmptyTask, FileGroupTask]):
         return self.some_files()[0]
 
     def some_files(self) -> list[str]:
-        """Files to look into before a run, spread over all; of a store only the first: each look costs a request."""
+        """Files to look into before a run, spread over all; on a store only the first: each look costs a request."""
         if "_some_files" not in self.__dict__:
             self._files()
         return list(self.__dict__["_some_files"])

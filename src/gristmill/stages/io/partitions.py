@@ -66,7 +66,7 @@ class Partitions(Made[FileGroupTask]):
 
 @runtime_checkable
 class KeepsListing(Protocol):
-    """What a stage is whose list of inputs may be another one tomorrow: a run that is continued uses the first."""
+    """A stage whose list of inputs may be another one tomorrow: a run that is continued uses the first."""
 
     def use_listing(self, files: Sequence[tuple[str, int, str]]) -> None:
         """Take path, size and version of the files that were listed before, in place of listing them now."""
@@ -89,7 +89,7 @@ class FilePartitions(Partitions):
         self._file_names = FileNames(files.paths)
         self._packed, self._num_bytes = _pack(files, groups)
         self._chosen = range(len(self._packed))
-        # The parts of `a` are called a-00000, a-00001...: as a file may be called too.
+        # The parts of `a` are called a-00000, a-00001..., and a file may have such a name too.
         if self._has_suffixes() and any(map(_LIKE_A_SUFFIX.search, self._file_names)):
             while self._file_names.tell_apart(self._clashing_files()):
                 pass  # again: what tells two files apart may have made the name of a third
@@ -249,7 +249,7 @@ class FileNames(Made[str]):
                 self._clashes[index] = _SAME_NAME if times_shown[_shown(paths[index])] == 1 else _SAME_BUT_FOR_SECRETS
 
     def tell_apart(self, indices: Iterable[int]) -> bool:
-        """Tell these files from all others by a hash. Whether there is one that had none yet."""
+        """Add a hash to the names of these files; return whether any of them had none yet."""
         plain = [index for index in indices if not self._clashes[index]]
         for index in plain:
             self._clashes[index] = _SAME_NAME
@@ -283,7 +283,7 @@ def _alike(names: Iterable[str]) -> list[int]:
 
 
 def _shown(path: str) -> str:
-    """A path without what must not become the name of a file, nor change it tomorrow: passwords and signatures."""
+    """A path without what must neither be in a file's name nor change it tomorrow: passwords and signatures."""
     return without_url_secrets(path).partition(f"?{HIDDEN}")[0] if "://" in path else path
 
 

@@ -1,6 +1,6 @@
 """`Splitter`: how one file becomes parts that are read independently, and a splitter for each kind of file.
 
-A splitter and the readers behind it share the meaning of the numbers that name a part (`FileSlice.part`); nobody else
+A splitter and the readers behind it share the meaning of the numbers that name a part (`FileSlice.part`); nothing else
 looks at them, so another kind of file needs no change to tasks, partitions or the engine. Where a file is cut depends
 on the file and the block size only, never on the machine. Archives split by tar members are in `tar_members.py`.
 """
@@ -58,8 +58,8 @@ class Lines(msgspec.Struct, frozen=True):
 class Bz2Streams(msgspec.Struct, frozen=True):
     """Files of bzip2 streams are cut anywhere: a part is as with `Lines`, and owns the streams that begin there.
 
-    Of a file that is one stream all parts but the first are empty. A file that is not compressed is cut too: whoever
-    reads it knows what begins in a part.
+    In a file that is one stream, all parts but the first are empty. A file that is not compressed is cut too: its
+    reader knows what begins in a part.
     """
 
     def parts_of(self, file: FileStatus, block_bytes: int, options: StorageOptions | None) -> Sequence[Part]:
@@ -76,8 +76,8 @@ class RowGroups(msgspec.Struct, frozen=True):
     def parts_of(self, file: FileStatus, block_bytes: int, options: StorageOptions | None) -> Sequence[Part]:
         """Runs of row groups of at most about one block as stored; a row group is never divided.
 
-        What a group takes of the file is its share of the whole in memory. The exact number is with its columns, and
-        asking for those ends the process if the footer is damaged (pyarrow 26: an exception nobody catches).
+        A group's share of the file is taken to be its share of the whole in memory. The exact number is with its
+        columns, and asking for those ends the process if the footer is damaged (pyarrow 26: an uncaught exception).
         """
         sizes = [] if is_compressed(file.path) else _row_group_sizes(file, options)
         total = sum(sizes)
@@ -108,7 +108,7 @@ class GzipMembers(msgspec.Struct, frozen=True):
 
 
 def _row_group_sizes(file: FileStatus, options: StorageOptions | None) -> list[int]:
-    """What each row group takes in memory; nothing of a damaged file: its reader says so, and loses this file only."""
+    """What each row group takes in memory; nothing for a damaged file: its reader says so, and loses this file only."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

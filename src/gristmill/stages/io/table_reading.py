@@ -77,7 +77,7 @@ class TableReadingStage(ReadingStage[T]):
 
 
 def in_blocks(batches: Iterable[pa.RecordBatch], block_bytes: int) -> Iterator[pa.Table]:
-    """Join neighbours to tables of about a block."""
+    """Join neighbours into tables of about a block."""
     group: list[pa.RecordBatch] = []
     size = 0
     try:

@@ -1,6 +1,6 @@
 """`TarMembers`: tar archives split between samples, and `read_samples` for readers of the parts.
 
-Members that belong together stand together and differ behind the first dot of their base names, as WebDataset has it:
+Members that belong together are neighbours and differ only after the first dot of their base names, as in WebDataset:
 `a/001.jpg` and `a/001.txt` are the sample `a/001`, and no cut comes between them. A part is (first byte, byte behind
 it), and members begin at both.
 """
@@ -23,7 +23,7 @@ _LeftOut = Callable[[tar.Member], object]  # is told of links, devices and pipes
 
 @dataclass(frozen=True)
 class TarMembers:
-    """Archives on disks are cut between samples, by a walk over their headers; or between any two files.
+    """Archives on disks are cut between samples, by a walk over their headers; without `in_samples`, between files.
 
     Compressed ones can only be read from their beginning. Those on a store stay whole too: a walk would be a request
     for each member.
@@ -45,7 +45,7 @@ class TarMembers:
                     if (sample != before or not self.in_samples) and member.start - bounds[-1] >= block_bytes:
                         bounds.append(member.start)
             except DamagedFile:
-                pass  # whoever reads the last part comes to the same place, and puts it on record
+                pass  # the reader of the last part comes to the same place, and puts it on record
         return [Part((start, end), end - start) for start, end in pairwise([*bounds, file.size])]
 
 
@@ -78,8 +78,8 @@ def read_samples(
 ) -> Iterator[list[File]]:
     """Yield the samples in a part of an archive, or in all of it: their files, with content as `read_members` has it.
 
-    Raises DamagedFile behind the last sample that is surely whole: of one that ends where the damage begins, nobody
-    knows what else it had.
+    Raises DamagedFile behind the last sample that is surely whole: if one ends where the damage begins, it is unknown
+    what else it had.
     """
     sample: list[File] = []
     try:
@@ -102,7 +102,7 @@ def read_samples(
 def read_members(
     file: InputFile, part: Sequence[int] | None, max_bytes: int, *, left_out: _LeftOut = bool
 ) -> Iterator[File]:
-    """Yield the files in a part of an archive, or in all of it, with their content; None if it is of more bytes.
+    """Yield the files in a part of an archive, or in all of it, with their content, or None if that has more bytes.
 
     Directories and hidden files are passed over; links, devices and pipes as well, and `left_out` is told of each.
     Raises DamagedFile behind the last member that is whole.
@@ -115,7 +115,7 @@ def read_members(
     try:
         yield from _read_members(file, read, (start, end), max_bytes, left_out)
     except DamagedFile as error:
-        error.lost_bytes = min(error.lost_bytes, file.size)  # as stored; how much it is unpacked nobody knows
+        error.lost_bytes = min(error.lost_bytes, file.size)  # as stored; its unpacked size is unknown
         raise
 
 

@@ -1,6 +1,6 @@
 """The two stages of a mixture: one counts what there is of each group of documents, one makes the copies.
 
-A group is what documents have in common that decides their weight: their source, and their values in the columns that
+A group is the documents that share what decides their weight: their source, and their values in the columns that
 have weights, such as a level and a language.
 """
 
@@ -27,7 +27,7 @@ DOCUMENTS, TOKENS = "documents", "tokens"
 
 
 def value_column(number: int) -> str:
-    """The name of the column with the values of the column that has this number."""
+    """The name of the column for the values of the grouping column that has this number."""
     return f"value_{number}"
 
 
@@ -50,7 +50,7 @@ def tokens_in(task: TableBatch, column: str | None, *, who: str) -> NDArray[np.i
 
 @dataclass(eq=False)
 class CountGroups(ProcessingStage[TableBatch, DocumentBatch]):
-    """Make a row of each group in a batch: its values, its documents, its tokens."""
+    """Make a row for each group in a batch: its values, its documents, its tokens."""
 
     rows_are_independent: ClassVar[bool] = True
     makes_new_documents: ClassVar[bool] = True
@@ -79,7 +79,7 @@ class CountGroups(ProcessingStage[TableBatch, DocumentBatch]):
 class MixDocuments(ProcessingStage[TableBatch, TableBatch]):
     """Make as many copies of a document as the weight of its group says.
 
-    `groups` are the values of each group, `weights` its weight, and `labels` what its documents are counted by.
+    `groups` are the values of each group, `weights` its weight, and `labels` the name its documents are counted under.
     """
 
     adds_only_declared_columns: ClassVar[bool] = True

@@ -1,7 +1,7 @@
 """`SampleByBucket`: how often a document is in the output depends on its level.
 
-Weight w means floor(w) copies, and one more for a document whose hash is below the rest of w. The hash is made of the
-seed and the document's id and of nothing else, so the choice is the same in every run, on any number of workers, and
+Weight w means floor(w) copies, and one more for a document whose hash is below w's fraction. The hash is made of the
+seed and the document's id and nothing else, so the choice is the same in every run, on any number of workers, and
 when the same documents are in other files. With a higher weight a document is never in the output less often.
 """
 
@@ -34,7 +34,7 @@ class SampleByBucket(ProcessingStage[TableBatch, TableBatch]):
     """Repeat or leave out documents by the weight of their level: `{"high": 2.5, "low": 0.5}`.
 
     The first copy of a document is the document as it was; copy k has `#k` behind its id. A level without a weight, and
-    a document without a level, have the weight `default`, which is 1: nothing is left out that nobody spoke of. What is
+    a document without a level, have the weight `default`, which is 1: nothing is left out unless asked for. What is
     left out is dropped with a reason, as by a filter. `field` may be any column of names or whole numbers.
     """
 
@@ -77,7 +77,7 @@ def check_weight(weight: object, expected: str) -> float:
 
 
 def needs_id(weight: float) -> bool:
-    """Whether it takes an id to follow this weight: to choose documents, or to name copies."""
+    """Whether following this weight needs ids: to choose documents, or to name copies."""
     return weight not in (0, 1)
 
 
@@ -95,7 +95,7 @@ class Copies:
     seed: int
 
     def make(self, task: B, weights: NDArray[np.float64], labels: Sequence[str | None], context: StageContext) -> B:
-        """Return the copies, in the order of the documents. What is left out is dropped by `label_sampled_out`."""
+        """Return the copies, in the order of the documents. What is left out is dropped as `label_sampled_out`."""
         whole = np.floor(weights)
         is_needed = (weights != 0) & (weights != 1)
         shares = np.ones(len(weights))
@@ -150,7 +150,7 @@ class Copies:
 def _with_lines(batch: D, name: str, values: pa.Array, changed: NDArray[np.bool_]) -> D:
     """Return the batch with new values in a field of its JSON lines; lines of rows without a change stay as they are.
 
-    `with_column` would write the lines of all rows anew: the same values, but in other bytes than those of a batch
+    `with_column` would rewrite the lines of all rows: the same values, but in other bytes than those of a batch
     without copies.
     """
     state, table = batch.to_parts()

@@ -1,7 +1,7 @@
 """What a model said, as a value: `int:0-5`, `json:FIELD` or `regex:PATTERN`.
 
-Models wrap a number in prose, in Markdown and in code fences. A parser here takes the value where it can be told which
-one is meant, and gives None where it cannot: a wrong label in training data costs more than a missing one.
+Models wrap a number in prose, in Markdown and in code fences. A parser here takes the value where it is clear which one
+is meant, and gives None where it is not: a wrong label in training data costs more than a missing one.
 """
 
 import json
@@ -82,13 +82,13 @@ def _int_reader(rest: str, spec: str, who: str) -> Callable[[str], int | None]:
 
 
 def _numbers_meant(answer: str) -> list[str]:
-    """The numbers an answer may mean: those behind the word "score" if there are any, else all of them."""
+    """The numbers an answer may mean: those after the word "score" if there are any, else all of them."""
     plain = re.sub(r"[*_`]", "", answer)
     return _NAMED.findall(plain) or _NUMBER.findall(plain)
 
 
 def _whole(number: str) -> int | None:
-    """A number written as an integer, or as one with zeros behind the point."""
+    """A number written as an integer, or as one with zeros after the point."""
     head, _, tail = number.replace(",", ".").partition(".")
     return int(head) if not tail.strip("0") and len(head) < 20 else None
 

@@ -51,11 +51,11 @@ Values = Mapping[str, object]  # the columns it adds
 Overlong = Literal["skip", "truncate", "split"]
 OVERLONG = ("skip", "truncate", "split")
 NOBODYS_DOCUMENT = (401, 404)  # wrong key; wrong address or model. A 403 may be about what a document says
-BEGUN = 2  # rows of a task that are begun at once, in windows: the next is ready when a request ends
+BEGUN = 2  # rows of a task that are begun at once, counted in windows: the next is ready when a request ends
 
 
 class RowFailed(StageError):
-    """Nothing can be made of what a model said about a row: it goes into quarantine, its neighbours do not."""
+    """Nothing can be made of what a model said about a row: the row goes into quarantine, its neighbours do not."""
 
 
 class Asker:
@@ -71,7 +71,7 @@ class Asker:
     async def __call__(
         self, messages: Sequence[Message], *, generation_config: GenerationConfig | None = None, sample: int = 0
     ) -> Answer:
-        """Return the first answer to a question. `sample` tells equal questions apart that want different answers."""
+        """Return the first answer to a question. `sample` tells apart equal questions that want different answers."""
         return (await self.all_of(messages, generation_config=generation_config, sample=sample)).answers[0]
 
     async def all_of(
@@ -121,7 +121,7 @@ class LLMStage(ProcessingStage[DocumentBatch, DocumentBatch]):
     ("truncate"), or asked about in parts whose answers are joined ("split"). Tokens are counted with `tokenizer`, a
     directory, a package or a hub id, and estimated if none is named (`token_counts.py`).
 
-    `client.max_concurrent_requests` is for the stage in the whole run. The stage has one worker, which is enough for
+    `client.max_concurrent_requests` holds for the stage in the whole run. The stage has one worker, which is enough for
     thousands of requests a second; with `with_(num_workers=4)` each worker gets a quarter.
     """
 
@@ -164,7 +164,7 @@ class LLMStage(ProcessingStage[DocumentBatch, DocumentBatch]):
         self.tokenizer = tokenizer
         self.where = where
         self._condition = None if where is None else parse_condition(where, who=who)
-        if tokenizer is None:  # else it is for the plan to open it
+        if tokenizer is None:  # else it is opened when the plan is made
             self._check_room()
 
     # What a subclass says
@@ -187,7 +187,7 @@ class LLMStage(ProcessingStage[DocumentBatch, DocumentBatch]):
     async def answer_row(self, row: Row, ask: Asker) -> Values | None:
         """Return values for the added columns, or None for null in all of them.
 
-        Whatever it raises puts this row into quarantine, and no other: `RowFailed` says it in words. May ask as often
+        Whatever it raises puts this row into quarantine, and no other: raise `RowFailed` to say why. May ask as often
         as it likes, one after another or at once with `asyncio.gather`.
         """
         text = self.text_of(row)
@@ -203,7 +203,7 @@ class LLMStage(ProcessingStage[DocumentBatch, DocumentBatch]):
         return {self.output_field: joined, f"{self.output_field}_truncated": truncated}
 
     def count_tokens(self, text: str) -> int:
-        """Return how many tokens a text has, by the tokenizer or about."""
+        """Return how many tokens a text has, by the tokenizer or by estimate."""
         return token_counter(self.tokenizer, who=self.stage_name())(text)
 
     # What a subclass may use
@@ -332,7 +332,7 @@ class LLMStage(ProcessingStage[DocumentBatch, DocumentBatch]):
         return int(held)
 
     def _room(self) -> int | None:
-        """Tokens there are for a document; None if nobody limits them."""
+        """Tokens there are for a document; None if there is no limit."""
         return None if self.max_input_tokens is None else self.max_input_tokens - self.tokens_of_prompt()
 
     def _check_room(self) -> None:
@@ -355,7 +355,7 @@ async def all_answers(asked: Iterable[Awaitable[Answer]]) -> list[Answer]:
 
 
 async def settled(asked: Iterable[Awaitable[Answer]]) -> list[Answer | Exception]:
-    """Return for each question its answer or its error; what is not this row's affair is raised."""
+    """Return for each question its answer or its error; an error that is not this row's affair is raised."""
     made: list[Answer | Exception] = []
     for each in await asyncio.gather(*asked, return_exceptions=True):
         if isinstance(each, BaseException) and (_is_everybodys(each) or not isinstance(each, Exception)):
@@ -367,10 +367,10 @@ async def settled(asked: Iterable[Awaitable[Answer]]) -> list[Answer | Exception
 async def answer_rows(
     rows: Sequence[Row], answer: Callable[[Row], Awaitable[Values | None]], most: int
 ) -> list[Values | BaseException | None]:
-    """Return for each row what `answer` gives or raises, with at most so many rows begun.
+    """Return for each row what `answer` gives or raises, with at most `most` rows begun.
 
-    What is not a row's affair (a server that refuses everybody, a full disk, a spending limit) ends all of them, and
-    is raised.
+    An error that is not a row's affair (a server that refuses everything, a full disk, a spending limit) ends all of
+    them and is raised.
     """
     room = asyncio.Semaphore(most)
     begun: list[asyncio.Future[Values | None]] = []
@@ -402,7 +402,7 @@ async def answer_rows(
 
 
 def _check_not_all_refused(made: Sequence[Values | BaseException | None], ask: Asker) -> None:
-    """Raise if the server has refused all that was asked, for a reason no document gives: its key, its address.
+    """Raise if the server has refused all that was asked, for a reason that lies in no document: the key, the address.
 
     The client stops after ten refusals in a row; a run with fewer documents would end with all of them in quarantine.
     """
@@ -440,7 +440,7 @@ def _as_text(value: object) -> str:
 
 
 def _fitting(text: str, most: int, count: Callable[[str], int]) -> int:
-    """Return how many characters of a text have at most so many tokens, to the end of a line or word if one is near."""
+    """Return how many characters of a text have at most `most` tokens, to the end of a line or word if one is near."""
     low, high = 1, len(text)
     while low < high:
         middle = (low + high + 1) // 2

@@ -68,7 +68,7 @@ class Prompt:
 
     @classmethod
     def from_file(cls, path: str | Path, *, offered: Sequence[str] = ("document",)) -> "Prompt":
-        """Read a prompt from a YAML file. One that names no variables has those of the offered that stand in it."""
+        """Read a prompt from a YAML file. One that names no variables has those of `offered` that occur in it."""
         import yaml
 
         try:

@@ -1,4 +1,4 @@
-"""`RewriteStage`: texts of low quality written anew, and `VariantsToDocuments`: columns of texts as documents."""
+"""`RewriteStage`: texts of low quality rewritten, and `VariantsToDocuments`: columns of texts as documents."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass

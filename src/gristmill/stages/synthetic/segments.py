@@ -2,7 +2,7 @@
 
 A model answers well about a page and badly about a book. So a document is cut at its line breaks, lines that no prompt
 can hold are left out, neighbours are joined again as long as they fit, and what is then too short to say anything is
-left out too. What is left out is counted by the caller, never lost in silence. Nothing here asks anybody.
+left out too. What is left out is counted by the caller, never lost in silence. Nothing here asks a model.
 """
 
 from collections.abc import Iterator
@@ -58,7 +58,7 @@ def room_for_text(limits: TokenLimits, prompt_tokens: int, *, who: str) -> int:
 def segment(text: str, limits: TokenLimits, room: int, count: CountTokens) -> Segmented:
     """Cut a document into segments of whole lines, each of at most `room` tokens.
 
-    A line that is left out ends a segment: what stands before it and behind it were not neighbours in the document.
+    A line that is left out ends a segment: the lines before and after it were not neighbours in the document.
     """
     lines = text.split("\n")
     lengths = [count(line) for line in lines]

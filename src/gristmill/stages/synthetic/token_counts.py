@@ -1,10 +1,10 @@
 """How many tokens a text has: by a tokenizer's own count, or by an estimate that needs nothing.
 
-Limits on prompts and answers are in tokens of the model that is asked. Whoever has its tokenizer names it; whoever
-asks a server often has not, and does not want a download for the sake of a limit that is round anyway. The estimate
-is made of what tokenizers of 30,000 to 130,000 entries have in common: a short word is one token, a long one several,
-a punctuation mark is one, and scripts that few entries cover cost more. docs/adr/0026-llm-stages.md says how far off
-it is, by script.
+Limits on prompts and answers are in tokens of the model that is asked. Users who have its tokenizer name it; those who
+ask a server often do not have it, nor want a download just for a limit that is round anyway. The estimate is made of
+what tokenizers of 30,000 to 130,000 entries have in common: a short word is one token, a long one several, a
+punctuation mark is one, and scripts that few entries cover cost more. docs/adr/0026-llm-stages.md says how far off it
+is, by script.
 """
 
 import re
@@ -19,8 +19,8 @@ from gristmill.stages.text.models.files import download, is_from_hub, tokenizer_
 
 CountTokens = Callable[[str], int]
 
-# Alternatives in the order of how often they match. A run of letters beyond ASCII is measured in characters, because
-# their bytes (two or three each) are what such tokenizers fall back to.
+# Alternatives, ordered by how often they match. A run of letters beyond ASCII is measured in characters, because their
+# bytes (two or three each) are what such tokenizers fall back to.
 _PIECE = re.compile(
     r"(?P<word>[A-Za-z]+)"
     r"|(?P<number>[0-9]+)"

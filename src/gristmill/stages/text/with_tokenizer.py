@@ -1,6 +1,6 @@
-"""`WithTokenizer`: what stages have in common that open a tokenizer, whatever they do with it.
+"""`WithTokenizer`: what stages that open a tokenizer have in common, whatever they do with it.
 
-Everything about models is imported where it is used: whoever writes other files does not load it.
+Everything about models is imported where it is used: a program that writes other files does not load it.
 """
 
 from typing import TYPE_CHECKING, ClassVar
@@ -41,7 +41,7 @@ class WithTokenizer(_Base):
         self.look_for_tokenizer()
 
     def look_for_tokenizer(self) -> "Presence":
-        """Return where it is, or what has to be downloaded; raise if neither can be. Workers take this revision."""
+        """Return where it is, or what has to be downloaded; raise if it cannot be had. Workers take this revision."""
         from gristmill.stages.text.models.files import tokenizer_ready
 
         found = tokenizer_ready(self.source())

@@ -5,8 +5,8 @@
         def make_executor(cls):
             return MyExecutor()
 
-What is right is said by `LocalExecutor(num_workers=0)`, which runs everything in the test's own process: the executor
-under test has to write the same bytes and give the same account. Only pytest is needed, and no timing is judged.
+`LocalExecutor(num_workers=0)`, which runs everything in the test's own process, says what is right: the executor under
+test has to write the same bytes and give the same account. Only pytest is needed, and no timing is judged.
 """
 
 import asyncio
@@ -270,7 +270,7 @@ class ExecutorContract:
             assert sum(stage.latency) >= 1
             assert stage.last_progress_at is not None
             assert last.started_at <= stage.last_progress_at <= last.made_at + 1.0
-        # The one that is poisoned is tried again, alone; then nothing is left to be tried.
+        # The poisoned one is tried again, alone; then nothing is left to try.
         assert {stage.name for stage in last.stages if stage.retries} == {"fails_on_poison"}
         assert last.peak_memory_bytes >= last.memory_bytes > 0
         assert last.nodes

@@ -1,8 +1,8 @@
 """`MixWorkflow`: documents of several sources, each as often as its weight says, and a table of wanted against got.
 
-Every source is counted, then mixed. Counting comes first because a target needs to know what there is, and because a
-misspelt level is to be found before anything is written. It reads only the columns that decide. Both are pipelines that
-the same call continues, and a document's copies depend on its id and the seed alone.
+Every source is counted, then mixed. Counting comes first because a target depends on what there is, and because a
+misspelt level should be found before anything is written. It reads only the columns that decide. Both are pipelines
+that the same call continues, and a document's copies depend on its id and the seed alone.
 """
 
 import json
@@ -68,7 +68,7 @@ class MixWorkflow(WorkflowBase):
     def run(
         self, executor: BaseExecutor | None = None, *, observer: Observer | None = None, quiet: bool = False
     ) -> WorkflowRunResult:
-        """Count, then mix. The same call again continues."""
+        """Count, then mix. The same call made again continues."""
         executor = executor or default_executor()
         with (
             Watching("mix", executor, quiet=quiet, observer=observer) as watching,
@@ -142,7 +142,7 @@ class _MixJob:
     observer: Observer | None
 
     def check(self, source: str) -> None:
-        """Refuse a source that is not there, or lacks a column; a reader of some columns takes them for granted."""
+        """Refuse a source that is not there, or lacks a column; a reader told its columns takes them for granted."""
         _pipeline(f"check {source}", [self._reader(source), self._counting(source)]).plan(self.executor)
 
     def _counting(self, source: str) -> CountGroups:

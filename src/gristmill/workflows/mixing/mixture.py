@@ -1,4 +1,4 @@
-"""`Mixture`: what is to be in a mixture, and how often: the file `mix.yaml`, checked, and the arithmetic of weights."""
+"""`Mixture`: what goes into a mixture, and how often. The file `mix.yaml`, checked, and the arithmetic of weights."""
 
 import math
 import re
@@ -57,9 +57,9 @@ class MixSource:
 class Mixture:
     """Which sources, how often each of their documents, and how much in all.
 
-    The weight of a document is the product of its source's and of those its values have in the columns of `weights`; a
-    value without a weight counts 1. Without a `target` weights are epochs: 2 means twice. With one they are in
-    proportion to each other, and all are multiplied so that the output is of that size.
+    The weight of a document is the product of its source's weight and those of its values in the columns of `weights`;
+    a value without a weight counts 1. Without a `target`, weights are epochs: 2 means twice. With one, only their
+    proportions count: all are multiplied so that the output is of that size.
     """
 
     output: str
@@ -80,7 +80,7 @@ class Mixture:
 
     @classmethod
     def parse(cls, given: object, *, output: str | None = None, who: str = "mix") -> "Mixture":
-        """Return the mixture that a file describes; `output` comes before what the file says."""
+        """Return the mixture that a file describes; `output` takes precedence over what the file says."""
         settings = _settings(given, cls, who)
         settings["output"] = output or settings.get("output")
         sources = _mapping(settings.get("sources"), f"{who}: expected sources by name")
@@ -115,7 +115,7 @@ class Group:
     documents: int
     tokens: int
     weight: float = 1.0
-    epochs: float = 1.0  # the weight, multiplied for the target
+    epochs: float = 1.0  # the weight, scaled to the target
 
     @property
     def label(self) -> str:
@@ -157,7 +157,7 @@ def _weight(mixture: Mixture, group: Group) -> float:
 
 
 def _check_values(mixture: Mixture, source: str, groups: Iterable[Group]) -> None:
-    """Refuse a value that no document has, if some value without a weight looks like what was meant."""
+    """Refuse a value that no document has, if some value without a weight looks like the one meant."""
     own = [group for group in groups if group.source == source]
     for place, (column, weights) in enumerate(mixture.weights_of(source).items()):
         there = {value for group in own if (value := group.values[place]) is not None}

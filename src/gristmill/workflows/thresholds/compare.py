@@ -83,7 +83,7 @@ def apply_rules(
     against: Sequence[FilterRule] | None = None,
     storage_options: StorageOptions | None = None,
 ) -> Outcome:
-    """Apply rules to the scores below `scored` (what `score_pipeline` wrote), and to compare, other ones too."""
+    """Apply rules to the scores below `scored` (what `score_pipeline` wrote), and those of `against` for comparison."""
     outcome = Outcome([RuleOutcome(rule.name, rule.threshold, rule.stage, rule.judge.name) for rule in rules])
     if against is not None:
         outcome.difference = Difference()
@@ -129,7 +129,7 @@ def _first(refused: Sequence[Mask], rows: int) -> NDArray[np.int64]:
 
 
 def _is_noted(table: pa.Table, column: str) -> Mask:
-    """The rows where a column of truth values says so; none where it is not there."""
+    """The rows where a column of truth values is true; none if there is no such column."""
     if column not in table.column_names:
         return np.zeros(len(table), np.bool_)
     noted: Mask = table.column(column).to_numpy().astype(np.bool_)

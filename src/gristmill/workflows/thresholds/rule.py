@@ -1,4 +1,4 @@
-"""`FilterRule`: one filter of a pipeline, apart from the texts it measures. Its decision needs the score alone."""
+"""`FilterRule`: one filter of a pipeline, separate from the texts it measures. It decides by the score alone."""
 
 import dataclasses
 import types
@@ -33,7 +33,7 @@ class FilterRule:
     """A filter, the column it reads, and whether it keeps what it would otherwise drop.
 
     `stage` is the name of its stage in a run. `changes` counts the stages before it that may have changed texts since
-    the first filter: what is measured behind a change is another measure.
+    the first filter: what is measured after a change is a different measure.
     """
 
     judge: AnyFilter
@@ -56,7 +56,7 @@ class FilterRule:
 
     @property
     def null_column(self) -> str:
-        """Where it is noted which documents had no text."""
+        """The column that says which documents had no text."""
         return f"no_{self.text_field}" + (f"_{self.changes + 1}" if self.changes else "")
 
     @property
@@ -102,8 +102,8 @@ class FilterRule:
 def thresholds_of(judge: AnyFilter) -> list[str]:
     """Return the parameters of a filter that can be changed afterwards.
 
-    Their names say so; but a parameter that the measuring itself looks at is not one, unless the filter has a form
-    for any threshold.
+    They are known by their names; but a parameter that the measuring itself uses is not one, unless the filter has a
+    form for any threshold.
     """
     names = [name for name in _parameters(judge) if name.startswith(THRESHOLD_PREFIXES)]
     if type(judge).for_any_threshold is not DocumentFilter.for_any_threshold:
@@ -113,10 +113,10 @@ def thresholds_of(judge: AnyFilter) -> list[str]:
 
 
 def rules_of(pipeline: Pipeline) -> list[FilterRule]:
-    """Return the rules of a pipeline's filters, in order, or refuse a pipeline whose counts scores cannot give.
+    """Return the rules of a pipeline's filters, in order, or refuse a pipeline whose counts cannot be had from scores.
 
-    Behind the first filter only stages may stand that take every document by itself and drop none: what they do is
-    then the same whether or not the documents before were dropped.
+    Behind the first filter, only stages are allowed that take every document by itself and drop none: what they do is
+    then the same whether or not documents were dropped before them.
     """
     stages = pipeline.stages
     places = [place for place, stage in enumerate(stages) if isinstance(stage, ScoreFilter)]
@@ -180,7 +180,7 @@ def _parameters(judge: AnyFilter) -> dict[str, tuple[object, object]]:
 
 
 def _names_used_in_measuring(kind: type) -> Iterator[str]:
-    """Yield the attributes that the methods which measure, and those they call, look at."""
+    """Yield the attributes used by the methods that measure and by those they call."""
     pending = [name for name in MEASURING if hasattr(kind, name)]
     seen: set[str] = set()
     while pending:

@@ -1,4 +1,4 @@
-"""The pipelines on either side of a choice of thresholds: one writes the measures, one is the pipeline with others."""
+"""The pipelines on either side of a choice of thresholds: one writes the measures, one has new thresholds."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, cast
@@ -19,7 +19,7 @@ FIRST_STAGE = "note_nulls"  # of those that measure
 
 
 class _NoteNulls(ProcessingStage[DocumentBatch, DocumentBatch]):
-    """Adds columns that say where a text is missing: a run names another reason for such documents."""
+    """Adds columns that say where a text is missing: a run gives another reason for dropping such documents."""
 
     adds_only_declared_columns: ClassVar[bool] = True
     name = FIRST_STAGE
@@ -66,7 +66,7 @@ def _measuring(rules: Sequence[FilterRule]) -> Score:
         [rule.measure for rule in rules],
         score_field=[rule.column for rule in rules],
         text_field=[rule.text_field for rule in rules],
-        name=f"score_{rules[0].stage}",  # which no other has
+        name=f"score_{rules[0].stage}",  # which no other stage has
     )
 
 

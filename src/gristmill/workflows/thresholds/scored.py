@@ -1,7 +1,7 @@
 """What was scored, and how: `scored.json` beside the scores. Counts are given only where a run would give them too.
 
 Scores tell what thresholds do if they were measured on the same texts by the same filters. A recipe that was edited in
-between, another recipe, or an input that changed would give counts that are true of nothing.
+between, another recipe, or an input that changed would give counts that are true of no run.
 """
 
 import hashlib
@@ -67,12 +67,12 @@ class Scored:
         return found
 
     def write(self, directory: str) -> None:
-        """Note it with the scores."""
+        """Write this down with the scores."""
         text = sealed(json.dumps(vars(self), indent=1, default=str))
         write_file(f"{directory.rstrip('/')}/{FILE}", [text.encode()])
 
     def check_serves(self, pipeline: Pipeline) -> None:
-        """Refuse a pipeline that measures in another way than was measured."""
+        """Refuse a pipeline that measures in another way than these scores were measured."""
         wanted = Scored.of(pipeline)
         for (name, digest), (then, known) in zip(wanted.stages, self.stages, strict=False):
             if (name, digest) != (then, known):
@@ -124,7 +124,7 @@ def noted(
 
 
 def forget(directory: str) -> None:
-    """Remove the note before scores are written anew: until all are there, it would be about others."""
+    """Remove the note before scores are written again: until all are written, it would describe the old ones."""
     remove(f"{directory.rstrip('/')}/{FILE}")
 
 
@@ -155,7 +155,7 @@ def _digest(rule: FilterRule) -> str:
 
 
 def _safe(name: str, value: object) -> object:
-    """A value of a variable as it may be written down; paths so that they mean the same from elsewhere."""
+    """A variable's value as it may be written down; paths of the input are absolute, to mean the same everywhere."""
     if is_secret(name) or without_secrets(str(value)) != str(value):
         return HIDDEN
     if name == "input":

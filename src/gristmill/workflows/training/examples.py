@@ -1,9 +1,9 @@
 """The documents a classifier learns from and is judged by, on disk between the reading and the training.
 
 A document's part (training, calibration, report) is a function of its text, or of its group, and the seed: copies of a
-text, and texts that differ in case, accents, punctuation and spaces only, are on the same side, whichever files and
-classes they are in. So is the order in which documents are learnt from. Texts stay on disk: memory is 35 bytes a
-document, whatever its length.
+text, and texts that differ only in case, accents, punctuation and spaces, are on the same side, whichever files and
+classes they are in. The order in which documents are learnt from is such a function too. Texts stay on disk: memory is
+35 bytes a document, whatever its length.
 """
 
 from collections.abc import Iterator, Sequence
@@ -75,12 +75,12 @@ class TakeExamples(ProcessingStage[DocumentBatch, DocumentBatch]):
 
 
 def seeded(hashes: NDArray[np.uint64], seed: int) -> NDArray[np.uint64]:
-    """Return other hashes for every seed, which have nothing to do with each other."""
+    """Return different hashes for every seed, which have nothing to do with each other."""
     return mix(mix(hashes) + np.uint64(seed % 2**64))
 
 
 def _fold_hashes(column: pa.ChunkedArray) -> NDArray[np.uint64]:
-    """A hash of each text's words, case, accents and punctuation folded away; 0 for a text without words."""
+    """A hash of each text's words, with case, accents and punctuation folded away; 0 for a text without words."""
     texts = TextColumn.of(column)
     if texts is None or not len(texts):
         return np.zeros(len(column), np.uint64)

@@ -28,7 +28,7 @@ Setting = int | float | str | None
 
 @dataclass(frozen=True)
 class Training:
-    """What training is told: a directory for files in between, the seed, how many threads, which embedder."""
+    """What training is told: a directory for intermediate files, the seed, how many threads, which embedder."""
 
     scratch: Path
     seed: int
@@ -80,7 +80,7 @@ def _train_fasttext(examples: Examples, training: Training) -> FastTextClassifie
 
 
 def _rows_on_disk(examples: Examples, wanted: NDArray[np.bool_], words: list[bytes], path: Path) -> Rows:
-    """Write the rows of all documents to a file, and map it: what is learnt from need not fit into memory."""
+    """Write the rows of all documents to a file, and map it: the rows need not fit into memory."""
     finder = RowFinder(words, FASTTEXT.buckets)
     lengths = [np.empty(0, np.int64)]
     with path.open("wb") as file:
@@ -108,7 +108,7 @@ def _check_linear(training: Training, *, who: str) -> None:
 
 
 def _embedder(training: Training) -> str:
-    """The embedder; a directory by its whole path, since the model is applied from anywhere."""
+    """The embedder; a directory by its whole path, since the model may be applied from anywhere."""
     given = training.embedder or DEFAULT_EMBEDDER
     return str(Path(given).absolute()) if Path(given).is_dir() else given
 

@@ -32,7 +32,7 @@ PRECISION, SHARE = 0.9, 0.1
 
 @dataclass(frozen=True)
 class Origin:
-    """How a model came about, as far as its card tells."""
+    """How a model was made, as far as its card says."""
 
     kind: Literal["fasttext", "linear"]
     text_field: str
@@ -88,7 +88,7 @@ def judge(examples: Examples, model: TextModel, origin: Origin, *, seed: int) ->
 
 
 def _log_odds(examples: Examples, model: TextModel) -> NDArray[np.float64]:
-    """What the model says of each held-out document; not a number for the others."""
+    """What the model says of each held-out document; NaN for the others."""
     log_odds = np.full(len(examples), np.nan)
     for rows, texts in examples.texts(examples.part != TRAIN):
         log_odds[rows] = model.margins(texts)
@@ -108,7 +108,7 @@ def _documents(examples: Examples, origin: Origin, name: str) -> Documents:
 
 
 def _rows(examples: Examples, classifier: TrainedClassifier, shown: NDArray[np.int64]) -> list[HeldOutRow]:
-    """Some held-out documents of both classes with their scores, the same ones for the same documents: by hash."""
+    """Some held-out documents of both classes with their scores; chosen by hash, so always the same ones."""
     order = np.lexsort((examples.positive[shown], examples.order[shown]))
     chosen: list[int] = []
     for flag in (True, False):

@@ -36,7 +36,7 @@ from gristmill.workflows.training.kinds import KINDS, Training
 from gristmill.workflows.training.report import Origin, judge
 
 CLASSES = ("positive", "negative")
-FEW = 200  # documents to calibrate on, with which the error of a tenth of the range is still about 0.1
+FEW = 200  # documents to calibrate on: with these, the error in a tenth of the range is still about 0.1
 LEFT = ("read", "texts", "between", "model")  # below the directory beside the model's; a killed training leaves them
 
 
@@ -44,7 +44,7 @@ LEFT = ("read", "texts", "between", "model")  # below the directory beside the m
 class TrainClassifierWorkflow(WorkflowBase):
     """Train a classifier of `kind` that tells the documents of `positive` from those of `negative`.
 
-    A share of `holdout` is kept apart, by a hash of the text or, with `group_by`, of that column: documents of one
+    The share `holdout` is kept apart, by a hash of the text or, with `group_by`, of that column: documents of one
     source, say, which resemble each other more than they resemble documents to come. With one thread, the same
     documents and the same `seed` give the same files, byte for byte.
     """
@@ -114,7 +114,7 @@ class TrainClassifierWorkflow(WorkflowBase):
             for entry in LEFT:
                 shutil.rmtree(scratch / entry, ignore_errors=True)
             lock.release(remove=True)
-            with contextlib.suppress(OSError):  # somebody else has begun there
+            with contextlib.suppress(OSError):  # another training has begun there
                 scratch.rmdir()
         metadata = {"model_path": str(output), "card": msgspec.to_builtins(card)}
         return WorkflowRunResult(

@@ -25,7 +25,7 @@ _FORMATS = ("text", "markdown")
 NOT_TEXT = "not_text"
 REASONS = {NOT_TEXT: "The bytes are not text: an image, a PDF, an archive."}
 
-# Types that crawlers and servers give to what is shown by a browser as a page, though its first bytes need not say so.
+# Types that crawlers and servers give to what a browser shows as a page, though its first bytes need not say so.
 _PAGES = ("html", "xml", "php", "jsp", "asp", "coldfusion", "bibtex", "emlx")
 _SURE = ("text/html", "application/xhtml+xml", "text/plain")
 _MAGIC: dict[Kind, str] = {
@@ -39,9 +39,9 @@ _MAGIC: dict[Kind, str] = {
 
 @dataclass(eq=False)
 class MathContentExtractor(DocumentExtractor):
-    """Columns `text`, the URL, `type` ("html", "text", "notebook") and `magic_mime_type`, of bytes in a column.
+    """Columns `text`, the URL, `type` ("html", "text", "notebook") and `magic_mime_type`, from bytes in a column.
 
-    `lynx_timeout_sec`  seconds that one page may take; it has the name it has elsewhere
+    `lynx_timeout_sec`  seconds that one page may take; the name is the one users know
     `output_format`     "markdown" keeps headings, lists, tables and blocks of code
     """
 

@@ -12,7 +12,7 @@ _TERMINAL = re.compile(r"\x1b\[[0-9;]*m")  # colours of tracebacks
 def notebook_text(data: bytes, *, fences: bool = False) -> str | None:
     """Return the cells of a notebook, separated by blank lines; None if it is not one.
 
-    With `fences` code stands between marks of Markdown, with the notebook's language.
+    With `fences` code stands between Markdown fences, with the notebook's language.
     """
     try:
         notebook: Any = msgspec.json.decode(data)

@@ -24,11 +24,11 @@ REASONS = {
 class ChunkMergeStage(CompositeStage[DocumentBatch, DocumentBatch]):
     """Join the texts of rows that agree in `groupby_columns`, in the order of `chunk_id_field`.
 
-    The rows may lie in any batch: an exchange brings them together, so what stands behind starts when everything before
-    is done. Chunks without content (missing, empty, or one of `no_content_markers`, which a model was told to say) are
+    The rows may lie in any batch: an exchange brings them together, so later stages start when everything before is
+    done. Chunks without content (missing, empty, or one of `no_content_markers`, which a model was told to say) are
     dropped, as is a chunk whose number came before, and a document of more than `max_text_length` characters, each with
-    its reason. `raw_text_field` is joined as well, `sum_columns` are added up, and other columns are the first row's.
-    A row without a value in `groupby_columns` stays alone.
+    its reason. `raw_text_field` is joined as well, `sum_columns` are added up, and other columns are the first row's. A
+    row without a value in `groupby_columns` stays alone.
     """
 
     text_field: str = "cleaned_text"

@@ -89,13 +89,13 @@ class TokenSplitterStage(WithTokenizer, ProcessingStage[DocumentBatch, DocumentB
         return task.with_column(self.chunk_id_field, from_numbers(numbers)).with_column(self.n_tokens_field, tokens)
 
     def _paragraphs(self, text: str | None) -> list[str]:
-        """The paragraphs that are not blank, each with the separator behind it."""
+        """The paragraphs that are not blank, each with the separator after it."""
         pieces = (text or "").split(self.separator)
         ends = [self.separator] * (len(pieces) - 1) + [""]
         return [piece + end for piece, end in zip(pieces, ends, strict=True) if piece.strip()]
 
     def _counted(self, texts: list[str | None]) -> Iterator[list[int]]:
-        """The tokens of each paragraph of each text. Many go to the tokenizer in one call, of several documents too."""
+        """The tokens of each paragraph of each text. One call of the tokenizer takes many, of several documents too."""
         tokenizer = self._tokenizer = self._tokenizer or open_tokenizer(self.source())
         waiting: list[str] = []
         sizes: list[int] = []  # paragraphs of the texts that wait

@@ -1,6 +1,6 @@
 """What becomes of an answer before it is a text to train on: prefixes, quotes, lists, questions with their answers.
 
-Pure functions of texts. Where something is to be chosen, a hash of the text chooses and not chance, so that the same
+Pure functions of texts. Where something is to be chosen, a hash of the text chooses, not chance, so that the same
 answers give the same bytes on every run, on every machine and in any order.
 """
 
@@ -79,7 +79,7 @@ def question_answer_pairs(answer: str, prefix: str = QA_PREFIX) -> list[str]:
             pairs[-1] += "\n" + line
         else:
             return []
-    return [pair for pair in pairs if "\n" in pair]  # a question nobody answered teaches nothing
+    return [pair for pair in pairs if "\n" in pair]  # a question without an answer teaches nothing
 
 
 def choose_pairs(pairs: list[str], text: str, max_num_pairs: int, count: CountTokens, *, seed: int = 0) -> list[str]:

@@ -1,8 +1,8 @@
 """`BaseSyntheticStage`: one text made of another by a prompt, segment by segment where a document is long.
 
-Plainly it asks once for a row and writes down the answer. With `segmented=True` it does what a task of Nemotron-CC does
-around that: documents in segments that fit the prompt, one request for each, answers checked and cleaned, and what is
-left joined to one text for the document (`segments.py`, `answer_texts.py`). All of that happens in one row, so a
+By default it asks once for each row and stores the answer. With `segmented=True` it does what a task of Nemotron-CC
+does around that: documents in segments that fit the prompt, one request for each, answers checked and cleaned, and what
+is left joined to one text for the document (`segments.py`, `answer_texts.py`). All of that happens in one row, so a
 document is answered wholly or quarantined wholly: a request that fails never leaves a text with a hole in it.
 """
 

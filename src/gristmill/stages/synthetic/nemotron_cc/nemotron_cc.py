@@ -8,8 +8,8 @@
 | ExtractKnowledgeStage      | 30 / 30              | 1400    | 1400     | 1398; labels of passages removed; 50 |
 | KnowledgeListStage         | 30 / 30              | 1000    | 600      | 598; a list, its bullets removed; 50 |
 
-All in tokens, with `segmented=True`. An answer of the length limit was cut off, hence the two tokens less. The first
-task is meant for documents of low quality, the others for those of high quality: `where` says which they are.
+All in tokens, with `segmented=True`. An answer as long as the limit was cut off, hence two tokens fewer. The first task
+is meant for documents of low quality, the others for those of high quality: `where` says which they are.
 """
 
 from collections.abc import Callable, Mapping
@@ -230,7 +230,7 @@ def finish_column(
     field: str,
     finish: Callable[[int, str], str | None],
 ) -> DocumentBatch:
-    """Replace the answers in a column by what is kept of them; count those of which nothing is."""
+    """Replace the answers in a column with what is kept of them; count those that leave nothing."""
     answers = batch.column(field).to_pylist()
     made = [None if answer is None else finish(row, answer) for row, answer in enumerate(answers)]
     unusable = sum(new is None and old is not None for new, old in zip(made, answers, strict=True))

@@ -1,7 +1,7 @@
 """Aegis and Instruction Data Guard: what a language model of 7 billion parameters thinks of a text.
 
-Both stand on meta-llama/LlamaGuard-7b, which is given to whoever asks for it on its page, with an adapter of NVIDIA's.
-Aegis answers in words, the guard looks at the last layer's state of the last token.
+Both stand on meta-llama/LlamaGuard-7b, which has to be requested on its page, with an adapter of NVIDIA's. Aegis
+answers in words, the guard looks at the last layer's state of the last token.
 """
 
 from collections.abc import Mapping, Sequence
@@ -93,7 +93,7 @@ class AegisClassifier(Classifier):
     """Label documents safe, or O1 to O13 for what is unsafe about them; unknown if the model says something else.
 
     `aegis_variant` is one of two adapters on meta-llama/LlamaGuard-7b, which needs a grant on its page and `hf_token`.
-    Without the network `model_path` is the directory of the adapter and `base_model_path` that of Llama Guard.
+    Without a network, `model_path` is the directory of the adapter and `base_model_path` that of Llama Guard.
     `keep_raw_output` leaves what the model said in `raw_output_field`.
     """
 
@@ -154,7 +154,7 @@ class InstructionDataGuardClassifier(Classifier):
     """Say whether English instructions with their responses look poisoned, and how likely that is.
 
     A text is "Instruction: …. Input: …. Response: …." The model stands on Llama Guard with the adapter of Aegis.
-    Without the network `model_path`, `base_model_path` and `adapter_path` are the three directories; or `model_path` is
+    Without a network, `model_path`, `base_model_path` and `adapter_path` are the three directories; or `model_path` is
     one with an .onnx file of all three, whose output `probability` is [rows, 1], and with the tokenizer.
     `filter_by=[False]` keeps what does not look poisoned.
     """

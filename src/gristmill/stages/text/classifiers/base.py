@@ -25,7 +25,7 @@ Stages = list[ProcessingStage[Any, Any]]
 
 
 class ModelOptions(TypedDict, total=False):
-    """What every model stage of a classifier is told."""
+    """What every model stage of a classifier is given."""
 
     model_identifier: str
     cache_dir: str | None
@@ -67,8 +67,8 @@ class Classifier(CompositeStage[DocumentBatch, DocumentBatch]):
     """What the classes have in common.
 
     `model_path` is a directory with the model instead of the hub's; `device` "auto", "cpu" or "cuda"; `runtime` "onnx"
-    or "torch"; `max_batch_tokens` the padded tokens of a batch at most; `offline` forbids downloads. `mark_truncated`
-    adds a column that says where the model has not seen all of a text.
+    or "torch"; `max_batch_tokens` the most padded tokens of a batch; `offline` forbids downloads. `mark_truncated` adds
+    a column that says where the model has not seen all of a text.
     """
 
     model_path: str | None = None
@@ -81,7 +81,7 @@ class Classifier(CompositeStage[DocumentBatch, DocumentBatch]):
     name: str = ""
 
     side: ClassVar[PaddingSide] = "right"
-    usual_labels: ClassVar[tuple[Label, ...]] = ()  # what the hub's model has; another's config says it
+    usual_labels: ClassVar[tuple[Label, ...]] = ()  # what the hub's model has; another model's config says it
 
     def __post_init__(self) -> None:
         self.name = self.name or self.default_name()
@@ -111,7 +111,7 @@ class Classifier(CompositeStage[DocumentBatch, DocumentBatch]):
         return f"{getattr(self, 'label_field', self.name)}_truncated"
 
     def _base_from(self) -> str | None:
-        """Where the language model is that the model stands on, with its tokenizer, if it does."""
+        """Where the language model that the model stands on is, with its tokenizer, if there is one."""
         return None
 
     def _adapter_from(self) -> str | None:

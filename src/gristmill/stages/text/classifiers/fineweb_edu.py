@@ -12,7 +12,7 @@ from gristmill.stages.text.models.model import ModelStage
 class EducationClassifier(Classifier):
     """What the three have in common: the score, the integer nearest to it, and high_quality or low_quality.
 
-    The label compares what the model said with 2.5, the integer rounds half to even: exactly 2.5 is 2 and high quality.
+    The label compares the raw score with 2.5, the integer rounds half to even: exactly 2.5 is 2 and high quality.
     """
 
     cache_dir: str | None = None

@@ -1,6 +1,6 @@
-"""`BenchmarkNgrams`: every n words in a row of a directory of benchmark files, as hashes that know where they are from.
+"""`BenchmarkNgrams`: every n words in a row in a directory of benchmark files, as hashes that know where they are from.
 
-A benchmark is a file: `.jsonl` (every string in every object is looked at) or `.txt` (every line), named like the file.
+A benchmark is a file, and has its name: `.jsonl` (every string in every object is looked at) or `.txt` (every line).
 """
 
 import unicodedata

@@ -46,7 +46,7 @@ class Decontaminate(ProcessingStage[DocumentBatch, DocumentBatch]):
         return ["data"], [BENCHMARK_FIELD, NGRAM_FIELD] if self.keep_only_contaminated else []
 
     def check_ready(self) -> None:
-        # Not those the workers will be given: they would travel to each of them.
+        # Not on the n-grams that workers are given: the texts would travel to each of them.
         _ = BenchmarkNgrams(self.benchmarks, self.ngram_words).texts
 
     def make_paths_absolute(self) -> None:
@@ -70,7 +70,7 @@ class Decontaminate(ProcessingStage[DocumentBatch, DocumentBatch]):
         return task.filter(from_bools(~found))
 
     def _marked(self, task: DocumentBatch, origins: list[tuple[str, str]]) -> DocumentBatch:
-        """Add which benchmark each document is from, and the words it shares with it."""
+        """Add which benchmark each document is contaminated by, and the words it shares with it."""
         texts = task.column(self.text_field).to_pylist()
         words = [
             shared_words(str(text), theirs, self.ngram_words) or theirs

@@ -20,13 +20,13 @@ def hash_ngrams(texts: TextColumn, n: int) -> tuple[NDArray[np.uint64], NDArray[
 
 
 def find_ngrams(texts: TextColumn, n: int, known: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Compare D texts with sorted hashes: where the first one met is among them, or -1; and how many are met."""
+    """Compare D texts with sorted hashes: return the place of the first one met, or -1, and how many are met."""
     first, hits = np.empty(len(texts), np.int64), np.empty(len(texts), np.int64)
     _overlaps(*_arguments(texts, n), known, len(known), first, hits)
     return first, hits
 
 
 def _arguments(texts: TextColumn, n: int) -> tuple[NDArray[np.generic] | int, ...]:
-    """What both kernels begin with: the texts, and room for the words and n-grams of the longest."""
+    """The first arguments of both kernels: the texts, and room for the words and n-grams of the longest."""
     rooms = np.empty(texts.longest + 1, np.uint64), np.empty(texts.longest + 1, np.uint64)
     return texts.data, texts.starts, texts.stops, len(texts), fold_table(), n, *rooms

@@ -1,7 +1,7 @@
 """`EmbeddingCreatorStage`: a column of embeddings, from tokens that a model turns into one vector a text.
 
 How the vectors of tokens become one is the model's own affair: its files say it (`models/sentence_files.py`). Where
-they are not to be asked, `embedding_pooling` decides.
+they are not to be used, `embedding_pooling` decides.
 """
 
 import hashlib
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 Pooling = Literal["mean_pooling", "last_token", "cls"]
 POOLINGS: dict[str, str] = {"mean_pooling": "mean", "last_token": "lasttoken", "cls": "cls"}
 DTYPES = ("float16", "float32", "float64")
-# Not the column classifiers share: how many tokens an embedder takes is in files that theirs does not read.
+# Not the column classifiers share: how many tokens an embedder takes is in files that their tokenizer does not read.
 TOKENS = "_gristmill_sentence_tokens"
 
 
@@ -71,7 +71,7 @@ class SentenceTokenizerStage(TokenizerStage):
 
     tokens_field: str = TOKENS
     use_sentence_transformer: bool = True
-    model_source: ModelSource | None = None  # of the model, whose files are asked
+    model_source: ModelSource | None = None  # of the model, whose files are read
 
     def setup(self, worker_metadata: WorkerMetadata | None = None) -> None:
         super().setup(worker_metadata)
@@ -85,7 +85,7 @@ class SentenceTokenizerStage(TokenizerStage):
         return "embedding_tokenizer"
 
     def new_columns(self) -> list[str]:
-        return []  # its column is gone behind the model: a second embedder may use the same name
+        return []  # the model drops its column: a second embedder may use the same name
 
     def check_ready(self) -> None:
         super().check_ready()
@@ -177,7 +177,7 @@ class EmbeddingModelStage(ModelStage):
         return apply_layers(pool(hidden, mask, self._poolings), self._layers)
 
     def _check(self, answer: "BatchAnswer") -> None:
-        """Vectors are looked at once they are pooled: at the place of padding a model may answer anything."""
+        """Check nothing: vectors are checked once pooled, as for padding a model may answer anything."""
 
 
 def _plain(pooling: str) -> SentenceFiles:

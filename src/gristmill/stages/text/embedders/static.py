@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def absolute(source: ModelSource) -> ModelSource:
-    """Return the source with directories that do not depend on where a process is."""
+    """Return the source with directories that do not depend on a process's working directory."""
     return replace(
         source,
         model_identifier=_absolute(source.model_identifier),

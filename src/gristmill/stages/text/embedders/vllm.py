@@ -74,7 +74,7 @@ class VLLMEmbeddingModelStage(CompositeStage[DocumentBatch, DocumentBatch]):
         return stages
 
     def _with_vllm(self, model: AnyStage) -> AnyStage:
-        assert isinstance(model, EmbeddingModelStage)  # noqa: S101  # what is behind the tokenizer
+        assert isinstance(model, EmbeddingModelStage)  # noqa: S101  # what follows the tokenizer
         if find_spec("vllm") is None:
             told = f"{type(self).__name__}: vLLM is not installed; the model runs on gristmill's own runtime"
             warnings.warn(told, UserWarning, stacklevel=2)

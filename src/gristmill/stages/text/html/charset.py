@@ -6,7 +6,7 @@ whose declaration lies is decoded by what it is. Labels mean what they mean to b
 Standard has it: latin-1 is windows-1252, gb2312 is gb18030.
 
 A page that fits nowhere has broken bytes: it was cut in the middle of a character, or put together from two sources.
-Where they are few, it is decoded with U+FFFD in their place; where they are many, it is nobody's text.
+Where they are few, it is decoded with U+FFFD in their place; where they are many, it is not decoded.
 """
 
 import codecs
@@ -45,7 +45,7 @@ _NEVER_DECLARED = ("utf-16-le", "utf-16-be")  # a declaration that could be read
 
 
 class Decoded(NamedTuple):
-    """A page as text, in which charset it was, who said so, and how many characters were broken."""
+    """A page as text, which charset it was in, what showed that, and how many characters were broken."""
 
     text: str
     charset: str
@@ -103,7 +103,7 @@ class PageDecoder:
         return best
 
     def _candidates(self, data: bytes, content_type: str | None, wide: str | None) -> Iterator[tuple[str, str]]:
-        """Who says what, in order: names of codecs, or of wider ones that hold the same and more."""
+        """What is claimed, by what, in order: names of codecs, or of wider ones that hold the same and more."""
         if wide is not None:
             yield "detector", wide
         http = _HTTP.search(content_type) if content_type else None
@@ -121,7 +121,7 @@ class PageDecoder:
             yield from (("detector", codec) for codec in self.codecs_of(second))
 
     def codecs_of(self, label: str) -> tuple[str, ...]:
-        """Return what of Python's decodes what a label of the web means, the likeliest first; nothing if none does."""
+        """Return Python's codecs for what a label means on the web, the likeliest first; nothing if there are none."""
         label = label.strip().lower()
         name = self._whatwg_name(label, fallback_utf8=False)
         if name is None and label in _WIDER:
@@ -157,7 +157,7 @@ def _looks_like_utf_16(data: bytes) -> str | None:
 
 
 def _tidy(text: str, *, may_have_nul: bool) -> str:
-    """Without an XML declaration, whose charset is not the text's any more, and without NUL, which parsers stop at.
+    """Drop an XML declaration, whose charset is not the text's any more, and replace NUL, which parsers stop at.
 
     NUL is looked for in the bytes first: there it takes a tenth of the time.
     """

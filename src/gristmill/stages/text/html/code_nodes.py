@@ -71,7 +71,7 @@ def _replace_block(tree: "HTMLTree", placeholders: Placeholders, node: "DOMNode"
 
 
 def language_of(node: "DOMNode") -> str:
-    """Return the language that a block's classes name, its parents' or its child's; "" if none does."""
+    """Return the language that the classes of a block, its parents or its child name; "" if none does."""
     around: list[DOMNode] = [node, *filter(None, [node.first_element_child])]
     at = node
     for _ in range(3):

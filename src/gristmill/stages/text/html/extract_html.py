@@ -3,7 +3,7 @@
     bytes, size, charset, shape ──▶ tree, formulas and code out ──▶ language, extractor ──▶ formulas and code back, text
 
 A page that is too deep for its extractor becomes plain text. The first checks depend on the page alone. Everything
-behind them has a time limit (`stages/time_limit.py`), and what that cannot end the engine's deadline does.
+after them has a time limit (`stages/time_limit.py`); what that cannot end, the engine's deadline ends.
 """
 
 from collections.abc import Callable, Mapping
@@ -43,7 +43,7 @@ KINDS = {
     TIME_LIMIT: "The extractor took longer than `page_s` for the page.",
 }
 
-LEAST_CHARS = 200  # of main content from which its language is found; with less, all visible text is asked
+LEAST_CHARS = 200  # of main content from which its language is found; with less, all visible text is used
 
 
 class PageText(NamedTuple):
@@ -59,7 +59,7 @@ class PageOptions:
 
     `math`, `code`  carry formulas, and code, around the extractor
     `fences`        put code back as Markdown has it
-    `fallback`      what a page that takes too long goes through instead of being quarantined: resiliparse, plain text
+    `fallback`      a page that takes too long becomes resiliparse's plain text instead of being quarantined
     `language`      find out the language of a page
     """
 
@@ -141,7 +141,7 @@ class PageReader:
 
     def _read_text(self, html: str, shape: PageShape, *, is_plain: bool) -> PageText | Dropped:
         tree = self._parse(html)
-        # A page that is nested so deep is not an article, and looking around in it takes for ever.
+        # A page that is nested this deep is not an article, and looking around in it takes for ever.
         is_sane = shape.depth <= self._options.limits.main_content_depth
         placeholders = self._marked(tree, html, shape) if is_sane else Placeholders("")
         if shape.has_glued_cells:
@@ -210,7 +210,7 @@ def _what_is_too_complex(shape: PageShape, limits: IngestLimits) -> str:
 
 
 def _separate_cells(tree: "HTMLTree") -> None:
-    """Put a space between cells of a table that have none, which resiliparse makes one word of."""
+    """Put a space between cells of a table that have none, or resiliparse makes one word of them."""
     for cell in tree.document.query_selector_all("td, th"):
         following = cell.next
         if following is not None and following.tag in ("td", "th") and cell.parent is not None:

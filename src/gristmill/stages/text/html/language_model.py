@@ -1,7 +1,7 @@
 """`LanguageModel`: the likeliest language of a line by lid.176, as fastText has it, in half of its time or less.
 
-fastText finds parts of words in a hash table of many small pieces, and between two pages a parser has taken all of that
-out of the processor's caches. Here it is a map of bits and a matrix (`kernels/fasttext/subwords.py`). Labels are the
+fastText finds parts of words in a hash table of many small pieces, and between two pages the parser has pushed all of
+that out of the processor's caches. Here it is a bitmap and a matrix (`kernels/fasttext/subwords.py`). Labels are the
 same; probabilities differ in the seventh digit, because exponentials are taken in double precision here.
 """
 
@@ -49,10 +49,10 @@ class LanguageModel:
         if not _score_text(text, len(data), *self._vocabulary, *self._parts, *self._matrices, *scratch):
             return None
         label, score = self._likeliest(self._scores.tolist())
-        return self._labels[label], min(math.exp(score), 1.0)  # rounding takes it a little above
+        return self._labels[label], min(math.exp(score), 1.0)  # rounding may take it a little above
 
     def _likeliest(self, scores: list[float]) -> tuple[int, float]:
-        """Go down the tree of labels, and leave out what is less likely already than the best so far."""
+        """Go down the tree of labels, and leave out what is already less likely than the best so far."""
         num_labels = len(self._labels)
         best, best_score = 0, -math.inf
         stack = [(2 * num_labels - 2, 0.0)]

@@ -1,7 +1,7 @@
 """Which language a page is in, and the stop words of languages.
 
-Languages have English names in capitals here ("ENGLISH", "HAITIAN_CREOLE"), as the stop lists that users know; what
-finds them says "en" and "ht". Either may be the key of a list.
+Languages have English names in capitals here ("ENGLISH", "HAITIAN_CREOLE"), as in the stop lists that users know; the
+model that finds them says "en" and "ht". Either may be the key of a list.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,8 +13,8 @@ from gristmill.models.fasttext_model import bundled_model
 from gristmill.stages.text.html.language_model import LanguageModel
 
 UNKNOWN = "UNKNOWN"
-# Of a page's longest paragraphs. Most languages are plain from the first line; where they are not, more is looked at.
-# On 688 pages of manuals full of English words that is right for 15 more than 800 characters for all, in half the time.
+# Of a page's longest paragraphs. Most languages are clear from the first line; where they are not, more is looked at.
+# On 688 pages of manuals full of English words it is right on 15 more than 800 characters for all, in half the time.
 LOOK_CHARS, FIRST_CHARS, SURE = 1_600, 150, 0.97
 _LABEL = "__label__"
 
@@ -43,7 +43,7 @@ war WARAY_PHILIPPINES wuu WU_CHINESE xal KALMYK xmf MINGRELIAN yi YIDDISH yo YOR
 NAME_OF = dict(zip(_NAMES[::2], _NAMES[1::2], strict=True))
 CODE_OF = {name: code for code, name in NAME_OF.items()}
 
-# jusText's names that users know under others.
+# Languages that users know by other names than jusText's.
 _OTHER_NAMES = {
     "HAITIAN": "HAITIAN_CREOLE",
     "NORWEGIAN_BOKMAL": "NORWEGIAN",
@@ -51,7 +51,7 @@ _OTHER_NAMES = {
     "WARAY_WARAY": "WARAY_PHILIPPINES",
 }
 _LEFT_OUT = ("LATIN",)  # pages that are taken for Latin are mostly something else
-# Nobody counts stop words where words have no spaces between them; a list says that the language is wanted.
+# Stop words are not counted where words have no spaces between them; a list says that the language is wanted.
 _NOT_SPACED = {
     "THAI": frozenset("ที่ และ ใน ของ เป็น การ มี ได้ ว่า จะ ไม่ ให้ กับ จาก".split()),
     "CHINESE": frozenset("的 是 了 在 和 有 我 他 这 這 不 也 就 人 都 上 们 們 你 她 它".split()),

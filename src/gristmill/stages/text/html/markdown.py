@@ -1,6 +1,6 @@
 """A parsed page as Markdown: headings, lists, tables, quotations and blocks of code keep their form.
 
-Links keep their text, images nothing: what is for readers of text stays. Formulas and code are words by now
+Links keep their text, images nothing: what is for readers of text stays. Formulas and code have become words by now
 (`placeholders.py`), and come back afterwards.
 """
 
@@ -89,7 +89,7 @@ class _Writer:
     def _table(self, node: "DOMNode", depth: int) -> None:
         rows = [[_cell(cell, depth) for cell in row.child_nodes if cell.tag in ("td", "th")] for row in _rows(node)]
         rows = [row for row in rows if any(row)]
-        if len(rows) < 2 or max(map(len, rows)) < 2:  # a table that is there for the sake of its layout
+        if len(rows) < 2 or max(map(len, rows)) < 2:  # a table that is there only for layout
             for row in rows:
                 self._add("", "\n".join(filter(None, row)))
             return

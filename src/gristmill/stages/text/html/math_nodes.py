@@ -98,7 +98,7 @@ class _Marker:
         self.count = 0
 
     def container(self, node: "DOMNode") -> None:
-        """A formula with its twins: the TeX is within, in an attribute, or in a script behind it."""
+        """A formula with its twins: the TeX is within, in an attribute, or in a script after it."""
         if not is_attached(node):
             return
         script = _script_behind(node)
@@ -161,14 +161,14 @@ class _Marker:
         node.parent.replace_child(made, node)
 
     def _paragraph(self, text: "DOMNode") -> "DOMNode":
-        """Extractors take a few characters in a box for something else than text, and in a paragraph for text."""
+        """Extractors do not take a few characters in a box for text; in a paragraph they do."""
         paragraph = self._tree.create_element("p")
         paragraph.append_child(text)
         return paragraph
 
 
 def _cleaned(tex: str, *, display: bool) -> tuple[str, bool]:
-    """TeX without what was around it, and whether that said that it is a formula of its own."""
+    """TeX without what was around it, and whether that made it a formula on lines of its own."""
     tex = tex.strip()
     wrapped = _DISPLAY_STYLE.match(tex)
     if wrapped:

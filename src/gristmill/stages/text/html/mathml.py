@@ -3,7 +3,7 @@ r"""MathML to LaTeX, by a table of our own: what is written, not how it looks.
     <msup><mi>x</mi><mn>2</mn></msup>      x^{2}
     <mfrac><mn>1</mn><mi>n</mi></mfrac>    \frac{1}{n}
 
-Whatever is not known becomes what its parts are, so nothing a reader would see is lost.
+An unknown element becomes what its parts are, so nothing a reader would see is lost.
 """
 
 import re
@@ -59,7 +59,7 @@ def _parts(node: "DOMNode", depth: int, least: int) -> list[str]:
 
 
 def _joined(pieces: list[str]) -> str:
-    r"""Put pieces together: a command and a letter behind it need a space between them."""
+    r"""Put pieces together: a command and a letter after it need a space between them."""
     text = ""
     for piece in pieces:
         if piece and piece[0].isalpha() and _ENDS_WITH_COMMAND.search(text[-24:]):

@@ -1,6 +1,6 @@
 """What a record is: a page, plain text, a PDF, a notebook, or something else.
 
-In this order: what the crawler has identified, what the first bytes say, what the server said. Servers are wrong often
+In this order: what the crawler has identified, what the first bytes say, what the server said. Servers are often wrong
 (PDFs as text/html, pages as application/octet-stream), crawlers that look at the bytes seldom.
 """
 
@@ -75,7 +75,7 @@ def _kind_of_bytes(data: bytes) -> Kind | None:
 
 
 def _guess(data: bytes) -> Kind:
-    """What bytes are that nobody said anything about."""
+    """What bytes are when nothing was said about them."""
     head = data[:LOOK_BYTES]
     controls = len(head) - len(head.translate(None, _CONTROLS))
     if is_notebook(data):

@@ -33,7 +33,7 @@ class PageShape(NamedTuple):
 
     @property
     def has_glued_cells(self) -> bool:
-        """Whether cells of a table follow each other without as much as a space."""
+        """Whether cells of a table follow each other without so much as a space."""
         return bool(self.hints & layout.HAS_GLUED_CELLS)
 
     @property

@@ -2,7 +2,7 @@
 
 Extractors break formulas into their characters, drop scripts, join the lines of code and take short paragraphs for
 menus. None of them changes a word. So each formula and each piece of code is replaced by a word that does not occur in
-the page, and put back into the text afterwards. A block of code is represented by as many words as it is long:
+the page, and put back into the text afterwards. A long block of code is represented by several copies of its word:
 extractors judge paragraphs by their length.
 """
 

@@ -3,11 +3,11 @@
 A filter is a measure (`score_document`) and a rule on it (`bounds` or `keep_document`), and knows nothing of batches,
 columns or what becomes of a document it refuses: `ScoreFilter`, `Score` and `Filter` see to that.
 
-`ColumnFilter` can also score all documents of a column at once, from counts made by compiled code. Both forms say the
-same of every text; tests hold them to it. The form for one document is the definition.
+`ColumnFilter` can also score all documents of a column at once, from counts made by compiled code. Both forms give
+every text the same score; tests hold them to it. The form for one document is the definition.
 
-Then scores as columns. A number, a bool or a label is one column. A score of several parts (`score_type` is a struct: a
-language and how sure the model is) is a column for each part, typed as what it is: the first has the name that was
+As for scores as columns: a number, a bool or a label is one column. A score of several parts (`score_type` is a struct:
+a language and how sure the model is) is a column for each part, of the part's type: the first has the name that was
 asked for, the others have that name with their own behind it, as in `language` and `language_score`.
 """
 
@@ -43,7 +43,7 @@ class DocumentFilter(Generic[S]):
 
     `measure`      what the score is called in rejects: "words" gives the threshold "50 ≤ words ≤ 100000"
     `amount`       "tokens" if scores add up to an amount of the run, which is then known before and behind the filter
-    `score_type`   the Arrow type of a score column; found from the scores if None, which an empty batch cannot do. With
+    `score_type`   the Arrow type of a score column; found from the scores if None, but an empty batch has none. With
                    a struct, a score is a dict, and each of its parts becomes a column (see `score_fields`)
 
     A filter with a model may define `model_check_or_download` (once per machine), `load_model` and `load_tokenizer`
@@ -74,7 +74,7 @@ class DocumentFilter(Generic[S]):
         return None, None
 
     def for_any_threshold(self) -> "DocumentFilter[S]":
-        """Return a filter whose scores serve every threshold: this one, unless it stops measuring once it knows."""
+        """Return a filter whose scores serve every threshold: this one, unless it stops measuring early."""
         return self
 
     def check_ready(self) -> None:
@@ -83,7 +83,7 @@ class DocumentFilter(Generic[S]):
         """
 
     def model_check_or_download(self) -> None:
-        """See to it that the files the filter needs are on this machine."""
+        """Make sure that the files the filter needs are on this machine."""
 
     def load_model(self) -> None:
         """Load what `score_document` works with."""
@@ -118,7 +118,7 @@ class ColumnFilter(DocumentFilter[N]):
     """A filter on numbers that are found by counting."""
 
     def statistics(self) -> tuple[Statistic, ...]:
-        """Return what the scores are computed from; nothing if these parameters take a document at a time."""
+        """Return what the scores are computed from; nothing if these parameters need a document at a time."""
         return ()
 
     def score_counts(self, counts: Counts) -> Scores:
@@ -131,7 +131,7 @@ class ColumnFilter(DocumentFilter[N]):
 
 
 def has_column_form(judge: object) -> bool:
-    """Whether a judge can score columns: a filter of ours with such parameters, not somebody's variant of it."""
+    """Whether a judge can score columns: a filter of ours with such parameters, not a user's variant of it."""
     if not isinstance(judge, ColumnFilter) or not type(judge).__module__.startswith("gristmill."):
         return False
     return "score_document" not in vars(judge) and "keep_document" not in vars(judge) and bool(judge.statistics())

@@ -97,7 +97,7 @@ class Sieve:
         return self._texts[name]
 
     def texts_for_rules(self, name: str) -> Texts:
-        """Return the texts of a column, or say that it holds none."""
+        """Return the texts of a column; raise StageError if it holds none."""
         texts = self.texts(name)
         if texts is None:
             raise StageError(f"rules: expected a column of texts; got {self.column(name).type} in {name!r}")
@@ -231,7 +231,7 @@ class Measure(Protocol):
 
     @property
     def null_reason(self) -> str | None:
-        """Why a document is dropped that has nothing to measure; None if that is nothing special."""
+        """Why a document that has nothing to measure is dropped; None if that is no special case."""
         ...
 
     def statistics(self) -> tuple[Statistic, ...]:
@@ -239,7 +239,7 @@ class Measure(Protocol):
         ...
 
     def values(self, documents: Sieve, field: str) -> Values:
-        """Measure the documents that are left, in a column of theirs."""
+        """Measure the documents that are left, in one of their columns."""
         ...
 
 
@@ -445,9 +445,9 @@ def _about(step: Step, position: int) -> About:
 
 
 def _check(sieve: Sieve, step: Check, about: About, context: StageContext, *, is_first: bool) -> bool:
-    """Take one step; return whether anything was measured. It is the first of its stage, or follows one that was."""
+    """Take one step; return whether anything was measured. `is_first`: nothing was, so far in its stage."""
     if isinstance(step.measure, MeasureOfSet) and not len(sieve.rows):
-        return False  # nobody to measure, and what a set measures is never a column
+        return False  # nothing to measure, and what a set measures is never a column
     values = step.measure.values(sieve, step.reads)
     kept = None if step.decision is None else step.decision.keeps(values)
     if context.observes:

@@ -62,7 +62,7 @@ class Bounds(NamedTuple):
 class Rule:
     """Keep a document whose measure is at least `low` and at most `high`; None sets no bound.
 
-    A measure that is not a number, as the mean length of no words, says nothing: the document stays.
+    A measure that is not a number, such as the mean length of no words, says nothing: the document stays.
     """
 
     reason: str
@@ -122,8 +122,8 @@ class RuleSet:
     def measure(self, name: str, texts: Texts, wanted: NDArray[np.bool_], known: dict[str, Column]) -> Column:
         """Return one measure of all texts; only those that are `wanted` need be right.
 
-        `known` holds what was measured for this column so far. A set may leave more there than was asked for. Here
-        each text is judged once, and measured until it breaks a rule.
+        `known` holds what was measured for this column so far. A set may leave more there than was asked for. This
+        default judges each text once, and measures it until it breaks a rule.
         """
         applied = self.applied_rules()
         known |= {rule.measure: np.full(len(texts), math.nan) for rule in self.rules()}
@@ -172,7 +172,7 @@ class RuleSet:
 class LazyMeasures(Mapping[str, float]):
     """The measures of one text, each taken when it is first asked for.
 
-    A text that breaks the first rule is never asked for what the later ones need, which may be most of the work.
+    If a text breaks the first rule, what the later ones need is never measured, which may be most of the work.
     """
 
     def __init__(self, ways: Mapping[str, Callable[[], float]]) -> None:
@@ -192,7 +192,7 @@ class LazyMeasures(Mapping[str, float]):
 
 
 def share(part: float, whole: float, *, of_nothing: float = 0.0) -> float:
-    """Return part / whole, and a fixed value where there is nothing to have a part of."""
+    """Return part / whole, or a fixed value where there is nothing to take a part of."""
     return part / whole if whole else of_nothing
 
 

@@ -58,14 +58,14 @@ class ShownTexts:
 
 
 class ShownLines:
-    """The documents of a batch of JSON lines that nobody has looked into for their texts: by the whole lines."""
+    """The documents of a batch of JSON lines whose texts have not been looked for: by the whole lines."""
 
     def __init__(self, batch: DocumentBatch, lines: JsonLines) -> None:
         self.batch = batch
         self._lines = lines
 
     def texts(self) -> None:
-        """They are not known."""
+        """Return None: they are not known."""
         return
 
     def keys(self) -> NDArray[np.uint64]:

@@ -35,7 +35,7 @@ Keeper = Callable[[object], bool] | AnyFilter
 
 
 class _JudgingStage(ProcessingStage[DocumentBatch, DocumentBatch]):
-    """A stage that measures documents, drops some, changes some, or all of it. Subclasses say in which steps."""
+    """A stage that measures documents, drops some, changes some, or does all of it. Subclasses say in which steps."""
 
     adds_only_declared_columns: ClassVar[bool] = True
 

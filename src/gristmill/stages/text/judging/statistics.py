@@ -1,7 +1,7 @@
-"""What can be counted in a text, and counting it in many texts at once. All of it is whole numbers.
+"""What can be counted in a text, and counting it in many texts at once. All counts are whole numbers.
 
 A `Statistic` names something that is counted. Statistics are counted by *passes*, each of which reads the text once and
-counts several; asking for one of a pass costs what asking for all of them does. `plan_passes` says which pass counts
+counts several; asking for one of them costs as much as asking for all. `plan_passes` says which pass counts
 what, given everything that will be asked for, so that filters and rule sets next to each other count nothing twice.
 """
 
@@ -22,13 +22,13 @@ from gristmill.tasks import DocumentBatch
 from gristmill.tasks.json_lines import JsonLines, loads
 from gristmill.tasks.text_columns import from_texts
 
-# `TextColumn`: a column of texts as the bytes and ranges that kernels work on, and the ways to come by one.
+# `TextColumn`: a column of texts as the bytes and ranges that kernels work on, and the ways to get one.
 #
-# The texts of a batch that was read from JSON lines are taken straight from the lines while nobody has asked for them
-# as a column: whoever only counts needs no Arrow column, and one of a batch that loses rows would be copied again.
+# The texts of a batch that was read from JSON lines are taken straight from the lines until they are asked for as a
+# column: counting needs no Arrow column, and that of a batch that loses rows would be copied again.
 
 PIECE_BYTES = 1 << 20
-ROOM_BEFORE = BLOCK  # kernels load as many bytes that end where a text ends
+ROOM_BEFORE = BLOCK  # kernels load this many bytes that end where a text ends
 
 _OFFSETS = {pa.string(): np.int32, pa.large_string(): np.int64}
 _NO_BYTES = np.zeros(1, np.uint8)
@@ -101,7 +101,7 @@ class TextColumn:
 
 
 def texts_of_batch(batch: DocumentBatch, name: str) -> TextColumn:
-    """Return the texts. What is not a string is taken as its line has it, or as Arrow prints it without lines."""
+    """Return the texts. What is not a string is taken as its line has it or, without lines, as Arrow prints it."""
     lines = batch.lines
     if lines is not None and name not in batch.parsed_columns() and lines.is_live(name):
         return texts_of_lines(lines, name) or _as_written(lines, name)
@@ -109,14 +109,14 @@ def texts_of_batch(batch: DocumentBatch, name: str) -> TextColumn:
 
 
 def text_pieces(batch: DocumentBatch, name: str) -> Iterator[TextColumn]:
-    """Yield the texts of a batch about a megabyte at a time, in memory that is used again: to be read once."""
+    """Yield the texts of a batch about a megabyte at a time, in memory that is reused: for reading once."""
     step = max(1, batch.num_items * PIECE_BYTES // max(1, batch.nbytes))
     for first in range(0, batch.num_items, step):
         yield texts_of_batch(batch.slice(first, step), name)
 
 
 def unparsed_texts(batch: DocumentBatch, name: str) -> TextColumn | None:
-    """Return the texts of a field straight from JSON lines, while nobody has asked for it as a column; else None."""
+    """Return the texts of a field straight from JSON lines, as long as it was not asked for as a column; else None."""
     lines = batch.lines
     if lines is None or name in batch.parsed_columns() or not lines.is_live(name):
         return None
@@ -179,7 +179,7 @@ Longs = NDArray[np.int64]
 
 @dataclass(frozen=True, order=True)
 class Statistic:
-    """What is counted: `n` is the number it depends on, if it does, and `text` what is looked for if something is."""
+    """What is counted: `n` is the number it depends on, if any, and `text` what is looked for, if anything."""
 
     name: str
     n: int = 0
@@ -240,7 +240,7 @@ def pieces(kind: int) -> tuple[Statistic, Statistic, Statistic, Statistic]:
 
 
 def short_lines(length: int) -> Statistic:
-    """Lines, not blank, of at most so many characters."""
+    """Lines, not blank, of at most `length` characters."""
     return Statistic("short_lines", length)
 
 
@@ -268,7 +268,7 @@ class Pass:
 
 
 _FIRST_ROOM = 1 << 14
-_MANY_WORDS = 1 << 18  # beyond that, counting them first takes less than the room for as many as there could be
+_MANY_WORDS = 1 << 18  # beyond that, counting them first takes less than room for as many as there could be
 _NGRAMS = {"top_ngram_chars": layout.TOP, "duplicate_ngram_chars": layout.DUPLICATE}
 _SUBSTRINGS: dict[str, Callable[[bytes, bytes], bool]] = {
     "substring_prefix": bytes.startswith,

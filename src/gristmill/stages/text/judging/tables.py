@@ -29,7 +29,7 @@ _KELVIN = "\N{KELVIN SIGN}"  # the one character beyond ASCII whose small letter
 def character_classes() -> NDArray[np.int64]:
     """For each byte, the counters of kernels/text/characters.py it adds to."""
     classes = np.zeros(256, np.int64)
-    is_start = [byte & 0xC0 != 0x80 for byte in range(256)]  # other bytes go on with a character
+    is_start = [byte & 0xC0 != 0x80 for byte in range(256)]  # other bytes continue a character
     columns = [[b for b in range(256) if is_start[b]], _PLAIN, b"0123456789", b"\t\n\r\b ", b"{}[]()"]
     for column, members in enumerate(columns):
         classes[list(members)] += 1 << (layout.CLASS_BITS * column)
@@ -40,7 +40,7 @@ def character_classes() -> NDArray[np.int64]:
 def letters() -> NDArray[np.uint8]:
     """One bit for each character up to the last letter: whether it is one (`str.isalpha`)."""
     codes = np.arange(8 * layout.LETTER_BYTES, dtype=np.uint32)
-    # Every worker makes this table, so numpy asks, in 1 ms: it asks Python's own data, but not with a string for each.
+    # Every worker makes this table, so numpy does it, in 1 ms: from Python's own data, but without a string for each.
     return np.packbits(np.char.isalpha(codes.view("U1")), bitorder="little")
 
 

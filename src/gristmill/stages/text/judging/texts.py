@@ -1,6 +1,6 @@
 """`Texts`: a column of texts on its way through filters and rule sets, with everything measured on it kept.
 
-Documents are only ever dropped on that way, so what was counted for those left some time ago serves those left now. A
+Documents are only ever dropped on the way, so what was counted for those left earlier serves those left now. A
 rule set that changes texts makes a new column, on which nothing has been counted. No rule lives here.
 """
 
@@ -25,7 +25,7 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Texts:
-    """The texts, N of them. `planned` says which pass counts what for all who will ask."""
+    """The texts, N of them. `planned` says which pass counts what, for all that will be asked."""
 
     column: TextColumn
     tokenizer: Callable[[], EnglishTokenizer] = EnglishTokenizer  # made when the first text is cut
@@ -69,7 +69,7 @@ class Texts:
         return [passes[found] for found in unknown]
 
     def tokens(self, wanted: Mask) -> tuple[Rows, Tokens]:
-        """The English tokens of the texts that are wanted, and which those are: no more than when asked first."""
+        """The English tokens of the texts that are wanted, and which those are: the same as at the first call."""
 
         def cut() -> tuple[Rows, Tokens]:
             rows, column = self._wanted(wanted)

@@ -1,8 +1,8 @@
 """English tokens of a whole column, and what rule sets count on them.
 
 `EnglishTokenizer` cuts texts into the tokens of spaCy's blank English pipeline, and remembers what it has cut. What is
-remembered makes it faster and changes nothing: each worker has a memory of its own, which forgets what was not seen for
-long. The definitions of what is counted are those of the rule sets, which have them for one text.
+remembered makes it faster and changes nothing: each worker has a memory of its own, which forgets what it has not
+seen for long. The definitions of what is counted are those of the rule sets, which have them for one text.
 """
 
 import unicodedata
@@ -54,7 +54,7 @@ class Tokens:
 
     @property
     def num_tokens(self) -> NDArray[np.int64]:
-        """int64[D], as the next ones; white space does not count."""
+        """int64[D], like the next ones; white space does not count."""
         return np.diff(self.offsets) - 1
 
     @property
@@ -83,7 +83,7 @@ class EnglishTokenizer:
         """Return the tokens of every text."""
         longest, total, tokens = texts.longest, texts.num_bytes, texts.num_bytes + len(texts)
         solid = np.empty(total + layout.ROOM_BEHIND, np.uint8)
-        places, gaps = np.empty(tokens, np.int32), np.empty(tokens, np.uint8)  # of which a fifth is ever touched
+        places, gaps = np.empty(tokens, np.int32), np.empty(tokens, np.uint8)  # of which only a fifth is ever touched
         firsts, offsets = np.zeros(len(texts) + 1, np.int64), np.zeros(len(texts) + 1, np.int64)
         counts = np.zeros((len(texts), layout.COUNTS), np.int64)
         _tokenize(
@@ -102,7 +102,7 @@ class EnglishTokenizer:
         return cast("lay.Lexicon", self._rooms["lexicon"])
 
     def _room(self, name: str, size: int, kind: type[Number]) -> NDArray[Number]:
-        """Return an array to write to; memory asked for anew costs more than what is written there."""
+        """Return an array to write to; new memory costs more than what is written there."""
         found = self._rooms.get(name)
         if found is None or len(found) < size:
             found = np.empty(size, kind)

@@ -13,7 +13,7 @@ from gristmill.models.runtime import ModelSource, choose_runtime, locate_tokeniz
 from gristmill.models.weights import Presence, check, is_hub_id
 from gristmill.stages.base import AnyStage
 
-# How a model is got and run, not which: a run may be resumed with others.
+# How a model is fetched and run, not which: a run may be resumed with other values.
 NOT_CONTENT = {
     "cache_dir",
     "device",
@@ -21,7 +21,7 @@ NOT_CONTENT = {
     "model_inference_batch_size",
     "offline",
     "owner",
-    "unpack_inference_batch",  # users know the name; how outputs come is the runtime's
+    "unpack_inference_batch",  # a name users know; how outputs come is up to the runtime
     "who",
 }
 
@@ -51,7 +51,7 @@ def model_ready(source: ModelSource, max_seq_length: int | None) -> Presence:
     """
     found = check(source)
     if found.directory is None:
-        return found  # to be downloaded: the rest is seen then
+        return found  # to be downloaded: the rest is checked then
     choose_runtime(source, found.directory)
     config = read_config(locate_tokenizer(source), elsewhere=found.directory)
     if max_seq_length is not None and max_seq_length > max_length(config) and not takes_longer(config):

@@ -1,9 +1,9 @@
 """`ModelStage`: tokens to a model's answers, in processes of their own.
 
 Batches are made inside one task and never across tasks, so which documents share one depends on the source partition
-alone: by length, up to a number of rows and of padded tokens. A batch for which there is no memory is halved and comes
-again; what was learnt so is told to workers that start later. A document for which there is no room alone is
-quarantined. Every other document comes out, in its place, with null where there was nothing to ask about.
+alone: by length, up to a number of rows and of padded tokens. A batch for which there is no memory is halved and tried
+again; what that teaches is passed to workers that start later. A document that does not fit even alone is quarantined.
+Every other document comes out, in its place, with null where there was nothing to ask about.
 """
 
 import logging
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from gristmill.models.runtime import ModelRuntime
 
 ON_GPU, ON_CPU = Resources(cpus=1.0, gpus=1.0), Resources(cpus=1.0)
-# Counted where batches were halved, and so said in the report: the others of a batch move the last bits of a score.
+# Counted where batches were halved, and so in the report: a batch's other documents move the last bits of a score.
 MAY_DIFFER = "documents whose scores may differ in the 6th decimal"
 
 Values = NDArray[np.generic]
@@ -99,7 +99,7 @@ class ModelStage(TokenReader):
     who: str = ""
     name: str = ""
 
-    fusible: ClassVar[bool] = False  # whoever tokenizes, reads or writes would keep it from the model
+    fusible: ClassVar[bool] = False  # tokenizing, reading or writing would keep its worker from the model
     adds_only_declared_columns: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -188,7 +188,7 @@ class ModelStage(TokenReader):
         chosen = self.__dict__.get("resources")
         found = chosen or (ON_GPU if has_gpu and self.device != "cpu" else ON_CPU)
         if self.autocast and not found.requires_gpu and self.device in ("auto", "cpu"):
-            # Here, while planning: nobody reads what workers log. Not in the plan: autocast is on by default.
+            # Here, while planning: what workers log is not read. Not in the plan: autocast is on by default.
             log.debug("%s: autocast has no effect on a CPU", self.name)
         return found
 
@@ -256,7 +256,7 @@ class ModelStage(TokenReader):
         return made.filter(_mask(kept))
 
     def _used_up(self) -> list[str]:
-        """Columns between tokenizer and model that nobody behind it reads."""
+        """Columns between tokenizer and model that no later stage reads."""
         if self._hands_on or self.use_existing_tokens:
             return []
         keeps = self.keep_tokens and self.tokens_field == INPUT_IDS

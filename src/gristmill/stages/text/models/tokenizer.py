@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 # Given to the library together. It keeps a few hundred bytes for every token until a call returns.
 CALL_CHARS = 1 << 18
 CALL_TEXTS = 256
-# A text longer than so many characters a token is tokenized by its beginning first, which nearly always has more tokens
-# than the model takes: a document of 100 MB would else take a minute and gigabytes to be cut to 512 tokens. Where the
-# beginning has fewer, because it is one endless word, no more than the second number is looked at.
+# A text longer than this many characters a token is tokenized by its beginning first, which nearly always has more
+# tokens than the model takes: otherwise a document of 100 MB would take a minute and gigabytes to be cut to 512 tokens.
+# Where the beginning has fewer, because it is one endless word, no more than the second number is looked at.
 CHARS_A_TOKEN, MOST_CHARS_A_TOKEN = 32, 2048
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
@@ -41,10 +41,10 @@ Flags = NDArray[np.bool_]
 
 
 class TokenReader(ProcessingStage[DocumentBatch, DocumentBatch]):
-    """A stage that works on tokens, or does not mind them, and leaves texts as they are."""
+    """A stage that works on tokens, or ignores them, and leaves texts as they are."""
 
     def handing_tokens_on(self) -> Self:
-        """Return the stage as it is if another one behind it reads the same tokens."""
+        """Return the stage as it is if another one after it reads the same tokens."""
         return self
 
 
@@ -55,7 +55,7 @@ class TokenizerStage(WithTokenizer, TokenReader):
     `model_identifier` is a directory, "package:NAME" or a hub id. A text is cut to `max_chars` characters, then to
     `max_seq_length` tokens, special ones kept; if that is None, to what the model's config says. Rows keep their order,
     and padding is the model stage's: `padding_side`, `sort_by_length` and `unk_token` are names users know, and change
-    nothing here. With `center_crop_chars` only so many characters on each side of the middle are seen. `prompt` is a
+    nothing here. With `center_crop_chars` only that many characters on each side of the middle are seen. `prompt` is a
     text with `{document}` in it, where the document is put. `truncated_field` adds a column that says what was cut.
     `owner` is the name of the composite it is part of, and `who` what messages call that.
     """
@@ -102,7 +102,7 @@ class TokenizerStage(WithTokenizer, TokenReader):
         return ["data"], [self.tokens_field, *([self.truncated_field] if self.truncated_field else [])]
 
     def new_columns(self) -> list[str]:
-        # Those of composites come and go between its stages.
+        # Those of a composite come and go between its stages.
         return [name for name in self.outputs()[1] if name not in (TOKENS, TRUNCATED)]
 
     # Before a run
@@ -125,7 +125,7 @@ class TokenizerStage(WithTokenizer, TokenReader):
         return None
 
     def _handing_on(self, stage: AnyStage) -> AnyStage:
-        """A model on these tokens leaves them; one between on other tokens, an embedder's say, has no use for them."""
+        """A model on these tokens leaves them; one between that reads others, such as an embedder, stays as it is."""
         reads_others = getattr(stage, "tokens_field", self.tokens_field) != self.tokens_field
         return stage if reads_others else cast("TokenReader", stage).handing_tokens_on()
 
@@ -232,7 +232,7 @@ def _length_of_model(source: ModelSource) -> int:
 
 
 def _digest(source: ModelSource) -> str | None:
-    """Return what tells tokenizers apart, or None if the files are not on this machine."""
+    """Return what distinguishes tokenizers, or None if the files are not on this machine."""
     try:
         file = locate_tokenizer(source) / "tokenizer.json"
         return hashlib.sha256(file.read_bytes()).hexdigest()

@@ -93,7 +93,7 @@ def _numbers(flat: pa.Array) -> NDArray[np.int32]:
 
 
 def without_padding(ids: TokenLists, mask: TokenLists, *, who: str) -> TokenLists:
-    """Return the ids where the mask is 1: for tokens somebody else has made, padded or not, on either side."""
+    """Return the ids where the mask is 1: for tokens made elsewhere, padded or not, on either side."""
     if not np.array_equal(ids.offsets, mask.offsets):
         raise StageError(f"{who}: expected {INPUT_IDS!r} and {ATTENTION_MASK!r} to have lists of the same lengths")
     kept = mask.ids != 0

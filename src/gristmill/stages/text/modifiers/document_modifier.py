@@ -26,7 +26,7 @@ class DocumentModifier:
     def find_candidates(self, texts: pa.ChunkedArray) -> NDArray[np.bool_] | None:
         """Return true for the texts `modify_document` may change; None if it may change any.
 
-        One it would change must never be left out: that is all it has to promise.
+        A text it would change must never be left out: that is all this has to promise.
         """
         return None
 

@@ -28,7 +28,7 @@ def modify_column(modifier: Function | DocumentModifier, column: pa.ChunkedArray
     before = cast("list[str]", chosen.to_pylist())
     after = [function(text) for text in before]
     if not all(isinstance(value, str) for value in after):
-        # A modifier that makes something else of a text is asked about every text, so that types do not mix.
+        # A modifier that returns something other than text is applied to every text, so that types do not mix.
         return _column_of([None if text is None else function(text) for text in column.to_pylist()])
     changed = [i for i, (old, new) in enumerate(zip(before, after, strict=True)) if new is not old and new != old]
     if not changed:

@@ -35,7 +35,7 @@ _BAD_LINE_START = r"[ÃÂ][ ]"
 class UnicodeReformatter(DocumentModifier):
     """Repair mojibake, HTML entities, surrogates, terminal escapes and control characters.
 
-    The options are ftfy's (see ftfy.readthedocs.io); `config`, an `ftfy.TextFixerConfig`, stands for all of them.
+    The options are ftfy's (see ftfy.readthedocs.io); `config`, an `ftfy.TextFixerConfig`, replaces all of them.
     """
 
     config: object = None

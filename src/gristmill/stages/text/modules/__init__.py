@@ -1,4 +1,4 @@
-"""Stages that number, cut and join documents. Stages that judge and change texts had their home here once."""
+"""Stages that number, cut and join documents. Stages that judge and change texts used to be here."""
 
 import importlib
 

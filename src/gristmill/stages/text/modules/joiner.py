@@ -19,11 +19,11 @@ class DocumentJoiner(CompositeStage[DocumentBatch, DocumentBatch]):
     """Join the texts of rows with the same id, in the order of their segment ids; other columns are the first row's.
 
     The rows may lie in any batch of any file: an exchange brings them together, so what stands behind starts when
-    everything before is done. With `across_batches=False` only rows of one batch are joined, without waiting; that is
+    all before it is done. With `across_batches=False` only rows of one batch are joined, without waiting; that is
     enough where nothing but filters stands between `DocumentSplitter` and this stage.
 
-    With `max_length`, pieces are joined only as long as their lengths in `length_field`, and one for each separator, do
-    not exceed it; what is left begins the next piece. A row without an id stays alone.
+    With `max_length`, pieces are joined only as long as their lengths in `length_field`, plus one for each separator,
+    do not exceed it; what is left begins the next piece. A row without an id stays alone.
     """
 
     separator: str = "\n\n"

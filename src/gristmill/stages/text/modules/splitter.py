@@ -18,7 +18,7 @@ from gristmill.tasks.text_columns import from_texts
 
 @dataclass
 class DocumentSplitter(ProcessingStage[DocumentBatch, DocumentBatch]):
-    """Make a row of each piece of a text between separators, numbered from 0 in `segment_id_field`.
+    """Make a row for each piece of a text between separators, numbered from 0 in `segment_id_field`.
 
     The other columns are repeated. Give documents an id first (`AddId`), and `DocumentJoiner` can put them together
     again. A missing text is one missing piece.

@@ -1,7 +1,7 @@
 """`extract_pdf`: the text of one PDF, or why there is none. The one user of pypdfium2.
 
 pdfium is C++ and reads what strangers have made: it may crash, or run for ever. So stages call this in a process that
-can be lost (`pdf_process.py`), one document at a time; the time limit here ends what comes back between two pages.
+can be lost (`pdf_process.py`), one document at a time; the time limit here takes effect only between two pages.
 """
 
 import ctypes
@@ -45,7 +45,7 @@ KINDS = {
 
 _SCANNED_CHARS = 20  # a page with fewer, and pictures on most of it, is scanned
 _SCANNED_AREA = 0.8
-_REPEATED_SHARE = 0.6  # of pages: a line at the top or the bottom of so many is a header or a footer
+_REPEATED_SHARE = 0.6  # of pages: a line at the top or the bottom of this many is a header or a footer
 _LEAST_PAGES = 4  # to tell what is repeated
 _EDGE = 0.1  # of a page's height, at its top and at its bottom, where those are
 _MOST_CHARS = 200_000  # of a page: more is a drawing made of letters
@@ -201,14 +201,14 @@ def _read_text(text: Any, made: _Page) -> None:
 
 
 def is_garbled(code: int) -> bool:
-    """Whether a number stands for no character anybody can read: private use, replacement, nothing."""
+    """Whether a number stands for no readable character: private use, replacement, nothing."""
     private = 0xE000 <= code <= 0xF8FF or 0xF0000 <= code <= 0x10FFFF
     control = code < 0x20 and code not in (0x02, 0x09, 0x0A, 0x0D)
     return private or control or code in (0xFFFD, 0xFFFE, 0xFFFF)
 
 
 def _picture_share(page: Any) -> float:
-    """How much of a page its pictures take; overlapping ones count twice, as far as the whole page."""
+    """How much of a page its pictures take; overlapping ones count twice, up to the whole page."""
     _, raw = _pdfium()
     width, height = page.get_size()
     area = 0.0

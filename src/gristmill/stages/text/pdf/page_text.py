@@ -13,10 +13,10 @@ import numpy as np
 
 from gristmill.kernels.layout.reading_order import BOTTOM, LEFT, RIGHT, TOP, Boxes, Numbers, lines_of, reading_order
 
-_NEW_PIECE = 1.0  # a gap of so many heights ends a piece: columns and cells are farther apart, words are nearer
-_BACK = 2.0  # and so does a step back of so many
+_NEW_PIECE = 1.0  # a gap of this many heights ends a piece: columns and cells are farther apart, words are nearer
+_BACK = 2.0  # and so does a step back of this many
 _OVERLAP = 0.5  # of the smaller height, that two characters of one line share
-_FULL = 0.88  # a line that reaches so far into its region goes on in the next
+_FULL = 0.88  # a line that reaches this far into its region goes on in the next
 _PARAGRAPH = 0.6  # heights between two lines: more is a new paragraph
 _HYPHENS = ("-", "\u2010", "\u00ad", "\x02")  # pdfium has \x02 where a word was divided at the end of a line
 _WORD_END = re.compile(r"(\w+)[-\u2010\u00ad\x02]$")
@@ -138,7 +138,7 @@ def _reads_leftwards(texts: list[str]) -> bool:
 
 
 def words_of(lines: list[Line]) -> set[str]:
-    """The words of some lines in lower case, but for halves of those that are divided between two lines."""
+    """The words of some lines in lower case, except halves of those that are divided between two lines."""
     words: set[str] = set()
     is_divided = False
     for line in lines:

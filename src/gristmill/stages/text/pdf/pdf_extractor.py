@@ -21,7 +21,7 @@ _TYPES = {"num_pages": pa.int64(), "scanned_share": pa.float64(), "text_garbled_
 
 @dataclass(frozen=True)
 class PdfOptions:
-    """When a PDF is left for a model to read: more pages are pictures, or more characters have no meaning."""
+    """When a PDF is left for a model to read: too many pages are pictures, or too many characters have no meaning."""
 
     max_scanned_share: float = 0.5
     max_garbled_share: float = 0.2

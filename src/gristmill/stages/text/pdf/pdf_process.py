@@ -1,9 +1,9 @@
 """`PdfProcess`: pdfium in a process of its own, which is ended when a file takes too long and replaced when it crashes.
 
-A call into C cannot be interrupted, and what pdfium crashes on would take its worker along. So a worker that reads PDFs
-has a child: content goes there, pages come back one by one. A page that does not come in time ends the child, and the
-file goes to quarantine with the pages that came. What comes back is msgpack and never pickle: whoever takes over a
-parser of files from strangers gets no further than the child.
+A call into C cannot be interrupted, and a crash of pdfium would take its worker along. So a worker that reads PDFs has
+a child: content goes there, pages come back one by one. A page that does not come in time ends the child, and the file
+goes to quarantine with the pages that came. What comes back is msgpack and never pickle: whoever takes over a parser of
+files from strangers gets no further than the child.
 """
 
 import contextlib
@@ -31,8 +31,8 @@ from gristmill.stages.text.pdf.extract_pdf import TIME_LIMIT, PdfText, Read, ext
 CRASHED = "crashed"
 KINDS = {CRASHED: "pdfium ended its process on the file, twice, or needed more than `max_pdf_memory` for it."}
 
-GRACE_S = 1.0  # for a child that notices itself, between two pages: it has the text in the order it is read
-_START_S = 120.0  # for a child to import what it needs, on a machine where everybody wants the cores
+GRACE_S = 1.0  # for a child that notices the limit itself, between two pages: it has the text in the order it is read
+_START_S = 120.0  # for a child to import what it needs, on a machine where all processes want the cores
 _CODE = "import sys; from gristmill.stages.text.pdf.pdf_process import serve; serve(int(sys.argv[1]))"
 
 
@@ -85,11 +85,11 @@ class PdfProcess:
         return PdfProcess, ()
 
     def read(self, content: bytes, limits: IngestLimits, **options: float) -> Read:
-        """Return what `extract_pdf` returns, within the limits of time whatever the file does."""
+        """Return what `extract_pdf` returns, within the time limits, whatever the file does."""
         ask = _encode(_Ask(msgspec.to_builtins(limits), options))
         with self._turn:
             found = self._try(ask, content, limits, limits.pdf_s)
-            if isinstance(found, _Died):  # once may be no fault of the file
+            if isinstance(found, _Died):  # the first time may not be the file's fault
                 found = self._try(ask, content, limits, limits.pdf_s - found.seconds)
         if not isinstance(found, _Died):
             return found
@@ -122,7 +122,7 @@ class _Died(msgspec.Struct):
 class _Child:
     def __init__(self) -> None:
         self._pipe, theirs = Pipe()
-        # What this process can import, that one must be able to.
+        # The child must be able to import what this process can.
         paths = os.pathsep.join(path or str(Path.cwd()) for path in sys.path)
         try:
             self._process = subprocess.Popen(
@@ -161,7 +161,7 @@ class _Child:
             code = self._process.wait()
             self.end()
             return _Died(_how(code), len(pages), "\n\n".join(pages), time.monotonic() - begun)
-        except BaseException:  # Ctrl-C, a limit of somebody else: nobody will fetch the answer
+        except BaseException:  # Ctrl-C, another time limit: the answer will not be fetched
             self.end()
             raise
 
@@ -226,7 +226,7 @@ def serve(descriptor: int) -> None:
     """Read PDFs for the process at the other end, until that is gone."""
     pipe = Connection(descriptor)
     asked: queue.SimpleQueue[tuple[bytes, bytes]] = queue.SimpleQueue()
-    # It hears of the other's end also while pdfium hangs, which does not hold Python's lock.
+    # It notices the parent's end even while pdfium hangs, which does not hold Python's lock.
     threading.Thread(target=_listen, args=(pipe, asked), daemon=True).start()
     _take_the_blame()
     pipe.send_bytes(_encode(_Ready()))
@@ -269,7 +269,7 @@ def _take_the_blame() -> None:
 
 @contextlib.contextmanager
 def _memory_limited(num_bytes: int) -> Iterator[None]:
-    """No more than so much beside what is there, where the system can say what is there; pdfium then aborts."""
+    """Allow `num_bytes` on top of what is in use, where the system can say what is; beyond that, pdfium aborts."""
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[0])
     except (OSError, ValueError, IndexError):

@@ -59,9 +59,9 @@ class PdfIterator(DocumentIterator):
 class PdfReader(CompositeStage[EmptyTask, DocumentBatch]):
     """Read PDF files: text, id (the name of the file), num_pages, scanned_share and text_garbled_share of each.
 
-    Text is that of the file, in the order it is read: columns, without headers and footers, divided words put together.
+    The text is in the order it is read: column by column, without headers and footers, divided words put together.
     Files that need a model to be read (`needs_ocr`) and others without text are dropped by reason. Needs the extra
-    `pdf`. Neighbours are read together, up to `blocksize` (64 MiB) of them.
+    `pdf`. Neighbouring files are read together, up to `blocksize` (64 MiB) of them.
     """
 
     file_paths: str | list[str]
@@ -73,7 +73,7 @@ class PdfReader(CompositeStage[EmptyTask, DocumentBatch]):
     name: str = field(default="pdf_reader", kw_only=True)
 
     def __post_init__(self) -> None:
-        self.decompose()  # what is wrong with the parameters is said here, not when the pipeline runs
+        self.decompose()  # what is wrong with the parameters is reported here, not when the pipeline runs
 
     def decompose(self) -> list[ProcessingStage[Task[object], Task[object]]]:
         together = self.blocksize or _TOGETHER

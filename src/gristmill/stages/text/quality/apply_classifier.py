@@ -33,7 +33,7 @@ class ApplyClassifier(ProcessingStage[DocumentBatch, DocumentBatch], DocumentFil
 
     `model` is its directory. As a stage it drops nothing: every document gets a score in `score_field` and, if asked
     for, "positive" or "negative" in `label_field`; without text both are null. As a filter, inside `ScoreFilter` or
-    `Score`, it keeps what scores at least `min_score`; which columns are read and added is then said there, not here.
+    `Score`, it keeps what scores at least `min_score`; which columns are read and added is then set there, not here.
     `min_score` is 0.5 unless it is given. Before the first document, the model has to give the rows of its card the
     scores they had when it was made.
     """
@@ -113,7 +113,7 @@ class ApplyClassifier(ProcessingStage[DocumentBatch, DocumentBatch], DocumentFil
         self.setup_on_node()
 
     def load_model(self) -> None:
-        """Load and check the model. Only what uses this as a filter calls it, and says which columns are meant."""
+        """Load and check the model. Called only by a stage that uses this as a filter, which names the columns."""
         own = {"text_field": "text", "score_field": "quality", "label_field": None}
         for option, default in own.items():
             if getattr(self, option) != default:

@@ -1,8 +1,8 @@
 """`FastTextClassifier`: trained and applied by kernels of our own, in a file that fastText reads.
 
-What is learnt is a function of the documents and the seed alone, not of files, order or workers: documents are gone
-through by rising hash, and the vocabulary is sorted. With several threads that is lost: all move the same two matrices
-at once, and whoever comes first changes what the others see.
+What is learnt is a function of the documents and the seed alone, not of files, order or workers: documents are taken by
+rising hash, and the vocabulary is sorted. With several threads that is lost: all move the same two matrices at once,
+and whichever comes first changes what the others see.
 """
 
 from collections.abc import Iterator
@@ -53,7 +53,7 @@ class Vocabulary:
             now = before.copy()
             at = np.searchsorted(merged, found)
             now[at] += counts
-            # A word is written down when it becomes frequent, from where it has just been seen.
+            # A word is stored when it becomes frequent, from where it has just been seen.
             new = np.flatnonzero((before[at] < self._min_count) & (now[at] >= self._min_count))
             for identity, place in zip(found[new].tolist(), first[new].tolist(), strict=True):
                 start = int(places[place])
@@ -113,7 +113,7 @@ class FastTextClassifier:
         write_file(str(directory / MODEL_FILE), self.file.chunks())
 
     def margins(self, texts: TextColumn) -> NDArray[np.float64]:
-        """Return float64[D], the log odds that each text is of the positive class; not a number without a word."""
+        """Return float64[D], the log odds that each text is of the positive class; NaN without a word."""
         margins, dim = np.empty(len(texts), np.float64), self.file.settings.dim
         own, hidden = np.empty(texts.longest + _ROWS_MORE, np.int32), np.empty(dim, np.float32)
         _score_texts(
@@ -125,7 +125,7 @@ class FastTextClassifier:
 
 def find_words(texts: TextColumn) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.int64]]:
     """Return the 64-bit hash, the place and the length of every word."""
-    room = texts.num_bytes  # a page nobody writes to costs nothing
+    room = texts.num_bytes  # a page that is never written to costs nothing
     found = np.empty(room, np.uint64), np.empty(room, np.int64), np.empty(room, np.int64)
     count = _find_words(texts.data, texts.starts, texts.stops, len(texts), *found)
     return found[0][:count], found[1][:count], found[2][:count]
@@ -192,7 +192,7 @@ def _table_of(words: list[bytes]) -> tuple[NDArray[np.uint64], NDArray[np.int32]
 
 
 def _slices(texts: TextColumn) -> Iterator[TextColumn]:
-    """Divide texts into slices of about so many bytes, each of one text at least."""
+    """Divide texts into slices of about `_SLICE_BYTES`, each of at least one text."""
     ends = np.cumsum(texts.stops - texts.starts)
     first = 0
     while first < len(texts):

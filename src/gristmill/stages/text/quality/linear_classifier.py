@@ -62,7 +62,7 @@ class LinearClassifier:
         return cls(LinearHead(np.array(found.weights, np.float32), found.bias), found.embedder)
 
     def save(self, directory: Path) -> None:
-        """Write the head to a directory; of the embedder, its name."""
+        """Write the head to a directory; of the embedder, only its name."""
         written = _Written(self.embedder, self.head.bias, self.head.weights.astype(np.float64).tolist())
         write_file(str(directory / MODEL_FILE), [msgspec.json.encode(written) + b"\n"])
 
@@ -78,7 +78,7 @@ class LinearClassifier:
         return parts
 
     def margins(self, texts: TextColumn) -> NDArray[np.float64]:
-        """Return float64[D], the log odds that each text is of the positive class; not a number without a token."""
+        """Return float64[D], the log odds that each text is of the positive class; NaN without a token."""
         bounds = zip(texts.starts.tolist(), texts.stops.tolist(), strict=True)
         plain = [texts.data[start:stop].tobytes().decode() for start, stop in bounds]
         batch = DocumentBatch("texts", pa.Table.from_arrays([from_texts(plain)], names=[TEXT]))

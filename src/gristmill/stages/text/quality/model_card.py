@@ -1,8 +1,8 @@
 """`ModelCard`: what is known about a trained classifier, in `card.json` beside the model, for people and programs.
 
-`train-classifier` writes it and `ApplyClassifier` reads it: where the model's files are to be found unchanged, how its
-log odds become probabilities, and by some rows with their scores whether it answers here as it did where it was made.
-There is no date in it: the same documents give the same card, byte for byte.
+`train-classifier` writes it and `ApplyClassifier` reads it: whether the model's files are unchanged, how its log odds
+become probabilities, and, by some rows with their scores, whether it answers here as it did where it was made. There is
+no date in it: the same documents give the same card, byte for byte.
 """
 
 from pathlib import Path
@@ -18,11 +18,11 @@ from gristmill.storage.atomic_write import checksum_of, write_file
 CARD_FILE = "card.json"
 ROWS_FILE = "rows.jsonl"
 FORMAT = 1
-DECIMALS = 6  # of a score: what is behind them differs between machines
+DECIMALS = 6  # of a score: later digits differ between machines
 
 
 class Documents(msgspec.Struct, frozen=True):
-    """The documents of one class, those without text left out. The fingerprint is of the texts, in whatever order."""
+    """The documents of one class, those without text left out. The fingerprint is of the texts, in any order."""
 
     path: str
     documents: int
@@ -74,7 +74,7 @@ class HeldOutRow(msgspec.Struct, frozen=True):
 
 
 class ModelCard(msgspec.Struct, frozen=True):
-    """All of it. Numbers are of the held-out documents that were used neither for training nor for calibration."""
+    """The whole card. Numbers are of the held-out documents that were used neither for training nor for calibration."""
 
     format: int
     gristmill: str
@@ -93,7 +93,7 @@ class ModelCard(msgspec.Struct, frozen=True):
     files: dict[str, str]
 
     def probabilities(self, log_odds: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return calibrated scores, rounded; not a number stays what it is."""
+        """Return calibrated scores, rounded; NaN stays NaN."""
         knots = self.calibration
         return np.round(np.interp(log_odds, knots.log_odds, knots.probabilities), DECIMALS)
 

@@ -106,7 +106,7 @@ def _entries(path: Path, *, who: str) -> dict[str, dict[str, object]]:
 
 
 def sorted_numbers(given: object, length: int | None, *, who: str, what: str) -> list[float]:
-    """Return `given` if it is so many numbers in ascending order, or any number of them; else raise ConfigError."""
+    """Return `given` if it is `length` (None: any number of) numbers in ascending order; else raise ConfigError."""
     numbers = list(given) if isinstance(given, Sequence) and not isinstance(given, str) else None
     is_right = numbers is not None and all(isinstance(n, int | float) and not isinstance(n, bool) for n in numbers)
     if numbers is None or not is_right or length not in (None, len(numbers)) or any(map(math.isnan, numbers)):

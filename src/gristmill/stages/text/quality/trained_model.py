@@ -27,7 +27,7 @@ class TextModel(Protocol):
     """What a kind of classifier has to do."""
 
     def margins(self, texts: TextColumn) -> NDArray[np.float64]:
-        """Return the log odds that each text is of the positive class; not a number where there is nothing to judge."""
+        """Return the log odds that each text is of the positive class; NaN where there is nothing to judge."""
         ...
 
 
@@ -39,7 +39,7 @@ class TrainedClassifier:
         self._model = model
 
     def scores(self, texts: TextColumn) -> NDArray[np.float64]:
-        """Return float64[D], the calibrated probability of the positive class; not a number for a blank text."""
+        """Return float64[D], the calibrated probability of the positive class; NaN for a blank text."""
         if not len(texts):
             return np.empty(0, np.float64)
         scores = self.card.probabilities(self._model.margins(texts))

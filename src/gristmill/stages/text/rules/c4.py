@@ -65,8 +65,8 @@ class C4Quality(RuleSet):
     """Keep the lines that look like sentences, and documents that have enough of them.
 
     A line goes if a word has more than `max_word_length` characters, if it does not end with . ? ! " or ' (or ends with
-    ...), if it has fewer than `min_words_per_line` words, mentions JavaScript or a policy. Numbers of -1 switch a rule
-    off. FineWeb's pipeline has `filter_no_terminal_punct=False`.
+    ...), if it has fewer than `min_words_per_line` words, or if it mentions JavaScript or a policy. -1 switches a
+    rule off. FineWeb's pipeline has `filter_no_terminal_punct=False`.
     """
 
     remove_citations: bool = True
@@ -102,7 +102,7 @@ class C4Quality(RuleSet):
         return "\n".join(line for fate, line in self._clean(text) if fate == "kept").strip()
 
     def count_lines(self, text: str) -> dict[str, int]:
-        """Return how many lines were kept, and how many went for each reason."""
+        """Return how many lines were kept, and how many were removed for each reason."""
         return dict(Counter(fate for fate, _ in self._clean(text)))
 
     def _clean(self, text: str) -> Iterator[tuple[str, str]]:
@@ -183,7 +183,7 @@ def count_sentences(line: str) -> int:
 
 
 def _sentences_of(texts: Texts, lines: _CleanLines, wanted: NDArray[np.bool_], enough: int) -> NDArray[np.int64]:
-    """Return the sentences of every text; one with enough lines has enough of them, and is not looked at closer."""
+    """Return the sentences of every text; one with enough lines has enough of them, so they are not counted."""
     few = wanted & (lines.num_lines < enough)
     chosen = np.flatnonzero(np.repeat(few, lines.num_lines))
     sentences = np.zeros(len(lines.lines) + 1, np.int64)

@@ -23,8 +23,8 @@ CHAR_DUPLICATES_PAPER = 0.1
 class FineWebQuality(RuleSet):
     """Drop pages that are lists or menus. Lines are those between newlines that are not blank, unstripped.
 
-    A line ends well if its very last character is a mark that ends sentences in some script; quotes are not, and a
-    blank behind the mark hides it. With `line_punct_exclude_zero` a text in which no line does is kept.
+    A line ends well if its very last character is a mark that ends sentences in some script; quotes do not count,
+    and a blank behind the mark hides it. With `line_punct_exclude_zero` a text in which no line does is kept.
     """
 
     line_punct_thr: float = 0.12

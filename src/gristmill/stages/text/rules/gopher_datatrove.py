@@ -1,8 +1,8 @@
 """Gopher's rules as datatrove 0.10 has them (Rae et al., 2021, https://arxiv.org/abs/2112.11446, table A1).
 
 Words are the tokens of spaCy's blank English pipeline: punctuation marks are words of their own and count where all
-words do. Parameters, order and reasons are datatrove's. Where it would divide by zero (no words, no lines) a share is
-0.0 here, so that an empty document which the word count lets pass is judged instead of stopping the run.
+words do. Parameters, order and reasons are datatrove's. Where datatrove would divide by zero (no words, no lines),
+a share is 0.0 here, so that an empty document which the word count lets pass is judged instead of stopping the run.
 """
 
 import math
@@ -124,7 +124,7 @@ class GopherQuality(RuleSet):
 class RepetitionLimits(RuleSet):
     """How much of a text may repeat itself: lines, paragraphs, their characters, one n-gram, all n-grams.
 
-    The table gives the limits; what counts as a repeat, and over what, differs from tool to tool and is defined there.
+    The table gives the limits; what counts as a repeat, and over what, differs from tool to tool: subclasses define it.
     """
 
     dup_line_frac: float | None = 0.3
@@ -195,7 +195,7 @@ class GopherRepetition(RepetitionLimits):
     ) -> dict[str, Column]:
         """Measure all n-grams of the kind that is asked for: the largest share of one, or of all that repeat.
 
-        Shares are 0 where they cannot be above their limits; those that repeat also where fewer are above theirs.
+        Shares are 0 where they cannot exceed their limits; of repeats, also where shorter n-grams exceed theirs.
         """
         rows, tokens = texts.tokens(wanted)
         is_top = "top" in name

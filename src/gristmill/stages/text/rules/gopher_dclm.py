@@ -120,7 +120,7 @@ class DclmGopherRepetition(RepetitionLimits):
 
 @dataclass(frozen=True)
 class _Words:
-    """The words of a text by Unicode's rules, and what repeats of them."""
+    """The words of a text by Unicode's rules, and what repeats among them."""
 
     text: str
 

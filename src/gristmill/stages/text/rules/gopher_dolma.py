@@ -137,7 +137,7 @@ class _Text:
         return sum(map(is_one, self.lines)) / len(self.lines)
 
     def share_of_top(self, n: int) -> float:
-        """Characters of all occurrences of the most frequent n-gram, the first one seen of several; once is enough."""
+        """Characters of all occurrences of the most frequent n-gram, the first seen of several; it may occur once."""
         found = self.ngrams.of(n)
         if not len(found.kinds):
             return 0.0

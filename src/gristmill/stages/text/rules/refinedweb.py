@@ -1,7 +1,7 @@
 """RefinedWeb's corrections of lines as DCLM applies them (Penedo et al., 2023, https://arxiv.org/abs/2306.01116).
 
 Lines that are shouted, numbers, counters or single words go, and a few phrases are cut out of short lines; a document
-that loses too many words goes as a whole. The steps follow each other over the whole text, which is stripped between
+that loses too many words is dropped. The steps follow each other over the whole text, which is stripped between
 them. Filters on URLs and on the language are not part of this set.
 """
 
@@ -58,7 +58,7 @@ class RefinedWebLines(RuleSet):
 
     def measure_document(self, text: str) -> Measures:
         before, left = len(counted_words(text)), len(counted_words(self.rewrite_document(text)))
-        # A line separator that is stripped may lay bare a word that was not counted before.
+        # A line separator that is stripped may expose a word that was not counted before.
         return {"words_left": left, "share_of_words_removed": share(max(0, before - left), before)}
 
     def rewrite_document(self, text: str) -> str:

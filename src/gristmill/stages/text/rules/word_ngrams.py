@@ -2,7 +2,7 @@
 
 The words are those of Unicode's segmentation (UAX 29) that begin with a letter or digit. The package `uniseg` knows the
 rules for all of Unicode and takes 10 µs a character; what is ASCII between white space is cut by an expression that
-gives the same words there. No rule of it breaks or joins a word across white space.
+gives the same words there. None of its rules breaks or joins a word across white space.
 """
 
 import re
@@ -26,7 +26,7 @@ _EXTRA = "dclm"
 
 
 def check_ready() -> None:
-    """Say what to install, if `uniseg` is missing. Texts in ASCII would not need it: others come later."""
+    """Say what to install, if `uniseg` is missing. Texts in ASCII would not need it, but others may come."""
     check_installed("uniseg", extra=_EXTRA)
 
 
@@ -73,9 +73,9 @@ class NGrams:
 
 
 class WordNGrams:
-    """Two n-grams are equal if their first n - 1 words are and the last ones are: pairs of numbers, sorted, say which.
+    """Two n-grams are equal if their first n - 1 words are and their last words are: sorted pairs of numbers say which.
 
-    So nothing is made of words but their numbers, and time grows with their number whatever n.
+    So words are only numbered, and time grows with how many there are, whatever n is.
     """
 
     def __init__(self, words: Sequence[str]) -> None:

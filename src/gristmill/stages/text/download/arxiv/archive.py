@@ -58,7 +58,7 @@ def read_paper(content: bytes, limits: IngestLimits) -> Project | None:
 
 
 def is_binary(content: bytes) -> bool:
-    """Whether the beginning of a file cannot be text in any charset: a tenth of it is characters nobody writes.
+    """Whether the beginning of a file cannot be text in any charset: over a tenth of it is control characters.
 
     >>> is_binary(b"\\\\section{A}"), is_binary(b"\\x1f\\x8b\\x08\\x00\\x00")
     (False, True)
@@ -131,7 +131,7 @@ def _where_kept(project: Project, name: str) -> dict[str, bytes] | None:
 
 
 def paper_id(name: str) -> str:
-    """Return arXiv's identifier of the paper that a member of this name is.
+    """Return arXiv's identifier for the paper in a member of this name.
 
     >>> paper_id("9901/hep-th9901001.gz"), paper_id("0704/0704.0001.gz")
     ('hep-th/9901001', '0704.0001')

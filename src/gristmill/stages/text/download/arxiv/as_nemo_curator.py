@@ -1,9 +1,9 @@
-r"""The text NeMo Curator 1.4 makes of a paper, for whoever needs the same one (`compat=True`).
+r"""The text NeMo Curator 1.4 makes of a paper, for users who need the same (`compat=True`).
 
 Each file is cut before its first section and behind its bibliography or appendix, rid of comments, and its macros
 without arguments are replaced; then files are joined in the order of the archive. What this costs is known and kept: a
 file without a section is empty, `\paragraph` counts as a section only where `\subparagraph` follows it at once, and a
-comment takes the character before its `%` along.
+comment takes the character before its `%` with it.
 """
 
 import re
@@ -27,7 +27,7 @@ _DEFINITIONS = (
 def as_nemo_curator(files: list[str]) -> str | None:
     """Return the text of a paper, or None where NeMo Curator has none.
 
-    That is without any section, and where a macro stands for letters that are not ASCII: its replacing fails then.
+    It has none without a section, nor where a macro stands for letters that are not ASCII: its replacing fails then.
     """
     macros = {}
     for text in files:

@@ -1,4 +1,4 @@
-"""`ArxivDownloader`: archives of arXiv's bucket, paid for by whoever asks."""
+"""`ArxivDownloader`: archives of arXiv's bucket, paid for by the requester."""
 
 from gristmill.stages.text.download.base.transfer_downloader import TransferDownloader
 from gristmill.storage.s3_requests import check_keys

@@ -37,8 +37,8 @@ NAMES, STYLES = "file_names", "styles"  # fields for the extractor: names of the
 class ArxivIterator(DocumentIterator):
     """Yields id, source_id and content, the texts of the TeX files, of each paper.
 
-    `compat` leaves out what NeMo Curator leaves out: papers of which a byte is not UTF-8. `log_frequency` is accepted
-    as it is elsewhere: progress is shown by the run.
+    `compat` leaves out what NeMo Curator leaves out: papers with a byte that is not UTF-8. `log_frequency` is accepted
+    without effect: progress is shown by the run.
     """
 
     split: ClassVar[Splitter] = TarMembers(in_samples=False)

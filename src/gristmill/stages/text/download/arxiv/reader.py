@@ -1,4 +1,4 @@
-"""`ArxivArchiveReader`: papers of archives that are there already."""
+"""`ArxivArchiveReader`: papers of archives you already have."""
 
 from dataclasses import dataclass, field
 
@@ -27,7 +27,7 @@ class ArxivArchiveReader(CompositeStage[EmptyTask, DocumentBatch]):
     name: str = field(default="arxiv_archive_reader", kw_only=True)
 
     def __post_init__(self) -> None:
-        self.decompose()  # what is wrong with the parameters is said here, not when the pipeline runs
+        self.decompose()  # what is wrong with the parameters is reported here, not when the pipeline runs
 
     def decompose(self) -> list[ProcessingStage[Task[object], Task[object]]]:
         listing = FilePartitioningStage(self.file_paths, blocksize=self.blocksize, file_extensions=[".tar"])

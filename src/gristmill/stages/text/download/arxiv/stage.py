@@ -14,11 +14,11 @@ from gristmill.storage.transfer import TransferOptions, transfer_options
 class ArxivDownloadExtractStage(DocumentDownloadExtractStage):
     """Fetch archives of arXiv and make a document of each paper that has TeX.
 
-    `requester_pays`  True, to be said by whoever pays for the download: nothing is fetched without it
+    `requester_pays`  True, to be set by whoever pays for the download: nothing is fetched without it
     `compat`          True gives NeMo Curator's text, which is less: docs/guide/arxiv.md
     `url_limit`       archives, of about 500 MB each; `record_limit` papers of each
     `transfer`        how files are fetched and where they may stay
-    `verbose`, `log_frequency`  accepted as they are elsewhere: progress is shown by the run
+    `verbose`, `log_frequency`  accepted without effect: progress is shown by the run
     """
 
     def __init__(

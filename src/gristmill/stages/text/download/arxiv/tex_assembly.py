@@ -64,7 +64,7 @@ class _Frame:
 
 
 def assemble(project: TexProject, limits: IngestLimits | None = None) -> Paper | None:
-    """Return the paper that some files are, or None if none of them is TeX."""
+    """Return the paper that these files make up, or None if none of them is TeX."""
     roots = project.roots()
     if not roots:
         return None
@@ -161,7 +161,7 @@ class _Assembly:
             return False
         self._expansions += 1
         while macro.num_arguments and frame.macro and macros.skip_space(frame.text, frame.position) >= len(frame.text):
-            self._frames.pop()  # its arguments stand behind the macro it is the last word of
+            self._frames.pop()  # the last word of another macro: its arguments follow that one
             frame = self._frames[-1]
         found = macros.read_arguments(macro, frame.text, frame.position)
         if found is None:
@@ -178,7 +178,7 @@ class _Assembly:
         return True
 
     def _joined_behind(self, frame: _Frame, made: str) -> str:
-        r"""What a macro became, apart from what follows: `\xspace` is a space or nothing, empty braces are nothing."""
+        r"""What a macro became, set off from what follows: `\xspace` is a space or nothing, empty braces nothing."""
         behind = frame.text[frame.position : frame.position + 2]
         if made.endswith("\\xspace"):
             made = made.removesuffix("\\xspace")
@@ -313,7 +313,7 @@ class _Assembly:
         return True
 
     def _class(self, frame: _Frame, name: str) -> bool:
-        """The beginning of a file that could stand alone: of one that is read in another, its document counts."""
+        """The beginning of a file that could stand alone: if it is read within another, only its document counts."""
         if len([each for each in self._frames if each.file is not None]) > 1:
             begin = frame.text.find("\\begin{document}", frame.position)
             frame.position = len(frame.text) if begin < 0 else begin + len("\\begin{document}")
@@ -418,7 +418,7 @@ _HANDLERS: dict[str, _Handler] = {
 
 
 def _tidy(pieces: list[str]) -> str:
-    """One text, without trailing spaces and without more than one blank line, but for what is verbatim."""
+    """One text, without trailing spaces and without more than one blank line, except in what is verbatim."""
     made: list[str] = []
     plain: list[str] = []
 

@@ -1,7 +1,7 @@
 r"""Macros of TeX: what `\newcommand` and `\def` define, and what a call becomes.
 
 Text is replaced by text, where TeX replaces tokens by tokens. So a space is put where two of them would run together:
-`\alpha#1` with `x` is `\alpha x`. Whatever cannot be replaced so (programs, in short) is not a macro here.
+`\alpha#1` with `x` is `\alpha x`. Whatever cannot be replaced like that (programs, in short) is not a macro here.
 """
 
 import re
@@ -17,7 +17,7 @@ _GROUP = re.compile(r"\\.|%[^\n]*|[{}]", re.DOTALL)
 _SPACE = re.compile(r"[ \t]*\n?[ \t]*")
 _NAME = re.compile(r"\\(?:[a-zA-Z@]+|[^a-zA-Z])", re.DOTALL)
 _PARAMETER = re.compile(r"#([1-9])")
-_NO_ARGUMENTS = {"\\begin", "\\end", "\\par", "\\item"}  # a call before one of these is a mistake of its author
+_NO_ARGUMENTS = {"\\begin", "\\end", "\\par", "\\item"}  # a call before one of these is its author's mistake
 _ENDS_IN_NAME = re.compile(r"\\[a-zA-Z@]+$")
 
 # What makes a body a program rather than an abbreviation: its statements would be left in the text.
@@ -46,7 +46,7 @@ class Macro:
 
 
 class Definition(NamedTuple):
-    """A definition, and where the text goes on behind it."""
+    """A definition, and where the text goes on after it."""
 
     name: str
     macro: Macro
@@ -54,12 +54,12 @@ class Definition(NamedTuple):
 
 
 def skip_space(text: str, position: int) -> int:
-    """Return where something else than white space begins; a blank line is something else."""
+    """Return where something other than white space begins; a blank line counts as that."""
     return _SPACE.match(text, position).end()  # type: ignore[union-attr]  # matches nothing at least
 
 
 def group_end(text: str, start: int) -> int:
-    """Return where the group that begins with this brace ends, behind its last brace; -1 if it does not end.
+    """Return where the group that begins with this brace ends, just after its last brace; -1 if it does not end.
 
     Most groups are short. The ends of all long ones are found together, once: looking for each of them up to the end of
     the text would take a day for a file of a million braces that are never closed.
@@ -78,7 +78,7 @@ def group_end(text: str, start: int) -> int:
 
 @lru_cache(maxsize=4)
 def _long_groups(text: str) -> dict[int, int]:
-    """Where groups of more than a few characters begin and end; of those nested too deeply nothing is known."""
+    """Where groups of more than a few characters begin and end; those nested too deeply are left out."""
     ends: dict[int, int] = {}
     opened: list[int] = []
     too_deep = 0
@@ -103,7 +103,7 @@ def forget_texts() -> None:
 
 
 def read_group(text: str, position: int) -> tuple[str, int] | None:
-    """Return what is in the group that is next, and where it ends; None if none is."""
+    """Return what is in the group that comes next, and where it ends; None if none does."""
     start = skip_space(text, position)
     if not text.startswith("{", start):
         return None
@@ -112,7 +112,7 @@ def read_group(text: str, position: int) -> tuple[str, int] | None:
 
 
 def read_option(text: str, position: int) -> tuple[str, int] | None:
-    """Return what is in the square brackets that are next; None if there are none."""
+    """Return what is in the square brackets that come next; None if there are none."""
     start = skip_space(text, position)
     if not text.startswith("[", start):
         return None

@@ -17,7 +17,7 @@ _INCLUDED = re.compile(r"\\(?:input|include|subfile)\s*\{?\s*([^\s{}\\%]+)")
 _INPUT_ENCODING = re.compile(r"\\usepackage\s*\[([^]]*)\]\s*\{inputenc\}")
 _USUAL_NAMES = ("main", "ms", "paper", "article", "manuscript", "root", "arxiv")
 
-# What `inputenc` calls encodings, and what Python does.
+# What `inputenc` calls encodings, and what Python calls them.
 _ENCODINGS = {
     "latin1": "cp1252", "latin2": "iso8859-2", "latin3": "iso8859-3", "latin4": "iso8859-4", "latin5": "iso8859-9",
     "latin9": "iso8859-15", "latin10": "iso8859-16", "ansinew": "cp1252", "cp1250": "cp1250", "cp1251": "cp1251",
@@ -28,7 +28,7 @@ _ENCODINGS = {
 
 
 def decode(content: bytes) -> str:
-    """Return the text of a file: UTF-8 if it is that, else as it says of itself, else Latin-1, which anything is."""
+    """Return the text of a file: UTF-8 if it is valid, else the charset it names, else Latin-1, which anything is."""
     content = content.removeprefix(b"\xef\xbb\xbf")
     try:
         text = content.decode()
@@ -76,7 +76,7 @@ class TexProject:
         return name.count("/"), stem not in _USUAL_NAMES, -len(self.texts[name]), name
 
     def _told(self) -> Iterable[str]:
-        """What a README of arXiv's says the main file is."""
+        """What one of arXiv's READMEs says the main file is."""
         for name in READMES:
             text = self.styles.get(name, "")
             if name.endswith(".json"):

@@ -1,6 +1,6 @@
 """`ArxivUrlGenerator`: the archives of papers in arXiv's bucket, and what fetching them costs.
 
-The bucket bills whoever asks. So nothing is asked before somebody has said that they pay, the list included.
+The bucket bills whoever asks. So nothing is asked for, not even the list, before the user has agreed to pay.
 """
 
 import xml.etree.ElementTree as ET
@@ -72,7 +72,7 @@ def price(gigabytes: float) -> str:
 
 
 def parse_manifest(content: bytes) -> list[RemoteFile]:
-    """Return the archives a manifest names; raise ConfigError if it is none."""
+    """Return the archives a manifest names; raise ConfigError if it is not one."""
     try:
         manifest = ET.fromstring(content)  # noqa: S314  # expat limits entities; it is arXiv's own file
     except ET.ParseError as error:

@@ -1,7 +1,7 @@
 """`DocumentDownloader` fetches one file; `DocumentDownloadStage` fetches those of a run.
 
 A file that is there counts only if the note beside it says that it is whole, and whose it is. "It exists and is not
-empty" is how half files get in: those of a tool that was killed, of a copy that was cut short.
+empty" is how half files get in: from a tool that was killed, from a copy that was cut short.
 """
 
 import copy
@@ -34,7 +34,7 @@ class DocumentDownloader(ABC):
     """Subclass it and write `_get_output_filename` and `_download_to_path`.
 
     `trusts_existing_files = True` takes any file that is there and not empty for whole. By default such a file is
-    fetched again unless it came from here: what wrote it, and whether it came to an end, nobody knows.
+    fetched again unless it was fetched here: there is no telling what wrote it, and whether that finished.
     """
 
     trusts_existing_files: ClassVar[bool] = False
@@ -64,16 +64,16 @@ class DocumentDownloader(ABC):
         return note.path
 
     def download_file(self, file: RemoteFile) -> str:
-        """Fetch a file of which more may be known than its URL. The stage calls this one."""
+        """Fetch a file about which more than its URL may be known. The stage calls this one."""
         path: object = self.download(file.url)
-        if path is None:  # how some say that a download has failed
+        if path is None:  # how some subclasses say that a download has failed
             raise DownloadFailed(f"{file.url}: expected {type(self).__name__}.download to return a path; got None")
         if not isinstance(path, str):
             raise StageError(f"{type(self).__name__}.download: expected to return a path; got {path!r:.200}")
         return path
 
     def _said(self, answer: object) -> tuple[bool, str | None]:
-        """What `_download_to_path` has returned, if it is what it should be."""
+        """What `_download_to_path` has returned, if it has the right form."""
         if isinstance(answer, tuple) and len(answer) == 2:
             return answer
         who = f"{type(self).__name__}._download_to_path"
@@ -103,7 +103,7 @@ class DocumentDownloader(ABC):
         return True
 
     def release(self, path: str) -> None:
-        """Remove a file it has fetched. Called in the driver, for a downloader that does not keep its files."""
+        """Remove a file it has downloaded. Called in the driver, for a downloader that does not keep its files."""
         note = Note(Path(path), "")
         if Path(path).parent.is_dir():
             with note.held():
@@ -119,9 +119,9 @@ class DocumentDownloader(ABC):
 
 @dataclass(eq=False)
 class DocumentDownloadStage(ProcessingStage[FileGroupTask, FileGroupTask]):
-    """Fetch files: URLs in, paths out, or parts of files where whoever reads them can make use of that.
+    """Fetch files: URLs in, paths out, or parts of files where the stage that reads them can use those.
 
-    A file that cannot be fetched is tried again later, and after the last try it is in quarantine as a loss. It is
+    A file that cannot be fetched is tried again later, and after the last try it goes into quarantine as a loss. It is
     never an empty batch.
     """
 
@@ -143,7 +143,7 @@ class DocumentDownloadStage(ProcessingStage[FileGroupTask, FileGroupTask]):
         return ["data"], []
 
     def num_workers(self) -> int | None:
-        if self.lanes > 1:  # all downloads of a machine in one worker: they wait, and count together
+        if self.lanes > 1:  # all downloads of a machine in one worker: they wait, and are counted together
             return super().num_workers() or 1
         return super().num_workers() or self.downloader.num_workers_per_node()
 
@@ -171,7 +171,7 @@ class DocumentDownloadStage(ProcessingStage[FileGroupTask, FileGroupTask]):
         return made[0] if len(made) == 1 else made or None
 
     def _parts(self, task: FileGroupTask, part: FileSlice) -> list[FileGroupTask]:
-        """The parts of the file of a URL; none where it is lost, which is on record then."""
+        """The parts of the file of a URL; none if it is lost, which is then on record."""
         url = part.path
         file = RemoteFile(url, part.file_size or None, part.version)
         try:
@@ -182,7 +182,7 @@ class DocumentDownloadStage(ProcessingStage[FileGroupTask, FileGroupTask]):
             lost = Quarantined(str(failed), DOWNLOAD_FAILED, source=url, num_documents=0, lost_bytes=part.num_bytes)
             self.context.quarantine(lost)
             return []
-        # Where nobody told its size, what of it cannot be read is judged as a share of what the plan took it for.
+        # Where its size was not known, what cannot be read of it is judged as a share of the size the plan assumed.
         weight = part.num_bytes / status.size if status.size > 0 and not part.file_size else 1.0
         shown = without_url_secrets(url)
         metadata = {**task._metadata, "source_url": shown, "source_files": [without_url_secrets(status.path)]}
@@ -201,6 +201,6 @@ class DocumentDownloadStage(ProcessingStage[FileGroupTask, FileGroupTask]):
         return status
 
     def after_commit(self, facts: Sequence[bytes]) -> None:
-        """Remove files of which everything is committed, if they are not to be kept."""
+        """Remove files once everything made of them is committed, unless they are to be kept."""
         for path in map(json.loads, facts):
             self.downloader.release(path)

@@ -24,7 +24,7 @@ class DocumentExtractor(ABC):
 
     A record that makes `extract` raise, end its process or hang is quarantined alone. `batch_records` records go to a
     worker together, and a call for them that takes longer than `batch_deadline_s` is taken for one that hangs. With
-    `is_quick` that worker is the one which reads the file; with `keeps_time` it is if there are many parts to read.
+    `is_quick` that worker is the one which reads the file; with `keeps_time` it is so if there are many parts.
     """
 
     batch_records: ClassVar[int] = 64
@@ -33,7 +33,7 @@ class DocumentExtractor(ABC):
 
     @property
     def is_quick(self) -> bool:
-        """Whether a part of a file, some 30 MB, is extracted in seconds: then whoever reads it extracts as well.
+        """Whether a part of a file, some 30 MB, is extracted in seconds: then the worker that reads it extracts it too.
 
         That saves handing every record to another process. A record that ends the process has its part read again
         from the beginning, and extracted again, some four times: too much for an extractor that takes minutes.
@@ -42,10 +42,10 @@ class DocumentExtractor(ABC):
 
     @property
     def keeps_time(self) -> bool:
-        """Whether `extract` itself gives up a record that takes too long, so that hardly any ends its process.
+        """Whether `extract` itself gives up on a record that takes too long, so that hardly any ends its process.
 
-        Then whoever reads a part extracts as well, quick or not, where there are parts enough to keep all cores busy:
-        reading would have a core to itself otherwise, and on two cores that is half of the machine.
+        Then the worker that reads a part extracts it too, quick or not, where there are enough parts to keep all cores
+        busy: reading would have a core to itself otherwise, and on two cores that is half of the machine.
         """
         return False
 

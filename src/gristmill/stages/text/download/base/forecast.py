@@ -23,8 +23,8 @@ Listed = tuple[str, int, str]
 class Forecast:
     """What would be fetched: `num_bytes` of all files together, of which `num_there` are there already.
 
-    `num_asked` servers were asked for sizes; if that is fewer than there are files, the sum is an estimate. It is None
-    where nobody tells.
+    Servers were asked for the sizes of `num_asked` files; if those are not all, the sum is an estimate. It is None
+    where no server says.
     """
 
     num_files: int

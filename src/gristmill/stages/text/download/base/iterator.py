@@ -5,11 +5,11 @@ cores busy. The second streams records, in batches of 64 or of 64 MiB: memory do
 extracts, and a batch is a task of its own: whatever a record does to `extract`, it can be taken out of its batch, and
 what was made of others is not made again. So nothing that depends on time or chance may happen while iterating.
 
-An extractor that is quick is not worth that: handing records from process to process costs as much as making documents
-of some of them, and of two cores one would only read or only extract. There the same process reads a part of a file,
-extracts and goes on to the writer (`fuses_to_the_end`). If it dies, the part is begun again, batch by batch and in the
-end record by record, as any task is that kills its workers (`engine/policies/retry.py`). A slow extractor that minds
-the time itself, and so seldom ends its process, works like that too if there are many parts.
+A quick extractor is not worth that: handing records from process to process costs as much as making documents of some
+of them, and one of two cores would only read, or only extract. There the same process reads a part of a file, extracts
+and goes on to the writer (`fuses_to_the_end`). If it dies, the part is begun again, batch by batch and in the end
+record by record, as any task is that kills its workers (`engine/policies/retry.py`). A slow extractor that minds the
+time itself, and so seldom ends its process, works like that too if there are many parts.
 """
 
 from abc import ABC, abstractmethod
@@ -32,7 +32,7 @@ from gristmill.tasks import DocumentBatch, FileGroupTask, FileSlice, RecordBatch
 from gristmill.tasks.records import Record, name_of_record, record_bytes, records_table, why_not_sent
 
 MAX_BATCH_BYTES = 64 * 1024**2  # of records: more leave as another batch
-MAX_LEFT_OUT_BYTES = 8 * 1024**2  # of records nobody wants, before they are reported
+MAX_LEFT_OUT_BYTES = 8 * 1024**2  # of records that are left out, before they are reported
 MAX_DOCUMENT_BYTES = 32 * 1024**2  # the same where records are the documents, and a batch becomes a file
 MANY_PARTS = 8  # that keep a machine busy; with fewer, a slow extractor has its own processes, one for each core
 _SAMPLE_BYTES = 1 << 12
@@ -63,7 +63,7 @@ AnyStages = list[ProcessingStage[Task[object], Task[object]]]
 class DocumentIterator(ABC):
     """Subclass it and write `iterate`.
 
-    An iterator of files that can be cut says in `split` how, and reads parts in `iterate_part`. The same part must
+    An iterator for files that can be cut says how in `split`, and reads parts in `iterate_part`. The same part must
     give the same records in the same order every time.
     """
 
@@ -83,13 +83,13 @@ class DocumentIterator(ABC):
     def iterate_part(self, part: FileSlice) -> Iterable[Found]:
         """Yield the records of a part of a file, or of the whole if `part.part` is None.
 
-        A `Quarantined` among them is put on record: what could not be read, where, and how many bytes that were. A
+        A `Quarantined` among them is put on record: what could not be read, where, and how many bytes that was. A
         `LeftOut` is counted as dropped, for the reason it has.
         """
         if part.part is not None:
             raise StageError(f"{type(self).__name__}: expected whole files, since it has no iterate_part; got {part}")
         found: Iterator[dict[str, Any]] | None = self.iterate(part.path)
-        if found is None:  # how some say that they cannot read a file
+        if found is None:  # how some iterators say that they cannot read a file
             said = f"{part.path}: expected {type(self).__name__}.iterate to give records; got None"
             return [Quarantined(said, NOT_READ, source=part.path, num_documents=0, lost_bytes=part.num_bytes)]
         return found
@@ -112,7 +112,7 @@ class DocumentIterateExtractStage(CompositeStage[FileGroupTask, DocumentBatch]):
     `record_limit`          records that are taken from each file, from its beginning
     `add_filename_column`   True adds the name of the file as `file_name`; a text is the name of the column
     `keep_columns`          fields of a record that its document has too, beside what the extractor makes of it
-    `max_calls_per_worker`  accepted as it is elsewhere. Nothing here grows with the files a worker has read;
+    `max_calls_per_worker`  accepted without effect. Nothing here grows with the files a worker has read;
                             `LocalExecutor(worker_max_tasks=...)` replaces workers for libraries that do
     """
 
@@ -168,7 +168,7 @@ def filename_column(wanted: bool | str, *, who: str) -> str | None:  # noqa: FBT
 class _SplitFiles(ProcessingStage[FileGroupTask, FileGroupTask]):
     """Divide files into parts. The stage before does that, where it knows the files already."""
 
-    fusible: ClassVar[bool] = False  # whoever divides a file would read all of its parts
+    fusible: ClassVar[bool] = False  # the worker that divides a file would read all of its parts
 
     iterator: DocumentIterator
     record_limit: int | None = None
@@ -210,13 +210,13 @@ class _IterateFiles(ProcessingStage[FileGroupTask, RecordBatch | DocumentBatch])
     iterator: DocumentIterator
     filename_col: str | None = None
     record_limit: int | None = None
-    extracts: bool = field(default=True, kw_only=True)  # somebody behind makes documents of the records
+    extracts: bool = field(default=True, kw_only=True)  # a later stage makes documents of the records
     batch_records: int = field(default=64, kw_only=True)
     _is_apart: bool = field(default=False, init=False, repr=False)
     _shares_from: int = field(default=0, init=False, repr=False)
 
     @property
-    def fusible(self) -> bool:  # type: ignore[override]  # it depends on what is behind it
+    def fusible(self) -> bool:  # type: ignore[override]  # it depends on what follows it
         return not self._is_apart
 
     @property
@@ -262,7 +262,7 @@ class _IterateFiles(ProcessingStage[FileGroupTask, RecordBatch | DocumentBatch])
         self.iterator.setup()
 
     def streams(self, task: FileGroupTask) -> bool:
-        """Whether one of the files is more than a part, and could not be divided: others may help, but not read."""
+        """Whether one of the files is more than a part, and could not be divided: others may help, not with reading."""
         most = self.iterator.block_bytes
         return any(part.part is None and not 0 < part.file_size <= most for part in task.parts())
 
@@ -303,7 +303,7 @@ class _IterateFiles(ProcessingStage[FileGroupTask, RecordBatch | DocumentBatch])
             if not isinstance(given, dict):
                 who = f"{type(self.iterator).__name__}.iterate"
                 raise StageError(f"{who}: expected to yield dicts; got {given!r:.200}")
-            # A copy: records wait for one another here, and somebody may fill the same dict again for each.
+            # A copy: records wait for one another here, and an iterator may fill the same dict again for each.
             record = dict(given)
             if self.filename_col is not None:
                 record[self.filename_col] = name
@@ -322,7 +322,7 @@ class _IterateFiles(ProcessingStage[FileGroupTask, RecordBatch | DocumentBatch])
             return RecordBatch(task.dataset_name, records)
         try:
             table = records_table(records, self._columns())
-        except StageError:  # a file cannot be taken apart by whoever called, so what is wrong is looked for here
+        except StageError:  # the caller cannot take a file apart, so what is wrong is looked for here
             table = records_table(list(self._tellable(task, records)), self._columns())
         return DocumentBatch(task.dataset_name, table)
 
@@ -400,7 +400,7 @@ class _ExtractRecords(ProcessingStage[RecordBatch, DocumentBatch]):
         documents: list[Record] = []
         dropped: dict[str, dict[int, Dropped]] = {}
         for row, record in enumerate(task.data):
-            # A copy, because the batch may have to be taken through again, and an extractor may change its record.
+            # A copy, because the batch may have to be processed again, and an extractor may change its record.
             found = self.extractor.extract(dict(record))
             if isinstance(found, dict):
                 documents.append(found | {name: record.get(name) for name in self.kept_columns})

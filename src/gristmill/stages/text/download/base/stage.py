@@ -31,7 +31,7 @@ class DocumentDownloadExtractStage(CompositeStage[EmptyTask, DocumentBatch]):
     def __post_init__(self) -> None:
         generator, downloader = type(self.url_generator).__name__.lower(), type(self.downloader).__name__.lower()
         self.name = f"document_download_extract_{generator}_{downloader}_composite"
-        _ = self.stages  # what is wrong with the parameters is said here, not when the pipeline runs
+        _ = self.stages  # what is wrong with the parameters is reported here, not when the pipeline runs
 
     @property
     def stages(self) -> list[ProcessingStage[Any, Any]]:

@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 
 class TransferDownloader(DocumentDownloader):
-    """Fetches over HTTP or from S3: continued after a break, compared, within a rate and a budget.
+    """Fetches over HTTP or from S3: resumes after a break, verifies, and keeps to a rate and a budget.
 
     A subclass says in `_get_output_filename` what a file is called, and may map a URL in `_place_of`. Without a
     `download_dir` nothing is stored: files are read in ranges, where they are.

@@ -13,7 +13,7 @@ from gristmill.storage.paths import FileList
 from gristmill.storage.transfer import RemoteFile
 from gristmill.tasks import EmptyTask, FileGroupTask, FileSlice
 
-USUAL_BYTES = 1_000_000_000  # of a file whose size nobody tells
+USUAL_BYTES = 1_000_000_000  # taken for a file of unknown size
 
 
 class URLGenerator(ABC):
@@ -25,7 +25,7 @@ class URLGenerator(ABC):
 
     def list_files(self) -> list[RemoteFile]:
         """Return the files with what is known of them. Called in the driver, while the plan is made."""
-        urls: object = self.generate_urls()  # of a user
+        urls: object = self.generate_urls()  # from a user's code
         if isinstance(urls, str) or not isinstance(urls, Iterable):
             who = f"{type(self).__name__}.generate_urls"
             raise ConfigError(f"{who}: expected a list of URLs; got {urls!r:.200}")
@@ -47,7 +47,7 @@ class URLGenerator(ABC):
 class URLGenerationStage(ProcessingStage[EmptyTask, FileGroupTask]):
     """List the files to fetch, one partition each. `limit` keeps the first; a URL listed twice counts once.
 
-    Listing is part of making the plan: a list that cannot be read is said before anything is fetched.
+    Listing is part of making the plan: a list that cannot be read is reported before anything is fetched.
     """
 
     url_generator: URLGenerator

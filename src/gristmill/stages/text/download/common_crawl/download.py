@@ -64,12 +64,12 @@ class CommonCrawlWARCDownloader(TransferDownloader):
 
 
 class CommonCrawlWARCReader(CompositeStage[DocumentBatch, DocumentBatch]):
-    """Fetch the record of each row: `binary_content_col` is what the server answered then.
+    """Fetch the record of each row: `binary_content_col` is what the web server answered the crawler.
 
     Rows of one file that lie near each other are fetched together, `max_workers` requests are under way at a time, and
     rows keep their order. A row whose record cannot be had is put into quarantine with the reason; `drop_failed=False`
     keeps it, without content. `use_s3` asks S3 in place of the web server, with your keys; `s3_key_prefix` is cut off
-    the names of files. If they are not given, CC_USE_S3, CC_S3_BUCKET and CC_S3_KEY_PREFIX of the environment count.
+    the names of files. If they are not given, the environment's CC_USE_S3, CC_S3_BUCKET and CC_S3_KEY_PREFIX count.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class CommonCrawlWARCReader(CompositeStage[DocumentBatch, DocumentBatch]):
         self.data_prefix = data_prefix
         self.contact = contact
         self.limits = limits or IngestLimits()
-        _ = self._transfer  # what is wrong with the parameters is said here
+        _ = self._transfer  # what is wrong with the parameters is reported here
 
     @property
     def _transfer(self) -> TransferOptions:
@@ -135,7 +135,7 @@ class CommonCrawlWARCReader(CompositeStage[DocumentBatch, DocumentBatch]):
 
 @dataclass(eq=False)
 class _CutByLength(ProcessingStage[DocumentBatch, DocumentBatch]):
-    """Cut batches into such as may be fetched together. Where it cuts depends on the rows alone."""
+    """Cut batches into ones that may be fetched together. Where it cuts depends on the rows alone."""
 
     length_col: str
     name: str = field(default="cut_by_length", kw_only=True)
@@ -161,7 +161,7 @@ class _CutByLength(ProcessingStage[DocumentBatch, DocumentBatch]):
 class _FetchRecords(ProcessingStage[DocumentBatch, DocumentBatch]):
     """Fetch the record of each row."""
 
-    fusible: ClassVar[bool] = False  # it waits, and stages behind it should not wait with it
+    fusible: ClassVar[bool] = False  # it waits, and stages after it should not wait with it
     adds_only_declared_columns: ClassVar[bool] = True
 
     place_columns: tuple[str, str, str]  # file, offset, length
@@ -213,7 +213,7 @@ class _FetchRecords(ProcessingStage[DocumentBatch, DocumentBatch]):
         return Piece(self.prefix + name.lstrip("/"), start, start + size)
 
     def _content(self, answer: bytes | NotFetched) -> bytes | Quarantined:
-        """What the server answered; of a record that is not a response, all of it."""
+        """What the server answered; all of a record that is not a response."""
         if isinstance(answer, NotFetched):
             return Quarantined(answer.reason, NOT_FETCHED)
         try:
@@ -267,7 +267,7 @@ def _unpacked(packed: bytes, most: int) -> bytes:
 
 
 def _number(value: object) -> int | None:
-    """A whole number, which rows of CSV and CDX have as text; None if it is none."""
+    """A whole number, which rows of CSV and CDX have as text; None if it is not one."""
     try:
         return int(value)  # type: ignore[call-overload, no-any-return]
     except (TypeError, ValueError):

@@ -40,7 +40,7 @@ class CommonCrawlHTMLExtractor(DocumentExtractor):
     """Text of web pages, by an algorithm.
 
     `algorithm`         "justext", "resiliparse", "trafilatura", "cascade", or an object; jusText if none is given
-    `algorithm_kwargs`  for an algorithm that is named
+    `algorithm_kwargs`  for an algorithm given by name
     `stop_lists`        stop words by language, as "ENGLISH" or as "en"; jusText's lists by default
     `math`, `code`      carry formulas and code around the algorithm, so that they come out whole
     `limits`            how large, how deep and how long a page may be

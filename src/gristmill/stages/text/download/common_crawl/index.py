@@ -1,4 +1,4 @@
-"""`CommonCrawlIndexReader`: rows of the columnar index of Common Crawl, of which only what is asked for is fetched.
+"""`CommonCrawlIndexReader`: rows of the columnar index of Common Crawl; only what is asked for is fetched.
 
 The index of a crawl is about 300 Parquet files, 200 to 300 GB together, roughly sorted by `url_surtkey`. A file is read
 in ranges: its footer; then, of row groups whose statistics say that they may have such rows, the wanted columns.
@@ -87,9 +87,9 @@ class CommonCrawlIndexReader(CompositeStage[EmptyTask, DocumentBatch]):
     `crawls`    "CC-MAIN-2025-21", or several
     `where`     conditions that all must hold: [("url_host_tld", "=", "ch"), ("content_languages", "contains", "deu")].
                 Operators are = != < <= > >= in contains; row groups that cannot have such rows are not fetched
-    `columns`   that are wanted; those that find a page again, its URL, language, type and time if not given
-    `path`      where the index is instead: a directory on a disk or a store, of which all Parquet files are read
-    `urls`      only rows of these URLs: of the index only what may have their hosts is fetched
+    `columns`   that are wanted; if not given, those that find a page again, its URL, language, type and time
+    `path`      where the index is instead: a directory on a disk or a store; all its Parquet files are read
+    `urls`      only rows of these URLs: only parts of the index that may have their hosts are fetched
     `subset`    "warc", "crawldiagnostics" or "robotstxt"
     """
 
@@ -110,7 +110,7 @@ class CommonCrawlIndexReader(CompositeStage[EmptyTask, DocumentBatch]):
             if not _CRAWL.match(name):
                 raise ConfigError(f"{self.name}: expected crawls such as 'CC-MAIN-2025-21'; got {name!r}")
         for given in self.where or ():
-            condition: Sequence[object] = given  # by somebody who may have left something out
+            condition: Sequence[object] = given  # by a user, who may have left something out
             if len(condition) != 3 or condition[1] not in OPERATORS:
                 expected = f"conditions (column, operator, value) with an operator of {OPERATORS}"
                 raise ConfigError(f"{self.name}: expected {expected}; got {condition!r}")
@@ -272,7 +272,7 @@ class _SparseFile:
         return self._file.size
 
     def fetch(self, ranges: Sequence[tuple[int, int]], transfer: TransferOptions) -> None:
-        """Get ranges before they are asked for, all at once where they are far away."""
+        """Get ranges before they are asked for, all at once if the file is on a server."""
         if not isinstance(self._file, RangeFile):
             self._held = [(start, bytes(memoryview(self._file.read_range(start, end)))) for start, end in ranges]
             return

@@ -40,8 +40,8 @@ class CommonCrawlDownloadExtractStage(DocumentDownloadExtractStage):
     `kind`              "wet" takes the texts Common Crawl has made of the pages, in place of the pages
     `details`           more columns: status, types, date, and the place of the page in its file
     `transfer`          how files are fetched and where they may stay
-    `data_prefix`, `index_prefix`   another server than Common Crawl's
-    `verbose`, `extractor_max_calls_per_worker`   accepted as they are elsewhere: progress is shown by the run, and
+    `data_prefix`, `index_prefix`   a server other than Common Crawl's
+    `verbose`, `extractor_max_calls_per_worker`   accepted without effect: progress is shown by the run, and
                         memory is given back after each page
     """
 

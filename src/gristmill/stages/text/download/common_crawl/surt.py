@@ -1,8 +1,7 @@
 """Keys by which the indexes of Common Crawl are sorted: the host turned round, then the path.
 
 `https://www.Example.org/News/?q=1` has the key `org,example)/news?q=1`. How queries are sorted and which parameters are
-left out is not repeated here: `host_key` and `path_key` are what a key begins with, and whoever looks something up
-compares URLs.
+left out is not repeated here: `host_key` and `path_key` are what a key begins with, and lookups then compare URLs.
 """
 
 import contextlib

@@ -4,7 +4,7 @@
     https://data.commoncrawl.org/crawl-data/CC-MAIN-2025-21/warc.paths.gz  a path a line, or wet.paths.gz
     https://data.commoncrawl.org/crawl-data/CC-NEWS/2025/05/warc.paths.gz
 
-A list that cannot be read stops the plan. To go on without it would be to lose a crawl in silence.
+A list that cannot be read stops the plan. Going on without it would lose a crawl in silence.
 """
 
 import datetime

@@ -188,7 +188,7 @@ class _CdxIndex:
             yield before
 
     def _line_behind(self, position: int) -> tuple[int, str]:
-        """The first line that begins behind a position, and where that is."""
+        """The first line that begins after a position, and where that is."""
         at = position
         while at < self._size:
             piece = self._piece(at)

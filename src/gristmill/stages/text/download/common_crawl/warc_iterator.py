@@ -1,7 +1,7 @@
 """`CommonCrawlWarcIterator`: the pages in WARC files; `CommonCrawlWetIterator`: the texts in WET files.
 
 An archive whose records are gzip members is read in parts, by as many workers as there are (`storage/gzip_members.py`).
-A member that is damaged is on record with its place, and reading goes on behind it.
+A damaged member is put on record with its place, and reading goes on after it.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -82,7 +82,7 @@ class _RecordIterator(DocumentIterator):
         return f"a file that begins with {sample[:20]!r}", "records of a WARC file begin with WARC/1."
 
     def iterate(self, file_path: str) -> Iterator[dict[str, Any]]:
-        """Yield the records of a file; raise DamagedFile behind the last if some could not be read."""
+        """Yield the records of a file; raise DamagedFile after the last if some could not be read."""
         lost = []
         for found in self.iterate_part(FileSlice(str(file_path))):
             if isinstance(found, Quarantined):
@@ -131,7 +131,7 @@ class _RecordIterator(DocumentIterator):
     def _all(
         self, records: Iterator[Record | Problem], path: str, source: str, member: int | None, end: int
     ) -> Iterator[Found]:
-        """What records become. In a large member all have its place: there is no other in the file."""
+        """What records become. All records of a large member get its place: there is no other in the file."""
         for record in records:
             place = record.offset if member is None else member
             if isinstance(record, Problem):

@@ -1,4 +1,4 @@
-"""`WarcReader`: the pages or texts of WARC files that are there already."""
+"""`WarcReader`: the pages or texts of WARC files you already have."""
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
@@ -55,7 +55,7 @@ class WarcReader(CompositeStage[EmptyTask, DocumentBatch]):
             raise ConfigError(f"{self.name}: expected kind to be one of {_KINDS}; got {self.kind!r}{close}")
         if self.kind == "wet" and (self.extractor is not None or self.details):
             raise ConfigError(f"{self.name}: expected no extractor and no details for texts (kind='wet'); got some")
-        _ = self.decompose()  # what is wrong with the parameters is said here, not when the pipeline runs
+        _ = self.decompose()  # what is wrong with the parameters is reported here, not when the pipeline runs
 
     def decompose(self) -> AnyStages:
         options = storage_options(self.read_kwargs)

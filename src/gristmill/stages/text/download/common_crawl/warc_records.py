@@ -18,7 +18,7 @@ _RESYNC = re.compile(rb"(?:\r?\n){2}(?=WARC/[01]\.)")
 _STATUS = re.compile(rb"\S+[ \t]+(\d{3})")
 _CHUNK = re.compile(rb"[ \t]*([0-9a-fA-F]{1,12})[ \t]*(?:;[^\r\n]*)?\r?\n")
 
-Headers = dict[str, str]  # by names in lower case; of a name that comes again the first counts
+Headers = dict[str, str]  # by names in lower case; of a repeated name the first counts
 
 
 class BadRecord(ValueError):
@@ -93,7 +93,7 @@ def records_in(content: bytes, offset: int = 0) -> Iterator[Record | Problem]:
 def records_of_stream(pieces: Iterable[bytes], most_bytes: int) -> Iterator[Record | Problem]:
     """Yield the records of an archive that is one stream: not compressed, or compressed as a whole.
 
-    Behind bytes that are not a record it goes on where the next one seems to begin.
+    After bytes that are not a record, it goes on where the next one seems to begin.
     """
     stream = _Stream(pieces)
     while True:
@@ -189,7 +189,7 @@ def _behind_line_ends(content: bytes, position: int) -> int:
 
 
 def _dechunked(body: bytes) -> bytes:
-    """A body without the lengths of its chunks; from where they are wrong on, as it is."""
+    """A body without the lengths of its chunks; from where they are wrong, it is left as it is."""
     found: list[bytes] = []
     position = 0
     while (size := _CHUNK.match(body, position)) is not None:
@@ -291,7 +291,7 @@ class _Stream:
                 raise BadRecord(f"expected headers of at most {MAX_HEAD_BYTES:,} bytes; got no end of them")
 
     def take(self, count: int) -> bytes:
-        """Take so many bytes, fewer at the end."""
+        """Take `count` bytes, fewer at the end."""
         parts = [self._held]
         size = len(self._held)
         self._held = b""
@@ -304,7 +304,7 @@ class _Stream:
         return joined[:count]
 
     def skip(self, count: int) -> int:
-        """Leave out so many bytes; return how many there were."""
+        """Leave out `count` bytes; return how many there were."""
         left = count
         while left and not self.is_at_end:
             some = min(left, len(self._held))
@@ -313,7 +313,7 @@ class _Stream:
         return count - left
 
     def resync(self) -> int:
-        """Leave out everything up to where a record seems to begin; return how many bytes that were."""
+        """Leave out everything up to where a record seems to begin; return how many bytes that was."""
         began = self.offset
         while True:
             found = _RESYNC.search(self._held)

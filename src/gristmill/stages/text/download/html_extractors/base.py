@@ -26,7 +26,7 @@ class TreeExtractor(Protocol):
     def choose(
         self, found: list[str], html: Callable[[], str], stop_words: frozenset[str], language: str
     ) -> list[str] | None:
-        """Return what of it is good; `html` is the page as text, if it is needed again."""
+        """Return the good part of it; `html` is the page as text, if it is needed again."""
         ...
 
 

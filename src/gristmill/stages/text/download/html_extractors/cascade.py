@@ -18,8 +18,8 @@ class CascadeExtractor(HTMLExtractorAlgorithm):
     """Resiliparse, and trafilatura where much of what resiliparse found is in short lines.
 
     Menus, lists of links and captions are short lines; sentences are long ones. Where lines under 60 characters hold
-    more than `short_line_share` of the first one's text, the page goes through the second as well, and its text is
-    taken unless it has none. Neither uses stop words, unless others are given (ADR 0056).
+    more than `short_line_share` of the first extractor's text, the page goes through the second as well, whose text is
+    taken unless it is empty. Neither uses stop words, unless other extractors are given (ADR 0056).
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class CascadeExtractor(HTMLExtractorAlgorithm):
     def choose(
         self, found: list[str], html: Callable[[], str], stop_words: frozenset[str], language: str
     ) -> list[str] | None:
-        """Return what of the first is good, or what the second finds."""
+        """Return the good part of what the first found, or what the second finds."""
         chosen = self._first_on_tree().choose(found, html, stop_words, language)
         return self._reconsidered(chosen, html, stop_words, language)
 

@@ -1,7 +1,7 @@
 """`JusTextExtractor`: paragraphs that are sentences, by jusText's rules (Pomikálek, 2011).
 
-The library takes pages apart; classes are given here, by the same rules, in time that grows with the page: the library
-looks for the neighbours of each paragraph anew, which takes hours for a table of 50,000 cells.
+The library takes pages apart; paragraphs are classified here, by the same rules, in time that grows with the page: the
+library searches for the neighbours of each paragraph, which takes hours for a table of 50,000 cells.
 """
 
 from collections.abc import Iterable, Sequence
@@ -26,7 +26,7 @@ class _Paragraph(Protocol):
 
 
 class _Block(NamedTuple):
-    """What of a paragraph decides."""
+    """What decides about a paragraph."""
 
     text: str
     kind: str  # by itself, without its neighbours
@@ -40,13 +40,13 @@ class JusTextExtractor(HTMLExtractorAlgorithm):
     `length_low`, `length_high`        characters: below the first a paragraph is too short to be judged by itself
     `stopwords_low`, `stopwords_high`  shares of stop words: below the first it is bad, from the second on good
     `max_link_density`                 share of characters in links: above, it is bad
-    `max_heading_distance`             characters between a heading and the first good paragraph behind it
+    `max_heading_distance`             characters between a heading and the first good paragraph after it
     `no_headings`                      headings are judged like paragraphs
     `is_boilerplate`                   False keeps every paragraph. None: only where words have no spaces between them
     """
 
     needs: ClassVar[tuple[str, ...]] = ("justext", "lxml_html_clean")
-    deepest_page: ClassVar[int] = 250  # libxml2 gives up at 256, and the rest of the page is lost without a word
+    deepest_page: ClassVar[int] = 250  # libxml2 gives up at 256, and the rest of the page is silently lost
 
     length_low: int = 70
     length_high: int = 200
@@ -71,7 +71,7 @@ class JusTextExtractor(HTMLExtractorAlgorithm):
         return [block.text for block, kind in zip(blocks, kinds, strict=True) if kind == GOOD]
 
     def _block(self, paragraph: _Paragraph, stop_words: frozenset[str]) -> _Block:
-        text = paragraph.text  # put together anew whenever it is asked for
+        text = paragraph.text  # put together again whenever it is asked for
         words = text.split()
         density = sum(word.lower() in stop_words for word in words) / len(words) if words else 0.0
         kind = self._kind(text, density, paragraph)
@@ -157,7 +157,7 @@ def _following(kinds: Sequence[str], wanted: Iterable[str]) -> list[str]:
 
 
 def _near_good(blocks: Sequence[_Block], kinds: Sequence[str], max_chars: int) -> list[bool]:
-    """Whether a good block follows each one with no more than so many characters between them."""
+    """Whether a good block follows each one with no more than `max_chars` characters between them."""
     near, chars, any_good = [False] * len(blocks), 0, False
     for row in range(len(blocks) - 1, -1, -1):
         near[row] = any_good and chars <= max_chars

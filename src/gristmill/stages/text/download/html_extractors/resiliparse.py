@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 @dataclass
 class ResiliparseExtractor(HTMLExtractorAlgorithm):
-    """Resiliparse's main content, of which paragraphs (lines) with enough stop words are kept.
+    """Resiliparse's main content; only paragraphs (lines) with enough stop words are kept.
 
     `required_stopword_density`  share of stop words that a paragraph needs, where words have spaces between them. 0
                                  keeps all: the rule costs 11 to 15 points of word-F1 (docs/guide/html.md)
     `main_content`               False takes all visible text
-    `alt_texts`                  also what images have instead of a picture
+    `alt_texts`                  also the texts that images have in their `alt`
     `casefold`                   compare stop words without regard to case
     """
 

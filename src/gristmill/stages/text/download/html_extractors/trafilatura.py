@@ -10,12 +10,12 @@ from typing import ClassVar
 from gristmill.errors import require
 from gristmill.stages.text.download.html_extractors.base import EXTRA, HTMLExtractorAlgorithm, keep_by_stop_words
 
-# What trafilatura keeps from page to page: of what it has seen, by which it drops repetitions, and of texts.
+# The caches trafilatura keeps from page to page: what it has seen, by which it drops repetitions, and texts.
 _CACHES = (("deduplication", "LRU_TEST"), ("utils", "trim"), ("utils", "line_processing"))
 
 
 class TrafilaturaExtractor(HTMLExtractorAlgorithm):
-    """Trafilatura's text, of which paragraphs (lines) with enough stop words are kept.
+    """Trafilatura's text; only paragraphs (lines) with enough stop words are kept.
 
     The sizes are settings of trafilatura; `extract_kwargs` goes to `trafilatura.extract`, with `deduplicate=True`
     unless it is given. What trafilatura remembers is forgotten before each page: else a text would depend on the pages
@@ -23,7 +23,7 @@ class TrafilaturaExtractor(HTMLExtractorAlgorithm):
     """
 
     needs: ClassVar[tuple[str, ...]] = ("trafilatura", "lxml_html_clean")
-    deepest_page: ClassVar[int] = 250  # libxml2 gives up at 256, and the rest of the page is lost without a word
+    deepest_page: ClassVar[int] = 250  # libxml2 gives up at 256, and the rest of the page is silently lost
 
     def __init__(
         self,

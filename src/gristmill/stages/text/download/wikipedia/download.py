@@ -1,4 +1,4 @@
-"""`WikipediaDownloader`: dumps, two at a time, as Wikimedia asks of everybody."""
+"""`WikipediaDownloader`: dumps, two at a time, as Wikimedia asks of all users."""
 
 from gristmill.stages.text.download.base.transfer_downloader import TransferDownloader
 

@@ -1,9 +1,9 @@
 """The pages of a MediaWiki dump, or of any part of one.
 
-A dump is XML: `<mediawiki>`, `<siteinfo>`, then a `<page>` after another. A page belongs to the part that its `<page>`
-begins in: for bzip2 that is the part in which the stream begins. So pages may run from one stream into the next, as
-they do in files of compressors that know nothing of pages, and each comes once wherever the file was cut. A page is
-parsed alone: what is wrong with one costs that page.
+A dump is XML: `<mediawiki>`, `<siteinfo>`, then one `<page>` after another. A page belongs to the part that its
+`<page>` begins in: for bzip2 that is the part in which the stream begins. So pages may run from one stream into the
+next, as they do in files of compressors that know nothing of pages, and each is read once, wherever the file was cut. A
+page is parsed alone: what is wrong with one costs only that page.
 """
 
 import xml.etree.ElementTree as ET
@@ -103,7 +103,7 @@ class Dump:
         self.site = Site()
 
     def pages(self) -> Iterator[Page | Quarantined]:
-        """Yield the pages, and what could not be read in its place."""
+        """Yield the pages in order, and between them what could not be read."""
         with InputFile(self._part.path, planned=planned(self._part)) as file:
             stop = self._stop or file.size
             site = read_site(_beginning(self._part.path))
@@ -170,7 +170,7 @@ def _text(element: ET.Element | None, name: str) -> str:
 
 
 class _Content(NamedTuple):
-    """The bytes of a page; of one that is too large only the first, but their true number."""
+    """The bytes of a page; of one that is too large only the first of them, but their full number."""
 
     stream: int
     content: bytes
@@ -204,7 +204,7 @@ class _Cutter:
                 if isinstance(piece, Damage):
                     if piece.owner < self._stop:
                         yield piece
-                    # What is behind damage is not the rest of what was before.
+                    # What follows damage is not the rest of what came before it.
                     self._held, self._in_page, self._skipped = bytearray(), False, 0
                     self._has_ended = True  # whatever is missing is on record
                     continue
@@ -256,7 +256,7 @@ class _Cutter:
 
 
 def _beginning(path: str) -> bytes:
-    """The first bytes of the content, decompressed: what is said about the whole is said there."""
+    """The first bytes of the content, decompressed: they describe the whole."""
     content = b""
     try:
         with InputFile(path) as file:
@@ -267,7 +267,7 @@ def _beginning(path: str) -> bytes:
                 if len(content) >= _HEAD_BYTES or b"</siteinfo>" in content:
                     break
     except DamagedFile:
-        pass  # whoever reads the first part puts it on record
+        pass  # the reader of the first part puts it on record
     return content
 
 
@@ -279,7 +279,7 @@ def _ends_as_text(file: InputFile) -> bool:
 
 
 def _pieces(file: InputFile, start: int, stop: int) -> Iterator[Piece | Damage]:
-    """The content from `start` on, with the place in the file that decides who owns it; it goes on behind `stop`."""
+    """The content from `start` on, with the place in the file that decides who owns it; it goes on past `stop`."""
     if file.path.endswith(".bz2"):
         yield from read_streams(file, start, stop)
     elif is_compressed(file.path):

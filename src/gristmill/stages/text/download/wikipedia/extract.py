@@ -103,8 +103,8 @@ Names = tuple[str, ...]
 def as_nemo_curator(wikitext: str, language: str, files: Names = (), categories: Names = ()) -> str:
     """Return the text NeMo Curator 1.4 makes of an article.
 
-    Sections are cleaned one after another and joined by a blank line. Links to files go, and so do references and
-    tables; of links to categories the prefix goes. What mwparserfromhell cannot find again is left as it is.
+    Sections are cleaned one after another and joined by a blank line. Links to files are removed, and so are references
+    and tables; links to categories lose their prefix. What mwparserfromhell cannot find again is left as it is.
     """
     is_file, is_category = _prefixes(language, tuple(files), tuple(categories))
     parsed: Wikicode = require("mwparserfromhell", extra="wikipedia").parse(wikitext)
@@ -115,7 +115,7 @@ def as_nemo_curator(wikitext: str, language: str, files: Names = (), categories:
 def _section_text(section: "Wikicode", is_file: re.Pattern[str], is_category: re.Pattern[str]) -> str:
     for link in section.ifilter_wikilinks(recursive=True):
         title = str(link.title)
-        with contextlib.suppress(ValueError):  # one that went with a link around it
+        with contextlib.suppress(ValueError):  # one that was removed with a link around it
             if is_file.match(title):
                 section.remove(link)
             elif is_category.match(title):

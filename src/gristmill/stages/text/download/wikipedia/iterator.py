@@ -23,7 +23,7 @@ REASONS = {
 }
 """Why pages are left out: they point to another one, are not articles, are not wikitext, have no text."""
 
-NAMES = "namespace_names"  # what files and categories are called too, in records of wikis where that is not known
+NAMES = "namespace_names"  # other names of files and categories, in records of wikis whose names are not all known
 _EXTRA = ("revision_id", "timestamp")
 
 
@@ -31,7 +31,7 @@ class WikipediaIterator(DocumentIterator):
     """Yields title, id, url, language, source_id and raw_content of each article.
 
     `language` None takes it from the dump. `extra` may name "revision_id" and "timestamp", which become fields too.
-    `log_frequency` is accepted as it is elsewhere: progress is shown by the run.
+    `log_frequency` is accepted without effect: progress is shown by the run.
     """
 
     split: ClassVar[Splitter] = Bz2Streams()
@@ -86,7 +86,7 @@ class WikipediaIterator(DocumentIterator):
             yield record | names if why is None else LeftOut(record, Dropped(why))
 
     def _address(self, site: Site, language: str) -> str:
-        """What stands before a title: as asked for, or as the dump says if it is of another wiki than Wikipedia."""
+        """What stands before a title: as asked for, or as the dump says if it is of a wiki other than Wikipedia."""
         if self._language is None and site.base and not site.database.endswith("wiki"):
             return site.base.rpartition("/")[0] + "/"
         return f"https://{language}.wikipedia.org/wiki/"

@@ -1,4 +1,4 @@
-"""`WikipediaDumpReader`: articles of dumps that are there already, one file on all cores."""
+"""`WikipediaDumpReader`: articles of dumps you already have, one file on all cores."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,7 +24,7 @@ _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 @dataclass(eq=False)
 class WikipediaDumpReader(CompositeStage[EmptyTask, DocumentBatch]):
-    """Read dumps of Wikipedia: .xml.bz2 as Wikimedia has them, .xml, .xml.gz or .xml.zst.
+    """Read dumps of Wikipedia: .xml.bz2 as Wikimedia publishes them, .xml, .xml.gz or .xml.zst.
 
     Documents have text, title, id, url, language and source_id. Files of bzip2 streams, and those that are not
     compressed, are split at `blocksize` (16 MiB), wherever that is. Pages that are not
@@ -52,7 +52,7 @@ class WikipediaDumpReader(CompositeStage[EmptyTask, DocumentBatch]):
     def __post_init__(self) -> None:
         if self.language is not None:
             check_language(self.language, who=self.name)
-        self.decompose()  # what is wrong with the parameters is said here, not when the pipeline runs
+        self.decompose()  # what is wrong with the parameters is reported here, not when the pipeline runs
 
     def decompose(self) -> list[ProcessingStage[Task[object], Task[object]]]:
         extra = tuple(self.extra)

@@ -126,7 +126,7 @@ def _known(language: str, namespaces: tuple[str, ...]) -> Known:
 
 def _known_prefixes(language: str, namespaces: tuple[str, ...]) -> Known:
     for name in (*file_names(language), *category_names(language), *namespaces):
-        # The kernel makes small letters of ASCII only; of other scripts the usual forms are listed.
+        # The kernel lower-cases ASCII only; for other scripts the usual forms are listed.
         for form in {name, name.lower(), name[:1].upper() + name[1:], name.upper()}:
             yield _key(lay.OF_NAMESPACE, form), (1, 0)
     for code in LANGUAGES - {language}:

@@ -1,7 +1,7 @@
 """Languages that have a Wikipedia, and what files and categories are called there, as data.
 
-A dump says itself what its namespaces are called now. It does not have the names they had before or have beside it, and
-old articles are full of them: German `Bild`, Japanese `画像`. So these are here, for the larger Wikipedias.
+A dump itself says what its namespaces are called now. It does not have their former or alternative names, and old
+articles are full of them: German `Bild`, Japanese `画像`. So these are here, for the larger Wikipedias.
 """
 
 from gristmill.errors import ConfigError, nearest
@@ -177,13 +177,13 @@ _NAMED = """arabic ar, bulgarian bg, catalan ca, chinese zh, czech cs, danish da
 french fr, german de, greek el, hebrew he, hindi hi, hungarian hu, indonesian id, italian it, japanese ja, korean ko,
 norwegian no, persian fa, polish pl, portuguese pt, romanian ro, russian ru, serbian sr, spanish es, swedish sv,
 thai th, turkish tr, ukrainian uk, vietnamese vi"""
-CODES = dict(map(str.split, _NAMED.split(",")))  # languages whose names people write instead
+CODES = dict(map(str.split, _NAMED.split(",")))  # languages whose names people write instead of codes
 
 
 def check_language(language: str, *, who: str) -> None:
     """Raise ConfigError if there is no Wikipedia of this language."""
     if language not in LANGUAGES:
-        from difflib import get_close_matches  # only a mistake needs it
+        from difflib import get_close_matches  # only an error needs it
 
         meant = get_close_matches(language.lower(), CODES, n=1, cutoff=0.75)
         close = f"; did you mean {CODES[meant[0]]!r}?" if meant else nearest(language, sorted(LANGUAGES))

@@ -18,7 +18,7 @@ class WikipediaDownloadExtractStage(DocumentDownloadExtractStage):
     `url_limit`       files, of which a large Wikipedia has dozens; `record_limit` articles of each file
     `parser`, `math`, `tables`, `extra`   as those of `WikipediaDumpReader`
     `transfer`        how files are fetched and where they may stay
-    `verbose`, `log_frequency`            accepted as they are elsewhere: progress is shown by the run
+    `verbose`, `log_frequency`            accepted without effect: progress is shown by the run
     """
 
     def __init__(

@@ -1,7 +1,7 @@
-"""Templates whose readers see a text: what that is, as data. All others are dropped.
+"""Templates that readers see as text, and what that text is, as data. All others are dropped.
 
 `{1}` is the first argument without a name, `{last}` the last one, `{all}` all of them end to end, `{list}` all of them
-with commas. A name that ends with a hyphen stands for all that begin so: `lang-` for `lang-fr`. Names are in lower
+with commas. A name that ends with a hyphen stands for all that begin with it: `lang-` for `lang-fr`. Names are in lower
 case. Most are of the English Wikipedia, which many other languages have copied; the rest are of single languages.
 
 No form has more bytes of its own than the call of its template, so a text never grows by it (a test sees to that).

@@ -74,7 +74,7 @@ class WikipediaUrlGenerator(URLGenerator):
         return f"{self.wikidumps_index_prefix.rstrip('/')}/{database(self.language)}"
 
     def _status(self, date: str) -> dict[str, Any]:
-        """What is said about the job that writes articles."""
+        """What the server says about the job that writes articles."""
         url = f"{self._site}/{date}/dumpstatus.json"
         try:
             content = fetch_text(url, self.transfer, who=self._who)

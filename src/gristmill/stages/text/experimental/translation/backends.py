@@ -1,4 +1,4 @@
-"""Who translates, if not a language model: a server of its own, Amazon or Google. To a stage they are clients like any.
+"""What translates, if not a language model: a translation server, Amazon, Google. To a stage, they are just clients.
 
     nmt     POST {server_url}/translate {"texts": [...], "src_lang": ..., "tgt_lang": ...} -> {"translations": [...]}
     aws     Amazon Translate through boto3, at most 10,000 bytes a request
@@ -38,7 +38,7 @@ _OWN_FAULT = ("Invalid", "Unsupported", "Denied", "Forbidden", "Unauthor", "Cred
 
 
 class _TryAgain(OSError):
-    """What may pass: a server that is away or busy."""
+    """An error that may pass: a server that is away or busy."""
 
 
 class _TextRefused(RequestFailed):
@@ -163,7 +163,7 @@ class NMTClient(TranslationClient):
         answer: asyncio.Future[str] = loop.create_future()
         live.waiting.append((text, answer))
         if len(live.waiting) == 1:
-            loop.call_soon(self._send_waiting)  # behind everything that is about to ask in this round of the loop
+            loop.call_soon(self._send_waiting)  # after everything that is about to ask in this round of the loop
         return await answer
 
     def _send_waiting(self) -> None:
@@ -181,7 +181,7 @@ class NMTClient(TranslationClient):
             self._send_waiting()
 
     async def _send(self, live: "_Live", some: list[_Waiting]) -> None:
-        """Send some texts, and tell whoever waits for each what came of it."""
+        """Send some texts, and give each its translation or the error."""
         try:
             translations: list[str] | Exception = await self._post(live.transport, [text for text, _ in some])
         except (OSError, RequestFailed) as error:
@@ -191,7 +191,7 @@ class NMTClient(TranslationClient):
                 await self._send(live, [each])
             return
         for number, (_, answer) in enumerate(some):
-            if answer.done():  # whoever asked has given up
+            if answer.done():  # its caller has given up
                 continue
             if isinstance(translations, Exception):
                 answer.set_exception(translations)
@@ -241,7 +241,7 @@ class _Live:
 
 
 class ThreadClient(TranslationClient):
-    """A client whose library waits: each request has a thread while it is under way."""
+    """A client whose library blocks: each request has a thread while it is under way."""
 
     def service(self) -> Callable[[str], str]:
         """Return what translates one text with the library, which is imported here."""
@@ -257,7 +257,7 @@ class ThreadClient(TranslationClient):
             return str(await asyncio.to_thread(held[2], text))
 
     def is_transient(self, error: BaseException) -> bool:
-        """Whether it may help to ask again: the libraries have names for what is the request's own fault."""
+        """Whether it may help to ask again: the libraries' error names say what is the request's own fault."""
         return not any(name in type(error).__name__ for name in _OWN_FAULT)
 
 
@@ -324,7 +324,7 @@ class GoogleClient(ThreadClient):
 
 
 def parts_of(text: str, most_bytes: int) -> list[str]:
-    """Cut a text into parts of at most so many bytes, behind a space where there is one.
+    """Cut a text into parts of at most `most_bytes`, after a space where there is one.
 
     >>> parts_of("one two three", 8)
     ['one two ', 'three']
@@ -361,7 +361,7 @@ def translation_client(
     *,
     who: str,
 ) -> TranslationClient:
-    """Return the client of a backend; what is wrong with its options, or not installed, is said now."""
+    """Return the client of a backend; what is wrong with its options, or not installed, is reported now."""
     kind, module, command, options = _KINDS[backend]
     for name in config:
         if name not in options:
@@ -388,5 +388,5 @@ def translation_client(
 def _is_installed(module: str) -> bool:
     try:
         return importlib.util.find_spec(module) is not None
-    except (ModuleNotFoundError, ValueError):  # a parent of it is missing; or somebody put it there by hand
+    except (ModuleNotFoundError, ValueError):  # a parent of it is missing; or it was put into sys.modules by hand
         return module in sys.modules

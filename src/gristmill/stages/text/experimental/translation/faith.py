@@ -21,7 +21,7 @@ _SCORES = "faith_scores"
 class FaithEvalFilter(LLMStage):
     """Add `faith_*`, `faith_avg` and `faith_parse_failed`; with `filter_enabled`, drop what is below `threshold`.
 
-    A document that was not translated, or whose marks cannot be read, is kept: nobody knows that it is bad. With
+    A document that was not translated, or whose marks cannot be read, is kept: it is not known to be bad. With
     `merge_scores` the marks are entered into the column `translation_metadata` as well.
     """
 

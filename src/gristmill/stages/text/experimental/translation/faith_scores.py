@@ -29,7 +29,7 @@ class FaithScores:
         return round(sum(given) / len(given), 6) if given else None
 
     def passes(self, threshold: float) -> bool:
-        """Whether the translation is kept: it is good enough, or nobody knows that it is not."""
+        """Whether the translation is kept: it is good enough, or not known to be bad."""
         average = self.average
         return average is None or average >= threshold
 

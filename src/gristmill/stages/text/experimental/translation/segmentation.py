@@ -19,7 +19,7 @@ Mode = Literal["coarse", "fine"]
 MODES: tuple[Mode, ...] = ("coarse", "fine")
 
 _FENCE = re.compile(r"[ ]{0,3}(`{3,}|~{3,})")
-# An end mark, what may close a sentence behind it, and the white space after; ideographic marks need no space.
+# An end mark, what may close a sentence after it, and the white space that follows; ideographic marks need no space.
 # Only the first of several marks begins an end: a line of 20,000 dots would take seconds otherwise.
 _SENTENCE_END = re.compile(r"""(?:(?<![.!?…])[.!?…]++["'”’»)\]]*+(?=\s)|[。！？｡]++[」』”）]*+)\s*+""")
 _ABBREVIATION = re.compile(

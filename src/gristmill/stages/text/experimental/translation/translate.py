@@ -1,8 +1,8 @@
 """`TranslateDocuments`: the texts of a document taken apart, translated piece by piece and put together again.
 
-A document is translated wholly or it is quarantined: a segment that fails never becomes an empty text. Whoever would
-rather have a text that is partly in its own language says `on_segment_error="keep_source"`, and finds in
-`translation_errors` what went wrong.
+A document is translated wholly or it is quarantined: a segment that fails never becomes an empty text. To get a text
+that is partly in its own language instead, say `on_segment_error="keep_source"`; then `translation_errors` says what
+went wrong.
 """
 
 import json
@@ -30,11 +30,11 @@ METADATA, MESSAGES, ERRORS = "translation_metadata", "translated_messages", "tra
 FAITH_SOURCE, FAITH_TRANSLATION = (
     "_faith_source_text",
     "_faith_translated_text",
-)  # for the stage behind, which drops them
+)  # for the next stage, which drops them
 OPENING, CLOSING = "〘", "〙"
 _BETWEEN = "\n\n"  # texts of one document that are shown together
 _HEALTHY = "Hello"
-_KEPT = "kept: "  # before the names of columns that a document has already, in a row
+_KEPT = "kept: "  # in a row, before the names of columns that the document already has
 
 
 @dataclass(frozen=True)

@@ -73,13 +73,13 @@ class TranslationStage(CompositeStage[DocumentBatch, DocumentBatch]):
     text of fewer than `min_segment_chars` characters is translated as a whole.
 
     `backend_type` "llm" asks `model_name` at `client`; "nmt", "aws" and "google" are described by `backend_config`
-    (`backends.py`). `max_concurrent_requests` is an upper limit beside that of the client. `dry_run` asks nobody and
+    (`backends.py`). `max_concurrent_requests` is an upper limit beside that of the client. `dry_run` asks nothing and
     prints the first `dry_run_log_count` prompts. `health_check` asks once when a worker starts.
 
     `output_mode` "replaced" puts the translation into `output_field`, "raw" into `translation_metadata`, an object with
     every segment beside its translation, and "both" into both. Source columns are never changed, unless `output_field`
     is one. `reconstruct_messages` adds `translated_messages`, a copy of the messages with their contents translated.
-    `skip_translated` leaves documents alone that have something in `translation_column`.
+    `skip_translated` leaves alone documents that have something in `translation_column`.
 
     `enable_faith_eval` has the translations marked (FAITH) and drops documents below `faith_threshold`, unless
     `filter_enabled` is False; `merge_scores` enters the marks into `translation_metadata`.

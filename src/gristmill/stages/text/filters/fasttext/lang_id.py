@@ -10,7 +10,7 @@ from gristmill.models.fasttext_model import Model, bundled_model, check_model, l
 from gristmill.stages.text.judging.document_filter import DocumentFilter
 from gristmill.stages.text.modifiers.fasttext import LABEL_MARK
 
-UNDETERMINED = "und"  # the code of ISO 639-2 for a language nobody can tell
+UNDETERMINED = "und"  # the code of ISO 639-2 for a language that cannot be told
 
 
 class Language(TypedDict):

@@ -139,8 +139,8 @@ def _share_or_all(chars: NDArray[np.int64], counts: Counts, n: int) -> NDArray[n
 class RepeatingTopNGramsFilter(ColumnFilter[float]):
     """Drop texts in which a single n-gram of words makes up too much.
 
-    It is the most frequent one, of equally frequent ones the first, joined with single spaces (in Chinese and Japanese
-    with nothing), and counted wherever it stands in the text, also as part of longer words.
+    It is the most frequent one, or the first of equally frequent ones, joined with single spaces (in Chinese and
+    Japanese with nothing), and counted wherever it stands in the text, even as part of longer words.
     """
 
     measure: ClassVar[str] = "share of characters in the top n-gram"
@@ -163,7 +163,7 @@ class RepeatingTopNGramsFilter(ColumnFilter[float]):
         return text.count(joined) * len(joined) / len(text)
 
     def statistics(self) -> tuple[Statistic, ...]:
-        # A single word may stand anywhere in the text; only from two on, the space between them says where to look.
+        # A single word may stand anywhere in the text; with two or more, the space between them says where to look.
         if is_segmented(self.lang) or self.n < 2:
             return ()
         return s.NUM_CHARS, s.NUM_WORDS, s.top_ngram_chars(self.n)

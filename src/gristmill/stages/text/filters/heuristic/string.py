@@ -23,7 +23,7 @@ from gristmill.stages.text.judging.statistics import Statistic
 
 # `split_words`: what a word is, for every filter that counts words.
 
-_SEGMENTERS = {"zh": "jieba", "ja": "fugashi"}  # the extra is called as the language
+_SEGMENTERS = {"zh": "jieba", "ja": "fugashi"}  # the extra is named like the language
 
 
 def is_segmented(lang: str) -> bool:
@@ -48,7 +48,7 @@ def split_words(text: str, lang: str) -> list[str]:
 def _segmenter(lang: str) -> Callable[[str], list[str]]:
     library = require(_SEGMENTERS[lang], extra=lang)
     if lang == "zh":
-        library.setLogLevel("WARNING")  # it tells every worker's loading of the dictionary otherwise
+        library.setLogLevel("WARNING")  # otherwise it reports loading the dictionary in every worker
         return lambda text: list(library.cut(text))
     tagger = library.Tagger("-Owakati")
     return lambda text: str(tagger.parse(text)).split()
@@ -342,7 +342,7 @@ class EllipsisFilter(ColumnFilter[float]):
 class CommonEnglishWordsFilter(ColumnFilter[int]):
     """Drop texts without the commonest English words, compared case-sensitively.
 
-    With `stop_at_false` counting ends at the minimum: enough to decide, and what the score then says.
+    With `stop_at_false` counting ends at the minimum, which is enough to decide, and is then the score.
     """
 
     measure: ClassVar[str] = "common English words"

@@ -20,7 +20,7 @@ _PUBLISHED = "histograms/checkpoint/edunov/cc60_multilingual/clean_hists"
 
 @dataclass
 class HistogramFilter(DocumentFilter[int]):
-    """Keep texts in which more than a share of `threshold` are characters of the language: score 1, others 0.
+    """Keep texts of which a share above `threshold` are characters of the language: they score 1, others 0.
 
     `cache_dir` holds a file for each language, named after it, or the unpacked histograms published with M2M-100
     (fairseq, `m2m_100/histograms.tar.gz`). Each line of a file begins with a character, most frequent first; the line

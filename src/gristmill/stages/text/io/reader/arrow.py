@@ -48,7 +48,7 @@ class ArrowReaderStage(TableReadingStage[DocumentBatch]):
         return wrong_for_arrow(sample, is_whole=is_whole)
 
     def columns_of(self, path: str, options: StorageOptions | None) -> list[str]:
-        """From the schema alone: a file is a stream behind its magic bytes, so both begin with it."""
+        """From the schema alone: behind its magic bytes a file is a stream, so both begin with the schema."""
         is_file = read_start(path, len(_FILE_MAGIC), storage_options=options) == _FILE_MAGIC
         try:
             with open_stream(path, storage_options=options) as source:
@@ -70,10 +70,10 @@ class ArrowReaderStage(TableReadingStage[DocumentBatch]):
             yield from in_blocks(self._good_batches(part, native, file.size), self.block_bytes)
 
     def _good_batches(self, part: FileSlice, source: pa.NativeFile, size: int) -> Iterator[pa.RecordBatch]:
-        """The record batches that can be read; what cannot is on record with as many bytes as it has.
+        """The record batches that can be read; those that cannot are put on record with the bytes they have.
 
-        Batches of a file stand for themselves: one that is damaged costs no other. In a stream nothing is known of what
-        follows the damage, and so in a file whose list of batches, at its end, is damaged or was cut off.
+        Batches of a file are independent: one that is damaged costs no other. In a stream nothing is known of what
+        follows the damage, nor in a file whose list of batches, at its end, is damaged or was cut off.
         """
         position = 0
         try:
@@ -115,7 +115,7 @@ class ArrowReaderStage(TableReadingStage[DocumentBatch]):
 
 
 def _told(part: FileSlice, error: Exception, lost: int, size: int) -> Exception:
-    """The error of a decoder as damage; what a disk or a store says stays what it is.
+    """The error of a decoder as damage; an error of a disk or a store stays what it is.
 
     `lost` bytes of the content, which has `size`, are the same share of a file that may be compressed.
     """
@@ -141,7 +141,7 @@ def _batch_sizes(source: pa.NativeFile) -> list[int]:
 
 
 def _opened_as_stream(source: pa.NativeFile) -> "pa.ipc.RecordBatchStreamReader":
-    """A file without its end. What is before it is a stream; one that is not even that raises as it did before."""
+    """A file without its end, opened as the stream that comes before it; if it is not even that, it raises again."""
     source.seek(_FILE_START_BYTES)
     return pa.ipc.open_stream(source)
 

@@ -1,7 +1,7 @@
 """`CsvReader`: comma-separated values, every column a string.
 
-CSV has no types, so none are guessed: `00123` stays what it is. An empty field is an empty string. A row with another
-number of fields than the header goes to quarantine.
+CSV has no types, so none are guessed: `00123` stays what it is. An empty field is an empty string. A row whose number
+of fields is not the header's goes to quarantine.
 """
 
 import functools
@@ -29,8 +29,8 @@ KINDS = {BAD_UTF8: NOT_UTF8, BROKEN_CSV: "The row of a CSV file has another numb
 _SAMPLE_BYTES = 1_000_000
 _LEAST_BLOCK_BYTES = 1 << 20
 
-# Arrow refuses a whole block for one row that has too many fields and is not UTF-8 at once. So it only gets UTF-8: for
-# other bytes their numbers stand there, between characters that Unicode keeps out of texts, until the row is known.
+# Arrow refuses a whole block for one row that both has too many fields and is not UTF-8. So it only gets UTF-8: other
+# bytes are replaced by their numbers, between characters that Unicode keeps out of texts, until the row is known.
 _MARK = "\ufdd0\ufdd1{:02x}\ufdd1\ufdd0"
 _MARKED = re.compile("\ufdd0\ufdd1([0-9a-f]{2})\ufdd1\ufdd0")
 _NOT_UTF_8 = re.compile("[\udc80-\udcff]")  # what Python makes of such a byte
@@ -101,7 +101,7 @@ class CsvReaderStage(TableReadingStage[DocumentBatch]):
             raise ReadError(f"{path}: expected a CSV header; got {error}") from error
 
     def tables_of(self, part: FileSlice, options: StorageOptions | None) -> Iterator[pa.Table]:
-        """The rows a block of the content at a time; a small file is one block, so it is one table."""
+        """The rows, a block of the content at a time; a small file is one block, so it is one table."""
         with InputFile(part.path, planned=planned(part), storage_options=options) as file:
             lines = _WholeLines(file.pieces(), self._quote(), self._arrow_block_bytes)
             names: list[str] = []
@@ -124,8 +124,8 @@ class CsvReaderStage(TableReadingStage[DocumentBatch]):
         # One thread: only then does Arrow know the numbers of the rows it refuses. A row must fit into a block.
         read = pyarrow.csv.ReadOptions(use_threads=False, block_size=self._arrow_block_bytes)
         num_blocks = 0
-        held: pa.RecordBatch | None = None  # one batch behind: which is the last is known at the end
-        refused = ""  # the last row that was
+        held: pa.RecordBatch | None = None  # one batch behind: which one is the last is known only at the end
+        refused = ""  # the last row that was refused
         try:
             reader = pyarrow.csv.open_csv(pa.PythonFile(source, "r"), read, self._parse_options(bad), convert)
             held = pa.RecordBatch.from_pylist([], schema=reader.schema)  # the columns of a file without rows
@@ -147,7 +147,7 @@ class CsvReaderStage(TableReadingStage[DocumentBatch]):
             source.stop()
             refused = bad[-1][2] if bad else refused
             self._report(bad, part.path)
-        # The damage is in a quoted field: the row would be a document of which the end is missing.
+        # The damage is in a quoted field: the row would be a document without its end.
         if source.ends_in_quotes and refused.encode().count(self._quote()) % 2 == 0:
             held = held.slice(0, max(0, held.num_rows - 1))
         yield self._in_utf8(held, source, part.path)
@@ -191,12 +191,12 @@ class CsvReaderStage(TableReadingStage[DocumentBatch]):
 
 
 def _as_it_was(text: str) -> bytes:
-    """A text with the bytes for which there are marks in it."""
+    """A text as bytes, with each mark replaced by the byte it stands for."""
     return _MARKED.sub(lambda mark: chr(0xDC00 + int(mark[1], 16)), text).encode("utf-8", "surrogateescape")
 
 
 def _is_utf_8(content: bytes) -> bool:
-    """Whether all of it is: by Arrow, which takes a tenth of the time Python's decoder takes where not all is ASCII."""
+    """Whether all of it is, by Arrow: where not all is ASCII, that takes a tenth of the time of Python's decoder."""
     if content.isascii():
         return True
     offsets = pa.array([0, len(content)], pa.int64()).buffers()[1]
@@ -223,7 +223,7 @@ def _whole_characters(content: bytes) -> int:
 class _WholeLines:
     """The content of a file to be read once, up to the last whole line before the damage if there is any.
 
-    It is in UTF-8; what is not has marks in its place, which `has_marks` tells.
+    It is in UTF-8; what is not has marks in its place, and `has_marks` says if there are any.
     """
 
     closed = False
@@ -286,7 +286,7 @@ class _WholeLines:
             return content
 
     def end_of_rows(self, num_blocks: int) -> int:
-        """Where the last row ends of so many of the blocks that Arrow was given."""
+        """Where the last row ends in the first `num_blocks` blocks that Arrow was given."""
         return max(self._ends[:num_blocks], default=0)
 
     def _marked(self, content: bytes) -> bytes:
@@ -297,9 +297,9 @@ class _WholeLines:
         return _NOT_UTF_8.sub(lambda byte: _MARK.format(ord(byte[0]) - 0xDC00), text).encode()
 
     def stop(self) -> None:
-        """Give nothing from now on: Arrow's thread reads ahead even when nobody wants the rows any more."""
+        """Give nothing from now on: Arrow's thread reads ahead even when the rows are no longer wanted."""
         with self._reading:
             self._is_stopped = True
 
     def close(self) -> None:
-        """The file belongs to whoever opened it."""
+        """Do nothing: the code that opened the file closes it."""

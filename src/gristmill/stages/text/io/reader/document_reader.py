@@ -1,4 +1,4 @@
-"""`DocumentReader`: what readers of documents have beyond those of other things."""
+"""`DocumentReader`: what readers of documents add to those of other things."""
 
 import json
 from collections.abc import Sequence
@@ -130,7 +130,7 @@ def _comma_separated(lines: Sequence[bytes]) -> Wrong:
 
 @dataclass(eq=False)
 class _DocumentReader(FileReader[DocumentBatch]):
-    """Read files as documents. Two options that NeMo Curator has are refused with what to do instead."""
+    """Read files as documents. Two options of NeMo Curator are refused, with advice on what to do instead."""
 
     _generate_ids: bool = False
     _assign_ids: bool = False

@@ -54,7 +54,7 @@ class HuggingFaceReader(CompositeStage[EmptyTask, DocumentBatch]):
     """Read a split of a dataset: `owner/name` on the hub, a copy of one on disk, or a directory of `save_to_disk`.
 
     `subset` is what the hub calls a subset or configuration; without it the default one is read. `revision` is a
-    branch, a tag or a commit. The plan holds the commit it is: a run is continued with the same files, or refused where
+    branch, a tag or a commit. The plan holds the commit: a run is continued with the same files, or refused where
     a branch has moved on. `fields` are the only columns read. Files may be Parquet, JSON lines, Arrow, CSV or text.
     Reading from the hub needs `pip install 'gristmill[hub]'`, and HF_TOKEN for a private dataset.
     """
@@ -172,7 +172,7 @@ def choose(files: Files, subset: str | None, split: str, *, who: str) -> list[st
 
 
 def _check_shards(names: Sequence[str], patterns: Sequence[str], who: str) -> None:
-    """Raise ConfigError where names say how many files there are (`train-00000-of-00003`), and not all of them are.
+    """Raise ConfigError where names say how many files there are (`train-00000-of-00003`), and some are missing.
 
     A copy that was cut short looks like that. What no pattern asks for may be missing.
     """
@@ -214,7 +214,7 @@ def _subsets(card: str, who: str) -> dict[str, dict[str, list[str]]]:
 
 
 def _patterns(config: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Patterns of files by split. A card says them as a text, a list, or a list or mapping by split."""
+    """Patterns of files by split. A card gives them as a text, a list, or a list or mapping by split."""
     given = config["data_files"]
     if isinstance(given, str) or (isinstance(given, list) and all(isinstance(one, str) for one in given)):
         given = {"train": given}
@@ -229,7 +229,7 @@ def _patterns(config: Mapping[str, Any]) -> dict[str, list[str]]:
 
 
 def _matching(pattern: str, names: Sequence[str]) -> list[str]:
-    """Names a pattern of a card means; `**` crosses folders, `*` does not.
+    """Names that match a pattern of a card; `**` crosses folders, `*` does not.
 
     >>> _matching("data/*.csv", ["data/a.csv", "data/old/b.csv"])
     ['data/a.csv']
@@ -241,7 +241,7 @@ def _matching(pattern: str, names: Sequence[str]) -> list[str]:
 
 
 def _by_names(names: Sequence[str], everything: Sequence[str], split: str, who: str) -> list[str]:
-    """Files whose path says the split: in a folder of that name, or as a word of it. All are "train" if none does."""
+    """Files whose path says the split: by a folder of that name, or a word in it. All are "train" if none does."""
     by_split: dict[str, list[str]] = {}
     for name in sorted(names):
         words = [folder.lower() for folder in name.split("/")[:-1]]

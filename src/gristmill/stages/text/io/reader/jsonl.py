@@ -1,4 +1,4 @@
-"""`JsonlReader`: one JSON object a line.
+"""`JsonlReader`: one JSON object per line.
 
 Lines are found and checked here; fields are parsed when a stage first asks for them (`DocumentBatch.column`). A line
 that is not a JSON object goes to quarantine with its file and line number; it never ends a run.
@@ -42,10 +42,10 @@ from gristmill.storage.paths import is_compressed
 from gristmill.tasks import DocumentBatch, FileGroupTask, FileSlice
 from gristmill.tasks.json_lines import FieldPlaces, FieldTexts, FoundField, JsonLines, field_decoder, split_object
 
-# Sort the lines of a block into documents, blank lines and lines that are none.
+# Sort the lines of a block into documents, blank lines and lines that are neither.
 #
 # The fast path is one call over the whole block. It is exact: if every line begins with `{` and ends with `}`, no JSON
-# value can span two lines (what follows a `}` inside a value never is `{`), so as many values as lines means one each.
+# value can span two lines (what follows a `}` inside a value is never `{`), so as many values as lines means one each.
 
 
 class _AnyObject(msgspec.Struct, gc=False):
@@ -175,7 +175,7 @@ _scan_objects = CompiledKernel("text.json_objects", "scan_objects")
 
 
 def scan_lines(block: Block, find: Sequence[str]) -> JsonLines | None:
-    """Return the documents with the places of their fields; None where something is not as it mostly is."""
+    """Return the documents with the places of their fields; None if anything is unlike what most files hold."""
     if len(block) < BLOCK or not holds_utf8(block):
         return None
     wanted = [name for name in dict.fromkeys(find) if not _needs_escapes(name)]
@@ -204,7 +204,7 @@ def _scan(block: Block, wanted: Sequence[str], most: int) -> tuple[int, NDArray[
 
 
 def _likely_lines(block: Block) -> int:
-    """A number of lines that is mostly enough: twice as many as the beginning would have it."""
+    """A number of lines that is mostly enough: twice as many as the beginning suggests."""
     sample = bytes(memoryview(block)[:_SCANNED_BYTES])
     return 64 + 2 * sample.count(b"\n") * len(block) // len(sample)
 
@@ -226,7 +226,7 @@ class JsonlReader(_DocumentReader):
     `fields` are the columns the batches have, null where a document lacks them; by default all fields are there.
     Files of more than 32 MiB, or of more than `blocksize`, are read in parts. `read_kwargs` takes `storage_options`.
     `find` are fields that compiled stages behind it will ask for as texts: they are found while lines are checked, by a
-    kernel. It pays where kernels are loaded anyway.
+    kernel. That pays where kernels are loaded anyway.
     """
 
     split: ClassVar[Splitter] = Lines()
@@ -345,7 +345,7 @@ class JsonlReaderStage(ReadingStage[DocumentBatch]):
             yield self._too_long(path, owned.long_line)
 
     def _stream(self, file: InputFile) -> Iterator["_Part"]:
-        """Read a file from its beginning; what is damaged ends it early, and that is on record."""
+        """Read a file from its beginning; damage ends it early, and is put on record."""
         position = 0
         try:
             for block in stream_blocks(file.pieces(), self.block_bytes, self.most_bytes()):

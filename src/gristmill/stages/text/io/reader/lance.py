@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 EXTRA = "lance"
-# Names users know for what Lance says of a row. Writers leave columns that begin like this out.
+# Names users know for what Lance says of a row. Writers leave out columns that begin like this.
 OWN = "__lance_"
 ROW_ID, ROW_ADDRESS, FRAGMENT = f"{OWN}rowid", f"{OWN}rowaddr", f"{OWN}fragid"
 KNOWN_KWARGS = frozenset({"storage_options", "version", "filter", "batch_size"})
@@ -28,7 +28,7 @@ KNOWN_KWARGS = frozenset({"storage_options", "version", "filter", "batch_size"})
 class LanceReader(CompositeStage[EmptyTask, DocumentBatch]):
     """Read a Lance dataset, `fragments_per_partition` fragments in each partition.
 
-    The version is taken when the pipeline is planned: a run reads one version, and goes on with it after a crash.
+    The version is fixed when the pipeline is planned: a run reads one version, and goes on with it after a crash.
     `fields` are the only columns read. `include_lance_metadata` adds `__lance_rowid`, `__lance_rowaddr` and
     `__lance_fragid`, which `LanceWriter` leaves out again. `fragment_ids` are the only fragments read. `read_kwargs`
     takes `storage_options`, `version`, `filter` (an expression of Lance) and `batch_size`.
@@ -191,7 +191,7 @@ class LanceReaderStage(TableReadingStage[DocumentBatch]):
 
 
 def open_dataset(path: str, version: object, options: StorageOptions | None, who: str) -> Any:
-    """Open a version of a dataset, or the latest; raise in words if it is not there."""
+    """Open a version of a dataset, or the latest; raise a readable error if it is not there."""
     library: ModuleType = require("lance", extra=EXTRA)
     try:
         return library.dataset(path, version=version, storage_options=dict(options) if options else None)

@@ -26,8 +26,8 @@ class ParquetReader(_DocumentReader):
     """Read Parquet files as batches of documents.
 
     `fields` are the only columns read, null where a file lacks them. Files of more than 32 MiB, or of more than
-    `blocksize`, are read some row groups at a time, and what is more than four times that in memory some rows at a
-    time. `read_kwargs` takes `storage_options`.
+    `blocksize`, are read some row groups at a time, and what takes more than four times that in memory, some rows at
+    a time. `read_kwargs` takes `storage_options`.
     """
 
     split: ClassVar[Splitter] = RowGroups()
@@ -76,7 +76,7 @@ class ParquetReaderStage(TableReadingStage[DocumentBatch]):
                 yield pa.Table.from_batches([batch])
 
     def _is_too_large(self, path: str, file: "pq.ParquetFile", number: int) -> bool:
-        """Whether the rows of a group are too large each, on average; what single rows are is not known before."""
+        """Whether the rows of a group are too large on average; the size of single rows is not known beforehand."""
         most, group = self.most_bytes(), file.metadata.row_group(number)
         size = group.total_byte_size // max(1, group.num_rows)
         if size <= most:
@@ -87,9 +87,9 @@ class ParquetReaderStage(TableReadingStage[DocumentBatch]):
 
 
 class _Opened:
-    """A Parquet file for the time of a `with`; what Arrow cannot read of it is damage, and named.
+    """A Parquet file for the time of a `with`; what Arrow cannot read in it is reported as damage of this file.
 
-    Pages that carry a checksum are compared with it: a flipped bit would be another text otherwise.
+    Pages that carry a checksum are compared with it: otherwise a flipped bit would be another text.
     """
 
     def __init__(self, part: FileSlice, options: StorageOptions | None) -> None:
@@ -114,7 +114,7 @@ class _Opened:
         self._file.__exit__(kind, error)
         if isinstance(error, ReadError) or not isinstance(error, pa.ArrowException | OSError | UnicodeDecodeError):
             return
-        self._file.check_unchanged()  # a file that is being exchanged looks damaged
+        self._file.check_unchanged()  # a file that is being replaced looks damaged
         if isinstance(error, OSError) and error.errno is not None:  # the disk's; Arrow's own have no number
             raise unreadable(self._part.path, error) from error
         raise damaged(self._part, "a whole Parquet file", error) from error

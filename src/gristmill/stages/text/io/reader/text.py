@@ -88,7 +88,7 @@ class TextReaderStage(ReadingStage[DocumentBatch]):
         return ["text", "file_name"] if self.fields is None else list(self.fields)
 
     def process(self, task: FileGroupTask) -> DocumentBatch | Iterator[DocumentBatch]:
-        """Read one batch, or a stream of batches where there is more than that: an archive may hold a thousandfold."""
+        """Read one batch, or a stream of batches if there is more: an archive may hold a thousand times its size."""
         batches = self._batches(task)
         first = next(batches)
         second = next(batches, None)

@@ -1,6 +1,6 @@
 """`WebDatasetReader`: samples of tar archives as documents, split between samples.
 
-The files of a sample stand together and share their path up to the first dot of the base name. What follows the dot is
+The files of a sample are neighbours and share their path up to the first dot of the base name. What follows the dot is
 the field: `a/001.txt` is the field `txt` of the sample `a/001`.
 """
 
@@ -50,8 +50,8 @@ class WebDatasetReader(_DocumentReader):
 
     A sample's name is in the column `__key__`. Its files are columns: `.txt` and `.json` as text, `.cls` as a whole
     number, all others as bytes; `seg.png` is a field of its own. Hidden files and names such as `__meta__` are passed
-    over; links, devices and pipes are dropped and counted. A sample with a field twice, one whose name was there
-    before, and one that does not hold what its name says go to quarantine. `fields` are the only columns read.
+    over; links, devices and pipes are dropped and counted. A sample that has a field twice, the name of
+    an earlier one, or not what its name says goes to quarantine. `fields` are the only columns read.
     `read_kwargs` takes `storage_options`.
     """
 
@@ -74,7 +74,7 @@ class WebDatasetReaderStage(ReadingStage[DocumentBatch]):
     format_name: ClassVar[str] = "a tar archive"
 
     def columns_of(self, path: str, options: StorageOptions | None) -> list[str]:
-        """The fields of the first samples; an archive that is compressed would have to be unpacked for it."""
+        """The fields of the first samples; a compressed archive would have to be unpacked for them."""
         if is_compressed(path):
             return []
         found = {KEY: None}

@@ -1,4 +1,4 @@
-"""`ArrowWriter`: one Arrow IPC file a batch, the cheapest thing to read again."""
+"""`ArrowWriter`: one Arrow IPC file per batch, the cheapest format to read again."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ _OFFSETS = {
 class ArrowWriter(_DocumentWriter):
     """Write each batch as `<path>/<task id>.arrow`. `write_kwargs` takes `storage_options` and `compression`.
 
-    With `max_file_bytes`, counted as the rows are in memory, a batch becomes several files, `<task id>.0000.arrow` and
+    With `max_file_bytes`, counted as the rows take in memory, a batch becomes several files, `<task id>.0000.arrow` and
     so on, where one would be larger.
     """
 

@@ -1,6 +1,6 @@
 """`CsvWriter`: comma-separated values, a header and a row for each document.
 
-Quotes are where they are needed: around a value with a delimiter, a quote or a line end in it. CSV has no types: what
+Values are quoted where they must be: if they have a delimiter, a quote or a line end in them. CSV has no types: what
 is not a text is written as in JSON, a missing value as an empty field. `CsvReader` gives back every text as it was.
 """
 
@@ -27,7 +27,7 @@ class CsvWriter(_DocumentWriter):
     """Write each batch as `<path>/<task id>.csv`, with the columns it has: `fields` makes them the same in all files.
 
     `file_extension="csv.gz"` (or `.zst`, `.bz2`) compresses. `max_file_bytes` cuts larger files. A text is written as
-    it is, a number, list or object as JSON, and a missing value as an empty field, as an empty text is. `write_kwargs`
+    it is, a number, list or object as JSON, and a missing value as an empty field, like an empty text. `write_kwargs`
     takes `storage_options`, `delimiter` and `quote_char`.
     """
 
@@ -97,7 +97,7 @@ def _cells(batch: DocumentBatch, name: str) -> list[str]:
 
 
 def _cell(text: bytes) -> str:
-    """A value as it is in JSON, but for texts and what is missing."""
+    """A value as it is in JSON, except for texts and missing values."""
     if text == b"null":
         return ""
     return str(msgspec.json.decode(text)) if text.startswith(b'"') else text.decode()

@@ -1,4 +1,4 @@
-"""`DocumentWriter`: what writers of documents have beyond those of other things: files of at most some size."""
+"""`DocumentWriter`: what writers of documents add to those of other things: files of at most some size."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -27,7 +27,7 @@ class _DocumentWriter(FileWriter[DocumentBatch]):
     max_file_bytes: int | str | None = field(default=None, kw_only=True)
 
     def parts(self, batch: DocumentBatch, most: int) -> Iterator[Part]:
-        """Yield the files a batch becomes if none is to have more bytes."""
+        """Yield the files a batch becomes if none may have more than `most` bytes."""
         raise NotImplementedError
 
     def write_parts(self, task: DocumentBatch, most: int) -> FileGroupTask:
@@ -59,7 +59,7 @@ class _DocumentWriter(FileWriter[DocumentBatch]):
 
 
 def cut_lines(chunks: Iterable[Chunk], most: int) -> Iterator[Part]:
-    """Cut chunks of whole lines, a document each, into files of at most so many bytes, with a line each at least."""
+    """Cut chunks of whole lines, a document each, into files of at most `most` bytes, with at least one line each."""
     held: list[Chunk] = []
     size = lines = 0
     for chunk in chunks:
@@ -83,7 +83,7 @@ def cut_lines(chunks: Iterable[Chunk], most: int) -> Iterator[Part]:
 
 
 def cut_table(table: pa.Table, most: int) -> Iterator[pa.Table]:
-    """Cut rows into tables of at most so many bytes in memory, with a row each at least."""
+    """Cut rows into tables of at most `most` bytes in memory, with at least one row each."""
     start = 0
     while start < table.num_rows:
         low, high = 1, table.num_rows - start

@@ -1,4 +1,4 @@
-"""`JsonlWriter`: one JSON object a line. Fields no stage has changed are written as they were read, byte for byte."""
+"""`JsonlWriter`: one JSON object per line. Fields no stage has changed are written as they were read, byte for byte."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

@@ -41,10 +41,10 @@ _RECORD_BYTES = 1 << 26
 class LanceWriter(ProcessingStage[DocumentBatch, FileGroupTask]):
     """Write each batch as fragments of the dataset `path`, and a record of them to `commit_path`.
 
-    Nothing of it is in the dataset before `commit_lance_checkpoint(path, commit_path)` makes all of it one version.
+    None of it is in the dataset until `commit_lance_checkpoint(path, commit_path)` makes all of it one version.
     `mode` says what that does: "create" a dataset that is not there, "append" to one, or "overwrite" its rows. Columns
     that begin with `__lance_` are left out. All batches must have one schema: give `schema` where they may differ, as
-    where a column is null throughout a batch. `write_kwargs` takes `storage_options`, `max_rows_per_file`,
+    when a column is null throughout a batch. `write_kwargs` takes `storage_options`, `max_rows_per_file`,
     `max_bytes_per_file` and `data_storage_version`.
     """
 
@@ -149,7 +149,7 @@ class LanceWriter(ProcessingStage[DocumentBatch, FileGroupTask]):
 
 @contextlib.contextmanager
 def _failures_of_lance(path: str) -> Iterator[None]:
-    """Say what the system said: Lance has its number in the text alone, "… (os error 28), /…/structural.rs:190:9"."""
+    """Raise the system's error: Lance has its number in the text alone, "… (os error 28), /…/structural.rs:190:9"."""
     try:
         yield
     except OSError as error:
@@ -180,7 +180,7 @@ def commit_lance_checkpoint(
 ) -> int:
     """Make everything a run of `LanceWriter` has written one new version of the dataset; return the version.
 
-    It may be called again, also after a crash at any moment: what is committed already is found by its files, and its
+    It may be called again, even after a crash at any moment: what is committed already is found by its files, and its
     version returned. Two calls at once wait for each other if the checkpoint is on a disk.
     """
     dataset, checkpoint = absolute(str(dataset_path)), absolute(str(checkpoint_path)).rstrip("/")
@@ -252,7 +252,7 @@ def _differing(one: pa.Schema, other: pa.Schema) -> str:
 
 
 def _version_with(records: _Records, dataset: str, options: StorageOptions | None) -> int | None:
-    """The first version that has all the files, if a call before this one came as far as the commit."""
+    """The first version that has all the files, if a call before this one got as far as the commit."""
     files, found = records.files(), None
     try:
         latest = open_dataset(dataset, None, options, "commit_lance_checkpoint")

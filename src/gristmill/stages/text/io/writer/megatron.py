@@ -45,7 +45,7 @@ class MegatronTokenizerWriter(WithTokenizer, FileWriter[DocumentBatch]):
     `model_identifier` is a directory, "package:NAME" or a hub id with a `tokenizer.json`. Texts get no special tokens;
     `append_eod` puts the tokenizer's end-of-text token behind each. Tokens take two bytes if the vocabulary, added
     tokens included, has at most 65,536 entries, else four. An empty or missing text is a document without tokens, and a
-    batch without documents two valid files. `tokenization_batch_size` texts are tokenized in one call, at most.
+    batch without documents gives two valid files. At most `tokenization_batch_size` texts are tokenized in one call.
     `transformers_init_kwargs` is a name users know, and changes nothing here.
     """
 
@@ -69,7 +69,7 @@ class MegatronTokenizerWriter(WithTokenizer, FileWriter[DocumentBatch]):
             raise ConfigError(f"{self.name}: expected file_extension to be {[TOKENS, INDEX]}; got {given!r}")
         self.file_extension = ""
         super().__post_init__()
-        # What models need is imported where it is used: whoever writes other files does not load it.
+        # What models need is imported where it is used: a program that writes other files does not load it.
         from gristmill.models.weights import keep_token
         from gristmill.stages.text.models.files import check_positive
 
@@ -109,7 +109,7 @@ class MegatronTokenizerWriter(WithTokenizer, FileWriter[DocumentBatch]):
 
     def process(self, task: DocumentBatch) -> FileGroupTask:
         """Write both files of a batch; return them."""
-        tokenizer = self._tokenizer = self._tokenizer or self._open()  # by hand, nobody has called `setup`
+        tokenizer = self._tokenizer = self._tokenizer or self._open()  # called by hand, without `setup`
         code = code_for(tokenizer.largest_id + 1)
         pieces, lengths = self._tokens(task, tokenizer, np.dtype(CODES[code]))
         stem = task.task_id or xxhash.xxh3_128(b"".join([*pieces, lengths.tobytes()])).hexdigest()
@@ -229,7 +229,7 @@ def _pair(prefix: Path) -> _Pair:
 
 
 def _check_places(pair: _Pair) -> None:
-    """Raise ConfigError where the index does not say of every sequence and document what follows from the lengths."""
+    """Raise ConfigError where the index gives a sequence or document another place than follows from the lengths."""
     lengths, offsets, bounds = pair.array("lengths"), pair.array("offsets"), pair.array("bounds")
     at = 0
     for start in range(0, len(lengths), CHECKED):

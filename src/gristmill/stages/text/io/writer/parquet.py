@@ -1,4 +1,4 @@
-"""`ParquetWriter`: one Parquet file a batch, with the columns' Arrow types."""
+"""`ParquetWriter`: one Parquet file per batch, with the columns' Arrow types."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -17,8 +17,8 @@ class ParquetWriter(_DocumentWriter):
 
     `write_kwargs` takes `storage_options` and, with pyarrow's meanings, `compression`, `compression_level`,
     `row_group_size`, `use_dictionary` and `write_statistics`. The same batch gives the same bytes. Pages carry
-    checksums, so whoever reads the file can tell a flipped bit from a text. With `max_file_bytes`, counted as the rows
-    are in memory, a batch becomes several files, `<task id>.0000.parquet` and so on, where one would be larger.
+    checksums, so readers of the file can tell a flipped bit from a text. With `max_file_bytes`, counted as the rows
+    take in memory, a batch becomes several files, `<task id>.0000.parquet` and so on, where one would be larger.
     """
 
     known_kwargs: ClassVar[frozenset[str]] = frozenset(

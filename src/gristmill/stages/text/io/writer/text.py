@@ -88,5 +88,5 @@ class TextWriter(_DocumentWriter):
 
 
 def _safe(text: str) -> str:
-    """A text at the beginning of a file, where readers take away a mark of byte order: one of its own is doubled."""
+    """A text at the beginning of a file, where readers remove a byte order mark: one of its own is doubled."""
     return _BYTE_ORDER_MARK + text if text.startswith(_BYTE_ORDER_MARK) else text

@@ -117,7 +117,7 @@ class WebDatasetWriter(FileWriter[DocumentBatch]):
 def escaped(key: str) -> str:
     """A name for a sample that stays inside the archive and has no dot; a long one ends in a hash.
 
-    Of one that begins and ends with two underscores the first is escaped: readers take those for notes, not samples.
+    If it begins and ends with two underscores, the first is escaped: readers take those for notes, not samples.
 
     >>> escaped("../a.b"), escaped("a/__b__")
     ('%2E%2E/a%2Eb', 'a/%5F_b__')

@@ -1,4 +1,4 @@
-"""`PiiModifier`: personal data out of texts.
+"""`PiiModifier`: takes personal data out of texts.
 
 It needs no model: it finds what has a form (addresses, numbers, keys), not names of people and places.
 """
@@ -32,7 +32,7 @@ class PiiModifier(DocumentModifier):
     `replace`   the name of its kind, as in <EMAIL_ADDRESS>, or `new_value`
     `redact`    nothing
     `mask`      `masking_char` for each character, or for the first `chars_to_mask` (with `from_end`, the last)
-    `hash`      the hexadecimal digest of `salt` and the finding, so that equal ones can still be told
+    `hash`      the hexadecimal digest of `salt` and the finding, so that equal ones can still be recognized
 
     `supported_entities` chooses kinds; None is all. The forms are the same in every `language`.
     """
@@ -101,6 +101,6 @@ class PiiModifier(DocumentModifier):
 
 
 def _overlaps(taken: list[tuple[int, int]], start: int, end: int) -> bool:
-    """Whether a span touches one of those taken, which are in order and apart."""
+    """Whether a span overlaps one of those taken, which are in order and disjoint."""
     after = bisect.bisect_left(taken, (end, end))
     return after > 0 and taken[after - 1][1] > start

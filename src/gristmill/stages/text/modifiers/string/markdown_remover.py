@@ -1,6 +1,6 @@
 r"""`MarkdownRemover`: emphasis and links.
 
-Line by line, in this order, each as the regular expression says that stands beside it:
+Line by line, in this order, each as the regular expression beside it says:
 
     **text**    \*\*(.*?)\*\*                                   text
     *text*      \*(.*?)\*                                       text
@@ -51,7 +51,7 @@ class MarkdownRemover(DocumentModifier):
 
 def _without_underlines(line: str) -> Iterator[str]:
     position = 0
-    closable = {"_", "__"}  # marks that some closing one may still follow
+    closable = {"_", "__"}  # marks that a closing one may still follow
     opening = _OPENING.search(line)
     while opening and closable:
         closing = None

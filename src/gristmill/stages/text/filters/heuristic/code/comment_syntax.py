@@ -6,7 +6,7 @@ alternative that opens something also ends at the end of the text, so that no po
 
 import re
 
-# Possessive (++, *+): nothing to go back to, hence no memory for it, which a long literal would fill.
+# Possessive (++, *+): no backtracking, hence no memory for it, which a long literal would fill.
 _DOUBLE = r'"(?:[^"\\\n]++|\\.)*+(?:"|$)'
 _SINGLE = r"'(?:[^'\\\n]++|\\.)*+(?:'|$)"
 _BACKTICK = r"`(?:[^`\\]++|\\.)*+(?:`|\Z)"

@@ -18,7 +18,7 @@ _SPECIAL_NAMES = {"C#": "c-sharp", "F#": "f-sharp"}
 
 @dataclass(frozen=True)
 class Limits:
-    """A line of the table. A limit that is None is none."""
+    """A line of the table. None is no limit."""
 
     include: bool
     max_line: int | None

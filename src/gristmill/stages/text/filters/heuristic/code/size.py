@@ -1,4 +1,4 @@
-"""Filters on the amount of lines and letters in a program."""
+"""Filters on the number of lines and letters in a program."""
 
 import string
 from dataclasses import dataclass
