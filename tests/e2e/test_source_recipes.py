@@ -79,7 +79,7 @@ MISTAKES = {
     "nobody pays": ("arxiv", "", r"expected requester_pays=True", r"1,000.0 GB, $90.00"),
     "language": ("wikipedia", "language: enn", "expected the code of a language", "got 'enn'"),
     "unfinished": ("wikipedia", "language: de", "in-progress", "20240201"),
-    "date": ("wikipedia", "dump_date: '20230101'", "expected a dump of 20230101", "there are those of 20240201"),
+    "date": ("wikipedia", "dump_date: '20230101'", "expected a dump of 20230101", "there are dumps of 20240201"),
     "no list": ("wikipedia", "language: es", "expected a list at", "got status 404"),
     "no dumps": ("wikipedia", "language: fr", "frwiki", "expected"),
 }

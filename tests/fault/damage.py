@@ -284,7 +284,7 @@ def _run(scene, told, **options):
         raise AssertionError(f"{told}: {bug}") from bug
     except GristmillError as refusal:
         path, _, words = str(refusal).partition(": ")
-        if "this one was there before and is not replaced. Move it away" in words:
+        if "this one was already there and is not replaced. Move it away" in words:
             Path(path).unlink()  # a file nobody knows any more, and that is damaged besides
         elif options or not words:
             raise AssertionError(f"{told}: {refusal}") from refusal

@@ -85,7 +85,7 @@ def test_new_and_vanished_inputs_are_refused(finished, corpus):
     with pytest.raises(ResumeRefused) as refused:
         run(corpus, finished, work_ms=1)
 
-    assert "part-0003.jsonl: was there, is gone" in str(refused.value)
+    assert "part-0003.jsonl: was there before, is gone now" in str(refused.value)
     assert "part-9999.jsonl: is new" in str(refused.value)
 
 

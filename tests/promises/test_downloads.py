@@ -145,7 +145,7 @@ def test_a_run_that_goes_on_uses_the_list_it_began_with(server, tmp_path):
 
 def test_another_list_is_refused_when_other_files_are_asked_for(server, tmp_path):
     run([source(server, tmp_path)], tmp_path)
-    with pytest.raises(ResumeRefused, match=r"part-5.txt: was there, is gone"):
+    with pytest.raises(ResumeRefused, match=r"part-5.txt: was there before, is gone now"):
         run([source(server, tmp_path, generator=Listed(server.url, 5))], tmp_path)
 
 

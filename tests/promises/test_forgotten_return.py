@@ -71,7 +71,7 @@ def test_a_stage_that_forgets_to_return_is_named_once_with_a_hint(corpus, tmp_pa
     [hint] = hints(result)
 
     assert hint.startswith(f"stage {stage.name} returned None for all ")
-    assert "does it forget `return`?" in hint
+    assert "is a `return` missing?" in hint
     assert (result.read, result.dropped_total, result.balanced) == (12, 12, True)
 
 

@@ -62,7 +62,7 @@ def test_a_finished_run_says_that_its_files_were_looked_at(tmp_path):
     result = copy_documents(tmp_path)
 
     assert result.already_finished
-    assert any("looked at those of 1 source partitions; 0 are done again" in message for message in result.messages)
+    assert any("checked those of 1 source partitions; 0 are done again" in message for message in result.messages)
 
 
 def group_documents(work, executor=None):

@@ -75,7 +75,7 @@ def test_a_cluster_without_a_free_core_is_named(monkeypatch, tmp_path):
 
     other = ray.remote(HoldsCores).options(num_cpus=4).remote()
     ray.get(other.ready.remote())
-    words = ("nothing has moved for", "no worker of hangs has got ready", "0 of 4 CPUs are free")
+    words = ("nothing has moved for", "no worker of hangs has become ready", "0 of 4 CPUs are free")
     listener = Listener(words, lambda line: ray.kill(other))
     result = run(Hangs("", tmp_path), listener, monkeypatch, executor=RayDataExecutor({"watchdog_s": 1.0}))
 

@@ -107,7 +107,9 @@ def test_a_second_run_into_one_output_is_refused_and_disturbs_nothing(source, tm
 
     def start_another(snapshot):
         if snapshot.state == "running" and not refusals:
-            with pytest.raises(ConfigError, match="expected no other run into this directory; process") as refused:
+            with pytest.raises(
+                ConfigError, match="expected no other run to write to this directory; process"
+            ) as refused:
                 run(executor, source, work, directory="another")
             refusals.append(str(refused.value))
 

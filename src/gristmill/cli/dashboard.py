@@ -33,7 +33,7 @@ def dashboard(
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in this machine's browser.")] = False,
     allow_host: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="A name the page may be called by, as behind a proxy; may be repeated."),
+        typer.Option(metavar="NAME", help="A host name the page may be reached by, as a proxy's; may be repeated."),
     ] = None,
     no_token: Annotated[
         bool, typer.Option("--no-token", help="Let every user of this machine look; on a loopback address only.")

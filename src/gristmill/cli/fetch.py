@@ -29,7 +29,8 @@ def fetch(
     allow_module: AllowModules = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be fetched, and fetch nothing.")] = False,
     contact: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="Told to servers, so that they can write before they block.")
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Given to servers, so that they can write before they block you."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary.")] = False,

@@ -28,7 +28,7 @@ def simulate(
         list[str] | None,
         typer.Option(
             metavar="NAME=VALUE",
-            help="Of a run: on another machine. nodes, cpus, gpus, gpu_memory_gb, memory or items; a number, or 2x.",
+            help="For a run: other hardware. nodes, cpus, gpus, gpu_memory_gb, memory or items; a number, or 2x.",
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as one line of JSON.")] = False,
@@ -118,7 +118,7 @@ def _words(result: "SimulationResult") -> str:
         f"where the time of every {result.resource} went:",
     ]
     lines += [f"  {share:6.1%}  {name}" for name, share in result.shares.items()]
-    lines.append("workers of each stage, at most at a time, and how busy they were:")
+    lines.append("most workers of each stage at one time, and how busy they were:")
     lines += [
         f"  {count:6,}  {result.utilisation[name]:4.0%}  {name}{' (bottleneck)' * (name == result.bottleneck)}"
         for name, count in result.peak_workers.items()

@@ -56,7 +56,8 @@ def read_documents(run: RunFiles) -> dict[str, object]:
                 documents[name] = json.loads(content)
             except (ValueError, RecursionError):
                 raise ConfigError(
-                    f"status: expected {run}/{name}.json to be JSON; it is damaged. The command that wrote it mends it"
+                    f"status: expected {run}/{name}.json to be JSON; it is damaged. "
+                    "Running the same command again repairs it"
                 ) from None
     if (found := run.holder()) is not None:
         documents["process"] = {"pid": found[0].pid, "host": found[0].host, "alive": found[1]}
@@ -125,8 +126,8 @@ def _liveness(run: RunFiles, found: "tuple[Holder, bool] | None", *, ended: bool
     if ended:
         return ""
     if holder.lives:
-        left = f"{holder} lives, but holds it no more"  # as a notebook does whose run failed while the store was away
-        return f"The run has ended before its time: {left}. The same command continues it."
+        left = f"{holder} is still alive but no longer holds it"  # a notebook whose run failed while the store was away
+        return f"The run ended early: {left}. The same command continues it."
     is_here = holder.host in ("", socket.gethostname())  # when another machine was started is not known here
     restarted = " (the machine was restarted since)" if is_here and holder.is_of_another_start() else ""
     return f"The run was killed: {holder} is gone{restarted}. The same command continues it."

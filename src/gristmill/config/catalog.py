@@ -201,7 +201,7 @@ def find_workflow(path: str, *, who: str) -> type:
             found = getattr(importlib.import_module(module_name), name, None)
             if isinstance(found, type) and issubclass(found, WorkflowBase) and found is not WorkflowBase:
                 return found
-    raise ConfigError(f"{who}: expected a workflow of gristmill's, below {' or '.join(WORKFLOW_MODULES)}; got {path!r}")
+    raise ConfigError(f"{who}: expected a gristmill workflow, below {' or '.join(WORKFLOW_MODULES)}; got {path!r}")
 
 
 def find_object(path: str, *, who: str, allow_modules: Sequence[str] = ()) -> object:
@@ -258,7 +258,7 @@ def _defined_already(path: str, who: str) -> object:
                 return cls
     module = path.rpartition(".")[0]
     raise ConfigError(
-        f"{who}: expected a stage, filter, modifier or rule set of gristmill's; got {path!r}{_nearest_shipped(path)}"
+        f"{who}: expected a gristmill stage, filter, modifier or rule set; got {path!r}{_nearest_shipped(path)}"
         f" A recipe reaches other code only in modules you name: --allow-module {module}, or in Python "
         f"allow_modules=[{module!r}]. Do so if you trust that module"
     )

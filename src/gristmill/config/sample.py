@@ -117,7 +117,7 @@ def check_holds_no_full_run(run_dir: str) -> None:
     if not is_sample:
         raise ConfigError(
             f"--sample: expected an output directory without a full run; {run_dir} holds one, and its files would be "
-            "removed. Choose another --output for the trial, or give up that run with --fresh"
+            "removed. Choose another --output for the trial, or discard that run with --fresh"
         )
 
 

@@ -37,7 +37,7 @@ def _shares(run: RunData) -> Html:
     efficiency = run.time.efficiency
     if efficiency is None:
         return tag(
-            "p", "How well the machine was used is not known: this executor does not say, or nothing was left to do."
+            "p", "How well the machine was used is not known: this executor does not report it, or nothing was left."
         )
     parts = [(name, part, SHARES.get(name, (name, "rest"))[1]) for name, part in efficiency.shares.items()]
     rows: list[list[Child]] = [

@@ -57,7 +57,7 @@ class DatasetIndex:
         if own is not None and search.is_temporary:
             raise ConfigError(
                 f"{search.stage}: expected a pipeline that ends in a writer, or a checkpoint_path, with index: without "
-                "one nobody could tell the documents of this run from others the next time"
+                "one, the documents of this run could not be told from others the next time"
             )
         return cls(settings, own, others, dataset or search.run_dir)
 
@@ -146,7 +146,7 @@ def _checked(rows: Path) -> dict[str, str]:
     said = _said(rows.parent / LIST)
     if said is None:
         raise ConfigError(
-            f"index {rows.parent}: expected a dataset that was added to its end; got one without a whole {LIST}. "
+            f"index {rows.parent}: expected a dataset that was added completely; got one without a complete {LIST}. "
             "Run its deduplication again, or wait for it; or remove this directory"
         )
     listed: dict[str, str] = said["files"]

@@ -110,7 +110,7 @@ def to_matrix(column: pa.ChunkedArray, *, who: str) -> NDArray[np.float32]:
     lengths = np.unique(np.concatenate([_lengths(chunk) for chunk in chunks]))
     if len(lengths) > 1:
         some = ", ".join(map(str, lengths[:5].tolist()))
-        raise StageError(f"{who}: expected embeddings of one length in a batch; got some of {some} numbers")
+        raise StageError(f"{who}: expected embeddings of one length in a batch; got lengths of {some}")
     return flat.reshape(len(column), -1)
 
 

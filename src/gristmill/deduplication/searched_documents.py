@@ -59,7 +59,7 @@ class SearchedDocuments:
         return [f"none of the {came:,} documents has anything to compare: is {column!r} the right column?"]
 
     def texts(self, numbers: Iterable[int], text_field: str) -> dict[int, str]:
-        """Return the texts of a few documents; those of an index, or without such a column, are not here."""
+        """Return the texts of a few documents, empty where there is none; those of an index are left out."""
         wanted = sorted({number for number in numbers if number < OF_INDEX})
         places = sorted({number >> int(SOURCE_SHIFT) for number in wanted})
         partitions: list[AnyTask] = [self.search.ahead.sources[place] for place in places]

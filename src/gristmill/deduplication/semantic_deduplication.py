@@ -176,6 +176,6 @@ def _sample(files: Sequence[str], share: float) -> NDArray[np.float32]:
         next_row = (int(rows[-1]) + step if len(rows) else next_row) - len(vectors)
     if len({part.shape[1] for part in parts}) > 1:
         raise ConfigError(
-            f"fit: expected embeddings of one length; got some of {sorted({part.shape[1] for part in parts})}"
+            f"fit: expected embeddings of one length; got lengths of {sorted({part.shape[1] for part in parts})}"
         )
     return np.concatenate(parts)

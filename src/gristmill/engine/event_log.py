@@ -95,7 +95,7 @@ def _plain(value: object) -> object:
             return kind(value)
     item = getattr(value, "item", None)
     if item is None:
-        raise TypeError(f"event log: expected numbers, texts and tuples; got {type(value).__name__}")
+        raise TypeError(f"event log: expected numbers, strings and tuples; got {type(value).__name__}")
     return item()
 
 

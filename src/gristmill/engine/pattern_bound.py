@@ -1,6 +1,6 @@
 """The throughput no placement of workers can exceed, with GPUs and machines taken as the boxes they are.
 
-`planner.area_bound` adds up resources as if they were a liquid; but 0.6 + 0.6 of a GPU never fits, and 11 workers of
+`fleet.area_bound` adds up resources as if they were a liquid; but 0.6 + 0.6 of a GPU never fits, and 11 workers of
 16 CPUs on a machine of 182 leave 6 over. Here a machine is used in *patterns*: whole numbers of workers that fit on it.
 With q_p machines used in pattern p, which has n_pi workers of group i,
 

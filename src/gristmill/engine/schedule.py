@@ -152,7 +152,7 @@ class _Follower:
 
     def _listed_again(self, event: e.ListedAgain) -> Iterator[Shown]:
         self._wait(0, event.item.name)
-        yield Mark("again", self._now, f"{event.item.name}: what came of it is lost, and is made again", group=0)
+        yield Mark("again", self._now, f"{event.item.name}: what was made from it is lost, and is made again", group=0)
 
     def _emitted(self, event: e.TaskEmitted) -> Iterator[Shown]:
         if (worker := self._workers.get(event.worker)) is not None:

@@ -198,5 +198,5 @@ def _merge(row: Sequence[Span]) -> Span:
         documents_out=sum(span.documents_out for span in row),
         num_bytes=sum(span.num_bytes for span in row),
         process_s=process_s,
-        note=f"{len(row)} spans in one",
+        note=f"{len(row)} spans merged into one",
     )

@@ -35,7 +35,7 @@ class TaskStory:
                 self.item_ids.update(dict.fromkeys(item.name for item in items))
                 yield from (f"listed, {i.num_bytes} bytes" for i in items if i.name == self.item_id)
             case e.ListedAgain(item) if item.name == self.item_id:
-                yield "listed again: what came of it was on a machine that is lost"
+                yield "listed again: what had been made from it was on a machine that is lost"
             case e.TaskEmitted(worker, task, output):
                 yield from self._made(worker, task, (output,))
             case e.TaskFinished(worker, task, outputs):
@@ -44,7 +44,7 @@ class TaskStory:
                     self._worker = None
                     yield f"finished by worker {worker} after {event.useful_s:.3f} s of work, {len(outputs)} outputs"
             case e.TaskStepped(worker, task) if task in self._tasks:
-                yield f"a step further on worker {worker}"
+                yield f"moved on to its next step on worker {worker}"
             case e.TaskRaised(worker, task) if task in self._tasks:
                 self._worker = None
                 kind = "an error" if event.fault is Fault.DOCUMENT else f"an error ({event.fault.value})"
@@ -72,7 +72,7 @@ class TaskStory:
                     self._worker = worker
                     yield f"sent to worker {worker} as task {assignment.task}{_circumstances(assignment)}"
             case c.Commit(root, name) if name == self.item_id:
-                yield f"complete with all that was made of it: root {root} is committed"
+                yield f"complete, with all that was made from it: root {root} is committed"
             case c.Commit(root, _, outputs) if any(o.item_id == self.item_id for o in outputs):
                 yield f"committed as an output of root {root}"
             case c.Warn(worker, _, item_id, running_s) if item_id == self.item_id:

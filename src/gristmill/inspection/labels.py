@@ -74,7 +74,9 @@ class Labels:
                 row = msgspec.json.decode(line, type=dict[str, object])
             except (msgspec.DecodeError, UnicodeDecodeError) as error:
                 message = f"--labels: expected lines of JSON in {str(path)!r}; got in line {number}: {error}"
-                raise ConfigError(f"{message}. Mend or remove it: writing labels would lose what it holds") from None
+                raise ConfigError(
+                    f"{message}. Mend or remove it: writing labels would overwrite what it holds"
+                ) from None
             rows[str(row.get(SOURCE, f"line {number}"))] = line
         return rows
 

@@ -79,7 +79,7 @@ class View:
         """Show rows from all over the data; the next step leads back."""
         self._num_samples += 1
         if not self.wanted.is_all:
-            return "a sample is of all rows: remove the condition first"
+            return "a sample is taken from all rows: remove the condition first"
         found = selection.sampled(self.dataset, self.wanted, self.page_rows, seed=self._num_samples)
         self.rows, self._is_sample = found.rows, True
         return f"{len(self.rows)} rows from all over the data; the next or previous page leads back"

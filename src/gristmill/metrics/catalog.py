@@ -253,7 +253,7 @@ CATALOG = (
     ),
     Metric(
         "gristmill_stage_last_progress_timestamp_seconds", "gauge",
-        f"When a task last came further, or the first came to wait. {_GROUP}",
+        f"When a task last made progress, or the first began to wait. {_GROUP}",
         _groups(lambda stage: stage.last_progress_at), ("stage",), lasts=False,
     ),
     Metric("gristmill_workers", "gauge", f"Workers by state. {_GROUP}", _workers, ("stage", "state"), lasts=False),
@@ -271,7 +271,7 @@ CATALOG = (
         _run(lambda snapshot: snapshot.data_in_flight_bytes), lasts=False,
     ),
     Metric(
-        "gristmill_node_memory_bytes", "gauge", "Memory in use on a machine of the run, by whomever.",
+        "gristmill_node_memory_bytes", "gauge", "Memory in use on a machine of the run, by all processes.",
         _nodes("memory_bytes"), ("node",), lasts=False,
     ),
     Metric(
@@ -301,7 +301,7 @@ CATALOG = (
     ),
     Metric(
         "gristmill_bound_seconds", "gauge",
-        f"The least time what was done so far could have taken; over the elapsed time, the share of the optimum. "
+        f"The least time the work so far could have taken; divided by the elapsed time, the share of the optimum. "
         f"{_SESSION}",
         _run(lambda snapshot: snapshot.bound_s),
     ),

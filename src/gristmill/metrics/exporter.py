@@ -120,7 +120,7 @@ class Exporter:
         with _signals_raised(), contextlib.suppress(KeyboardInterrupt):
             if endpoint.saw_end.wait(min(1.0, self._options.linger_s)):
                 return
-            self._say(f"waiting up to {self._options.linger_s:g} s until Prometheus has fetched the end; Ctrl-C leaves")
+            self._say(f"waiting up to {self._options.linger_s:g} s for Prometheus to fetch the end; Ctrl-C leaves")
             endpoint.saw_end.wait(self._options.linger_s)
 
     def _push(self) -> None:
@@ -129,7 +129,7 @@ class Exporter:
         try:
             self._exposition.push(self._options.push, GATEWAY_PUSH_S)
         except (OSError, ValueError) as error:
-            self._say(without_secrets(f"--metrics-push: {self._options.push} did not take the metrics: {error}"))
+            self._say(without_secrets(f"--metrics-push: {self._options.push} did not accept the metrics: {error}"))
 
     def _close(self) -> None:
         if self._announced is not None:
@@ -211,7 +211,7 @@ def _look_for(gateway: str, say: Callable[[str], None]) -> None:
     except urllib.error.HTTPError:
         pass  # it answers; what stands before it may not let everybody ask for this
     except (OSError, ValueError) as error:
-        say(without_secrets(f"--metrics-push: {gateway} does not answer now; it is tried when the run ends: {error}"))
+        say(without_secrets(f"--metrics-push: {gateway} does not answer now; it is tried again at the end: {error}"))
 
 
 @contextlib.contextmanager

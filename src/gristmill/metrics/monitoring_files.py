@@ -119,7 +119,7 @@ def _provider(folder: Path) -> dict[str, object]:
 
 def _grafana_ini(home: Path, options: MonitoringOptions) -> str:
     return (
-        "# Grafana started on this machine. Nobody looks at it without a name and a password.\n"
+        "# Grafana started on this machine. It needs a name and a password.\n"
         f"[server]\nhttp_addr = {LOOPBACK}\nhttp_port = {options.grafana_port}\n"
         f"[paths]\ndata = {home / 'data'}\nlogs = {home / 'logs'}\nprovisioning = {home / 'provisioning'}\n"
         "[auth.anonymous]\nenabled = false\n[users]\nallow_sign_up = false\n"

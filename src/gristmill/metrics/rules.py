@@ -57,7 +57,7 @@ def _of_progress(factor: float) -> tuple[Alert, ...]:
             f' and on ({RUN}) (gristmill_run_state{{state="running"}} == 1)',
             60 * factor,
             WARNING,
-            "Stage {{ $labels.stage }} of {{ $labels.pipeline }} has work and has not come further",
+            "Stage {{ $labels.stage }} of {{ $labels.pipeline }} has work but makes no progress",
             "`gristmill status RUN_DIR` names the document it is at. A stage that asks a server may be waiting for it.",
         ),
         Alert(
@@ -124,7 +124,7 @@ def _of_the_end(factor: float) -> tuple[Alert, ...]:
             f" (time() - gristmill_snapshot_timestamp_seconds > {STALLED_S * factor:g})",
             60 * factor,
             SEVERE,
-            "The driver of {{ $labels.pipeline }} is gone, or has not said anything for long",
+            "The driver of {{ $labels.pipeline }} is gone, or has been silent for too long",
             "The same command continues the run. A target file it left for discovery can be removed.",
         ),
         Alert(

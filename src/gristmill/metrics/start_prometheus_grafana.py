@@ -178,15 +178,13 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--prometheus_web_port", type=int, default=PROMETHEUS_PORT)
     parser.add_argument("--grafana_web_port", type=int, default=GRAFANA_PORT)
     parser.add_argument("--metrics_dir", default=None, help="where their files go")
-    parser.add_argument("--yes", action="store_true", help="has no effect: nothing is downloaded, so nobody is asked")
+    parser.add_argument("--yes", action="store_true", help="has no effect: nothing is downloaded or asked")
     given = parser.parse_args(arguments)
     try:
         started = start_prometheus_grafana(given.prometheus_web_port, given.grafana_web_port, given.metrics_dir)
     except (ConfigError, MachineError, MissingDependency) as error:
         sys.exit(f"gristmill: {error}")
-    print(
-        f"Prometheus  {started.prometheus_url}\nGrafana     {started.grafana_url} (admin, admin; it asks for another)"
-    )
+    print(f"Prometheus  {started.prometheus_url}\nGrafana     {started.grafana_url} (admin, admin; asks for a new one)")
     print(f"Show a run  gristmill run ... --metrics-sd {started.targets}")
     print(f"End both    kill {' '.join(str(process.pid) for process in started.processes.values())}")
 

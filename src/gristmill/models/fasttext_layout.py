@@ -85,7 +85,7 @@ class FastTextReading:
 
     def check_end(self) -> None:
         if self._at != len(self._content):
-            raise self.unlike("nothing behind the matrices", f"{len(self._content) - self._at} bytes")
+            raise self.unlike("nothing after the matrices", f"{len(self._content) - self._at} bytes")
 
     def unlike(self, expected: str, got: str) -> ConfigError:
         return ConfigError(f"{self._path}: expected {expected}; got {got}")

@@ -137,7 +137,7 @@ def _outputs(session: Any, head: Head, file: Path, *, who: str) -> list[str]:
     if head == "poison_guard":
         if PROBABILITY not in names and (len(names) > 1 or names == ["logits"]):
             raise ConfigError(
-                f"{who}: expected the output {PROBABILITY!r} [rows, 1] in {file}: what the guard answers behind its "
+                f"{who}: expected the output {PROBABILITY!r} [rows, 1] in {file}: what the guard answers after its "
                 f"sigmoid, with the language model in the same graph; got {shown}"
             )
         return [PROBABILITY] if PROBABILITY in names else names

@@ -111,7 +111,7 @@ def _of_modules(listed: list[tuple[str, Path]], *, who: str, where: Path) -> Sen
     poolings: tuple[str, ...] = ("mean",)
     if not is_static:
         if kinds[1:2] != ["Pooling"]:
-            raise ConfigError(f"{who}: expected Pooling behind the transformer in {where}; got {kinds}")
+            raise ConfigError(f"{who}: expected Pooling after the transformer in {where}; got {kinds}")
         poolings = _poolings(rest.pop(0)[1] / "config.json", who=who)
     layers: list[Layer] = []
     for kind, folder in rest:
@@ -151,7 +151,7 @@ def _dense(folder: Path, *, who: str) -> Dense:
     settings = _object(folder / "config.json")
     activation = str(settings.get("activation_function", "Tanh")).rpartition(".")[2]
     if activation not in _ACTIVATIONS:
-        raise ConfigError(f"{who}: expected one of {_ACTIVATIONS} behind the layer in {folder}; got {activation}")
+        raise ConfigError(f"{who}: expected one of {_ACTIVATIONS} after the layer in {folder}; got {activation}")
     if not (folder / _WEIGHTS).is_file():
         raise ConfigError(f"{who}: expected {_WEIGHTS} in {folder}; there is none (pickled weights are not read)")
     tensors = read_tensors(folder / _WEIGHTS)

@@ -51,7 +51,7 @@ class Tokenizer:
         self.pad_id = self._id_of(settings.get("pad_token"))
 
     def encode(self, texts: Sequence[str], *, max_length: int | None = None, special: bool = True) -> Tokens:
-        """Return the ids of every text; of more than `max_length`, special tokens included, the first ones."""
+        """Return the ids of every text; cut to `max_length`, special tokens included."""
         self._truncate_to(max_length)
         try:
             encodings = self._backend.encode_batch_fast(texts, add_special_tokens=special)

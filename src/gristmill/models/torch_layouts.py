@@ -142,7 +142,7 @@ def put_in_place(module: Any, state: State, directory: Path, *, who: str) -> Non
     wrong = [name for name in given if given[name].shape != module.state_dict()[name].shape]
     if wrong:
         shapes = (f"{name} is {_shape(given[name])}, not {_shape(module.state_dict()[name])}" for name in wrong)
-        raise ConfigError(f"{who}: the weights in {directory} have other sizes than its config says: {_some(shapes)}")
+        raise ConfigError(f"{who}: the weights in {directory} do not have the sizes its config says: {_some(shapes)}")
     module.load_state_dict(given, strict=True, assign=True)
     for name, buffer in list(module.named_buffers()):
         if buffer.is_meta:
@@ -212,7 +212,7 @@ def standard(source: ModelSource, directory: Path, kind: str, **options: object)
     check_names(missing, left, directory, who=source.who)
     if info.get("mismatched_keys"):
         names = _some(sorted(str(each[0]) for each in info["mismatched_keys"]))
-        raise ConfigError(f"{source.who}: the weights in {directory} have other sizes than its config says: {names}")
+        raise ConfigError(f"{source.who}: the weights in {directory} do not have the sizes its config says: {names}")
     return module
 
 

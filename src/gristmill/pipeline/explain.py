@@ -117,7 +117,7 @@ def run_directory(run_dir: str | Path) -> Path:
         return disk_path(str(run_dir), who="explain")
     except ConfigError as error:
         raise ConfigError(
-            f"{error}. Input and output may be on a store, the run directory not (`--run-dir PATH` when it is run); "
+            f"{error}. Input and output may be on a store, but not the run directory (run it with `--run-dir PATH`); "
             f"what was dropped and why, with examples, is in `gristmill report` of a store too"
         ) from None
 
@@ -409,9 +409,11 @@ def _disagreements(done: ReExecution, written: Sequence[tuple[Place, Found]], re
     if done.incomplete:
         return said
     if done.kept and not by_kind["output"] and _has_id(done):
-        said.append(f"run again it is kept, but it is in none of the {len(record.files)} output files of its partition")
+        said.append(
+            f"in the re-run it is kept, but none of the {len(record.files)} output files of its partition has it"
+        )
     if not done.kept and by_kind["output"]:
-        said.append(f"run again it is dropped, but it is in {by_kind['output'][0][0].shown}")
+        said.append(f"in the re-run it is dropped, but it is in {by_kind['output'][0][0].shown}")
     said += _about_rejects(done, [place for place, _ in by_kind["reject"]], record)
     return said + _other_values(done, by_kind["output"])
 
@@ -422,7 +424,7 @@ def _about_failures(done: ReExecution, quarantined: Sequence[tuple[Place, Found]
     if done.failed or done.incomplete:
         return []
     stage = quarantined[0][0].details.get("stage")
-    return [f"it is in quarantine, where {stage} put it; run again, no stage fails on it"]
+    return [f"it is in quarantine, where {stage} put it; in the re-run no stage fails on it"]
 
 
 def _about_rejects(done: ReExecution, rejects: Sequence[Place], record: CommitRecord) -> list[str]:
@@ -431,9 +433,9 @@ def _about_rejects(done: ReExecution, rejects: Sequence[Place], record: CommitRe
     for place in rejects:
         then = (str(place.details.get("stage")), str(place.details.get("reason")))
         if gone is None:
-            said.append(f"run again it is kept, but it was rejected by {then[0]}: {then[1]}")
+            said.append(f"in the re-run it is kept, but it was rejected by {then[0]}: {then[1]}")
         elif gone != then:
-            said.append(f"run again it is dropped by {gone[0]}: {gone[1]}; then it was {then[0]}: {then[1]}")
+            said.append(f"in the re-run it is dropped by {gone[0]}: {gone[1]}; then it was {then[0]}: {then[1]}")
     if not done.kept and gone is not None and not _is_counted(record, *gone):
         said.append(f"{gone[0]} drops it for {gone[1]}, but in its partition it has dropped no document for that")
     return said
@@ -454,7 +456,7 @@ def _other_values(done: ReExecution, outputs: Sequence[tuple[Place, Found]]) -> 
         return []
     now, then = document_of(done.kept[0].batch), outputs[0][1].document
     names = [name for name, value in then.items() if name in now and not _is_alike(now[name], value)]
-    return [f"{name}: the output has another value than a re-run gives" for name in names]
+    return [f"{name}: the output has a different value from the re-run" for name in names]
 
 
 def _is_alike(now: object, then: object) -> bool:

@@ -435,7 +435,7 @@ class Books:
                 self._hinted.add(name)
                 hints.append(
                     f"stage {name} returned None for all {counts.documents_in:,} documents it was given so far, so "
-                    "they count as dropped. If it is meant to change or pass them on, does it forget `return`?"
+                    "they count as dropped. If it is meant to change or pass them on, is a `return` missing?"
                 )
         return hints
 

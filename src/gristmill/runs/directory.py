@@ -7,7 +7,7 @@
     lock           held by the driver for as long as it lives
     status.json    the latest snapshot, for `gristmill status`
     metrics.jsonl  the history of the run, in columns (metrics/history_writer.py)
-    events.log     what the scheduler was told, and hashes of its answers (event_recorder.py), for `gristmill replay`
+    events.log     what the scheduler was told, and hashes of its answers (kept_records.py), for `gristmill replay`
     tasks.jsonl    in place of it where another engine schedules: when each task was done (task_times.py)
     quarantine/    documents that could not be processed
     measures/      how measures are distributed, and examples of documents
@@ -200,7 +200,7 @@ class RunDirectory:
         if before is None and not is_empty:
             raise HeaderMissing(
                 f"{self.shown}: expected header.json to say what was run here; it is missing or damaged. "
-                f"Remove the directory with what it has written, {HOW_TO_GO_ON}"
+                f"Remove the directory and the files the run has written, {HOW_TO_GO_ON}"
             )
         if not is_same:
             now = in_full(header)
@@ -208,8 +208,8 @@ class RunDirectory:
                 if not mended or not differs_in_code_only(before, now):
                     raise ResumeRefused(refusal(self.shown, before, now))
                 self.messages.append(
-                    f"{self.shown}: the code of a stage has changed; what was done with the earlier code is kept, but "
-                    "for source partitions with quarantined documents"
+                    f"{self.shown}: the code of a stage has changed; what was done with the earlier code is kept, "
+                    "except for source partitions with quarantined documents"
                 )
             # If nothing is committed, nothing can be mixed; else it must not be lost with the machine.
             self._write("header.json", as_texts(header), forced=not is_empty)
@@ -261,8 +261,8 @@ class RunDirectory:
         if restarted:
             self._note_start(machine_start())
             self.messages.append(
-                f"{self.shown}: the machine was restarted, or is another, since files were written; "
-                f"looked at those of {num_published} source partitions; {again} are done again"
+                f"{self.shown}: the machine was restarted, or is a different one, since files were written; "
+                f"checked those of {num_published} source partitions; {again} are done again"
             )
         elif again:
             what = "1 source partition is" if again == 1 else f"{again} source partitions are"

@@ -365,8 +365,8 @@ def parse(path: object, text: str) -> Header | None:
         return _compared(found)
     if "fingerprint" in found and found.get("format") != FORMAT:
         raise ResumeRefused(
-            f"{path}: expected a run directory of this version of gristmill, whose ledgers have form {FORMAT}; this "
-            f"one has form {found.get('format')!r}, of a version {found.get('version')}, and was left as it is. "
+            f"{path}: expected a run directory of this version of gristmill, whose ledgers have format {FORMAT}; this "
+            f"one has format {found.get('format')!r}, written by {found.get('version')}, and was left as it is. "
             f"Continue it with the version that began it, {HOW_TO_GO_ON}"
         )
     return None
@@ -427,7 +427,7 @@ def _stage_differences(before: Header, now: Header) -> Iterator[str]:
     new: dict[str, str] = dict(now.get("stages") or [])  # type: ignore[call-overload]
     for name in dict.fromkeys([*old, *new]):
         if name not in new:
-            yield f"stage {name}: was there, is gone"
+            yield f"stage {name}: was there before, is gone now"
         elif name not in old:
             yield f"stage {name}: is new"
         elif old[name] != new[name]:
@@ -467,7 +467,7 @@ def _input_differences(before: Header, now: Header) -> Iterator[str]:
     new = {path: tuple(rest) for path, *rest in now.get("inputs") or []}  # type: ignore[attr-defined]
     for path in dict.fromkeys([*old, *new]):
         if path not in new:
-            yield f"input {path}: was there, is gone"
+            yield f"input {path}: was there before, is gone now"
         elif path not in old:
             yield f"input {path}: is new"
         elif old[path] != new[path]:

@@ -286,7 +286,7 @@ def check_not_in_the_way(
             raise _written_twice(file.final, other, record.name)
         if not is_same and not is_own(file.final):
             raise RunFailed(
-                f"{file.final}: expected no such file, or one of this run; this one was there before and is not "
+                f"{file.final}: expected no such file, or one of this run; this one was already there and is not "
                 "replaced. Move it away, write to another directory, or have the writer remove what is there "
                 "(mode='overwrite')"
             )

@@ -206,7 +206,7 @@ class DiskSinks:
                 self._locks.append((self._locked(home), made))
             except Held as held:
                 raise ConfigError(
-                    f"{directory}: expected no other run into this directory; {held} is writing to it. "
+                    f"{directory}: expected no other run to write to this directory; {held} does. "
                     "Wait until it has ended, or choose another directory"
                 ) from None
             except OSError as error:

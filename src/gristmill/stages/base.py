@@ -368,7 +368,7 @@ class ProcessingStage(Generic[X, Y]):
         if self.__dict__.get("_overlaps"):
             raise StageError(
                 f"{self.stage_name()}: expected its context to be asked for in the call; got a thread of its own, "
-                "where nobody knows whose call it is. Start it with contextvars.copy_context().run"
+                "where it is unknown whose call it is. Start it with contextvars.copy_context().run"
             )
         context = self.__dict__.get("_context")
         if context is None:

@@ -82,7 +82,7 @@ class KernelSet:
         if place is None:
             raise NoCode(self.trouble or f"{self.path.name} does not have it")
         if digest_of(place.sources) != place.sources_digest:
-            raise NoCode(f"{self.path.name} is of other sources")
+            raise NoCode(f"{self.path.name} was made from other sources")
         try:
             with self.path.open("rb", buffering=0) as file:
                 code = os.pread(file.fileno(), place.size, self._code_start + place.start)

@@ -101,4 +101,4 @@ def time_limit(seconds: float | None, function: Callable[P, T], *args: P.args, *
         timer.disarm()
         if expired.owner is not timer:
             raise
-    raise TimeLimitExceeded(f"time_limit: expected an end within {seconds:g} s; it was stopped there")
+    raise TimeLimitExceeded(f"time_limit: expected to finish within {seconds:g} s; it was stopped")

@@ -93,7 +93,7 @@ class Members:
         return not any(bytes(self._window.get(at, at + _WINDOW_BYTES)).strip(b"\0") for at in starts)
 
     def _trusted_before(self, start: int) -> int:
-        """A place at or before `start` that a reader of the whole file comes to; behind it, if there is none before."""
+        """A place at or before `start` that a reader of the whole file comes to; 0 if none was found."""
         back = LOOK_BACK_BYTES
         while start - back > 0:
             found = self._next_trusted(start - back, start + 1)

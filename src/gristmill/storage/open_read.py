@@ -281,7 +281,7 @@ def _is_same(planned: FileStatus, size: int, version: str) -> bool:
 def _changed(path: str, planned: FileStatus, found: FileStatus | None) -> str:
     was = _described(planned)
     now = "nothing: it is gone" if found is None else _described(found)
-    return f"{path}: expected the file this run was planned with ({was}); got {now}. It was changed while it was read"
+    return f"{path}: expected the file this run was planned with ({was}); got {now}. It changed while it was read"
 
 
 def _described(status: FileStatus) -> str:

@@ -353,7 +353,7 @@ def _nothing_found(fs: FileSystem, path: str, wanted: tuple[str, ...] | None, ot
         return f"{message}: it is a link to {os.readlink(plain(path))!r}, where there is nothing"  # noqa: PTH115
     if fs.is_directory(path):
         hidden = sum(is_hidden(name) for name in fs.list_names(path))
-        return f"{message}: the directory has no files" + (f" but hidden ones ({hidden})" if hidden else "")
+        return f"{message}: the directory has " + (f"only hidden files ({hidden})" if hidden else "no files")
     named = _MAGIC.split(path, maxsplit=1)[0] if _MAGIC.search(path) else path.rstrip("/")
     parent = named.rpartition("/")[0] or "/" * named.startswith("/")
     name = path.rstrip("/")[len(parent) :].lstrip("/")

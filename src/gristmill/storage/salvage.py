@@ -50,7 +50,7 @@ def _ends_early(name: str, codec: str, start: int, size: int) -> DamagedFile:
     The missing bytes cannot be counted. The bytes left of the member stand for them: they are the nearest guess, and a
     loss of 0 would pass every limit by bytes.
     """
-    error = _damaged(name, codec, "the end of the file too early", size, size)
+    error = _damaged(name, codec, "a premature end of the file", size, size)
     error.lost_bytes = size - start
     return error
 
@@ -68,7 +68,7 @@ def _behind_the_end(raw: BinaryIO, codec: str, position: int, size: int, name: s
     if has_member or _is_nearly(raw.read(len(_SIGNATURE[codec])), _SIGNATURE[codec]):
         problem = f"{size - position:,} bytes that are not {codec} where another member seems to begin"
         raise _damaged(name, codec, problem, position, size)
-    problem = f"{size - position:,} bytes behind its end that are not {codec} (all of its content was read)"
+    problem = f"{size - position:,} bytes after its end that are not {codec} (all of its content was read)"
     raise _damaged(name, codec, problem, position, size, complete=True)
 
 
@@ -121,7 +121,7 @@ def _member(raw: BinaryIO, codec: str, start: int, size: int, name: str) -> Gene
 
 
 def _bad_chunk(raw: BinaryIO, codec: str, start: int) -> int:
-    """Where the chunk begins in which decoding a member fails; beyond the end of the file if it does not."""
+    """Where the chunk begins in which decoding a member fails; past what was decoded if it does not."""
     decoder = _decoder(codec)
     raw.seek(start)
     position = start

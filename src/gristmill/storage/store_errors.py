@@ -32,11 +32,12 @@ _CODES |= {"403": _CODES["AccessDenied"], "Forbidden": _CODES["AccessDenied"], "
 _CODES |= {"503": _CODES["SlowDown"], "429": _CODES["SlowDown"], "ServiceUnavailable": _CODES["SlowDown"]}
 _CODES |= {"RequestLimitExceeded": _CODES["SlowDown"], "Throttling": _CODES["SlowDown"]}
 _CODES |= {"ServerBusy": _CODES["SlowDown"], "ExpiredTokenException": _CODES["ExpiredToken"]}
+_UNREACHABLE = (errno.ECONNREFUSED, "the store cannot be reached", "Check that it is up")
 _NAMES = {  # of exceptions that carry no code
     "NoCredentialsError": (errno.EACCES, "no credentials were found", "Set them in the environment or storage_options"),
     "PartialCredentialsError": (errno.EACCES, "the credentials are not complete", "Complete them"),
-    "EndpointConnectionError": (errno.ECONNREFUSED, "the store cannot be reached", "See that it is there"),
-    "ClientConnectorError": (errno.ECONNREFUSED, "the store cannot be reached", "See that it is there"),
+    "EndpointConnectionError": _UNREACHABLE,
+    "ClientConnectorError": _UNREACHABLE,
 }
 _PERMISSION = (errno.EACCES, _REFUSED, "Allow this access, or use other credentials")
 _OTHER = (errno.EIO, "the store failed", "Fix this")
@@ -92,7 +93,7 @@ def _by_kind(error: BaseException) -> tuple[int, str, str]:
     if isinstance(error, PermissionError):
         return _PERMISSION
     if isinstance(error, TimeoutError):
-        return errno.ETIMEDOUT, "the store does not answer", "See that it is there"
+        return errno.ETIMEDOUT, "the store does not answer", "Check that it is up"
     if isinstance(error, OSError) and error.errno == errno.EBUSY:
         return _CODES["SlowDown"]
     return _OTHER

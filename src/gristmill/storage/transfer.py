@@ -264,7 +264,7 @@ class _Transfer:
             changed = etag and self._told.etag and etag != self._told.etag
             if changed or (size is not None and self._told.size not in (None, size)):
                 self._forget()
-                raise _Failed("another file than the one that was begun")
+                raise _Failed("a different file from the one that was begun")
         else:
             start, size = 0, head.length
         self._check_promised(size, etag)

@@ -87,7 +87,7 @@ class EventLoop:
         except asyncio.CancelledError:
             if self.is_closing:
                 raise
-            raise StageError(f"{stage.stage_name()}: it was cancelled, or what it waited for") from None
+            raise StageError(f"{stage.stage_name()}: the call, or what it waited for, was cancelled") from None
 
 
 def _turn(loop: asyncio.AbstractEventLoop) -> None:

@@ -135,7 +135,7 @@ def test_a_process_that_lives_and_has_left_its_claim_on_a_store_is_not_at_work(m
         lease.release()
     status(place)
     shown = " ".join(capsys.readouterr().out.split())
-    assert f"The run has ended before its time: process {os.getpid()} lives, but holds it no more" in shown
+    assert f"The run ended early: process {os.getpid()} is still alive but no longer holds it" in shown
     assert read_documents(RunFiles(place))["process"]["alive"] is False
 
 

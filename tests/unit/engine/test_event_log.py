@@ -131,7 +131,7 @@ def test_text_that_has_no_utf8_is_written_all_the_same_and_hashes_alike_in_a_rep
 
 
 def test_a_payload_that_is_no_plain_value_is_refused_by_name():
-    with pytest.raises(TypeError, match="expected numbers, texts and tuples; got object"):
+    with pytest.raises(TypeError, match="expected numbers, strings and tuples; got object"):
         event_log.encode_events((e.TaskEmitted(0, 0, e.Output(0, "a", 1, object())),))
 
 

@@ -39,9 +39,9 @@ def test_every_attempt_at_a_task_is_told_until_it_is_committed():
         (3, "sent to worker 7 as task 2, attempt 2"),
         (4, "lost with worker 7 in document 4: killed"),
         (4, "sent to worker 8 as task 3, attempt 3, with care STEP, without 1 condemned documents"),
-        (5, "a step further on worker 8"),
+        (5, "moved on to its next step on worker 8"),
         (6, "finished by worker 8 after 0.500 s of work, 0 outputs"),
-        (6, "complete with all that was made of it: root 1 is committed"),
+        (6, "complete, with all that was made from it: root 1 is committed"),
     ]
 
 
@@ -49,7 +49,7 @@ def test_a_partition_that_starts_over_says_why():
     again = e.ListedAgain(e.SourceItem(1, "b", 20, 2), attempt=9)
 
     assert told(TaskStory("b"), ((again,), [c.SendTask(7, [[assignment(9, "b", attempt=9)]])])) == [
-        (1, "listed again: what came of it was on a machine that is lost"),
+        (1, "listed again: what had been made from it was on a machine that is lost"),
         (1, "sent to worker 7 as task 9, attempt 10"),
     ]
 

@@ -192,7 +192,7 @@ def test_a_gateway_out_of_reach_is_said_twice_and_ends_nothing(exporter, said):
     with exporter(push=f"http://user:hunter22@127.0.0.1:{port}") as metrics:
         metrics(FINISHED)
 
-    assert ["does not answer now" in said[0], "did not take the metrics" in said[1]] == [True, True]
+    assert ["does not answer now" in said[0], "did not accept the metrics" in said[1]] == [True, True]
     assert "hunter22" not in "".join(said)
 
 

@@ -75,7 +75,7 @@ def damaged(content, kind):
     ("kind", "said"),
     [
         ("cut", "ends too early or is damaged"),
-        ("longer", "nothing behind the matrices; got 1 bytes"),
+        ("longer", "nothing after the matrices; got 1 bytes"),
         ("other-magic", "expected a fastText model, version 12"),
         ("nothing", "ends too early or is damaged"),
         ("other-loss", "softmax classifier of words and pairs of words; got loss 1"),

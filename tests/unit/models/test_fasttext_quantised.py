@@ -63,5 +63,5 @@ def test_bytes_behind_the_end_are_refused(content, tmp_path):
     path = tmp_path / "long.ftz"
     path.write_bytes(content + b"\0")
 
-    with pytest.raises(ConfigError, match="expected nothing behind the matrices; got 1 bytes"):
+    with pytest.raises(ConfigError, match="expected nothing after the matrices; got 1 bytes"):
         read_quantised_file(path)

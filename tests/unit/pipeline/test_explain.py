@@ -256,7 +256,7 @@ def test_a_stage_that_gives_two_answers_is_named(corpus):
     found = pipeline.explain(corpus / "out", "kept")
 
     assert found.disagreements[0].startswith("adds_chance: run twice on the same document it gives two results")
-    assert "chance: the output has another value than a re-run gives" in found.disagreements
+    assert "chance: the output has a different value from the re-run" in found.disagreements
     assert "DISAGREE" in str(found)
 
 
@@ -268,7 +268,7 @@ def test_a_stage_that_decides_by_something_else_than_the_document_contradicts_th
 
     assert found.verdict == "dropped by drops_by_weather: rain"
     assert [said.partition(", but")[0] for said in found.disagreements] == [
-        "run again it is dropped",
+        "in the re-run it is dropped",
         "drops_by_weather drops it for rain",
     ]
 
@@ -317,7 +317,7 @@ def test_another_threshold_than_the_run_had_is_said(corpus):
 
     assert "The pipeline is not the one of the run:" in found.remarks
     assert any("min_words" in remark for remark in found.remarks)
-    assert any("run again it is dropped, but it is in" in said for said in found.disagreements)
+    assert any("in the re-run it is dropped, but it is in" in said for said in found.disagreements)
 
 
 def test_an_id_that_the_run_has_made_leads_back_to_its_document(corpus):

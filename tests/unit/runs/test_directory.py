@@ -209,7 +209,7 @@ def test_a_directory_of_an_older_version_is_refused_in_words(opened, tmp_path):
     del header["format"], header["xxh3"]
     path.write_text(json.dumps({**header, "version": "0.1"}, indent=1))
 
-    with pytest.raises(ResumeRefused, match=r"have form 3; this one has form None, of a version 0\.1.*fresh=True"):
+    with pytest.raises(ResumeRefused, match=r"have format 3; this one has format None, written by 0\.1.*fresh=True"):
         opened()
 
 

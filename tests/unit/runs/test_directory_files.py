@@ -72,7 +72,7 @@ def test_after_a_restart_a_file_that_is_not_as_it_was_written_is_done_again(open
     after_a_restart(tmp_path)
     assert directory.finish_publication(found) == {}
     assert not path.exists()
-    assert "looked at those of 1 source partitions; 1 are done again" in directory.messages[0]
+    assert "checked those of 1 source partitions; 1 are done again" in directory.messages[0]
     # The ledger still names it. A run that starts now must not take it for whole because there was no restart since.
     assert directory.finish_publication(opened()[1]) == {}
 
@@ -189,7 +189,7 @@ def test_two_runs_into_one_output_are_refused_whatever_their_run_directories(ope
         other = RunDirectory(tmp_path / "another run", session="two")
         other.acquire()
         with pytest.raises(
-            ConfigError, match=rf"{name}: expected no other run into this directory; process {os.getpid()} "
+            ConfigError, match=rf"{name}: expected no other run to write to this directory; process {os.getpid()} "
         ):
             other.hold_outputs([str(tmp_path / name)])
         other.close()

@@ -30,4 +30,6 @@ def test_a_directory_that_another_run_leaves_at_this_moment_is_not_an_error(tmp_
         found = list(threads.map(come_and_go, [tmp_path / "out"] * 2))
 
     assert all(taken for taken, _ in found)
-    assert set.union(*(said for _, said in found)) <= {f"{tmp_path}/out: expected no other run into this directory"}
+    assert set.union(*(said for _, said in found)) <= {
+        f"{tmp_path}/out: expected no other run to write to this directory"
+    }

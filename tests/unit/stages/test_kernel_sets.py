@@ -87,7 +87,7 @@ def test_reasons(file, tmp_path):
 def test_code_of_other_sources_is_not_used(file, monkeypatch):
     monkeypatch.setattr(kernel_sets, "_digest_of_file", lambda path: b"changed")
 
-    assert reason(file) == "some.kernels is of other sources"
+    assert reason(file) == "some.kernels was made from other sources"
 
 
 def test_sources_are_a_module_with_all_it_imports_and_how_code_is_made():

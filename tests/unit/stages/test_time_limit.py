@@ -24,7 +24,7 @@ def test_what_is_quick_enough_returns_its_result():
 
 
 def test_what_takes_too_long_is_stopped_and_says_so():
-    with pytest.raises(TimeLimitExceeded, match=r"^time_limit: expected an end within 0\.02 s; it was stopped there$"):
+    with pytest.raises(TimeLimitExceeded, match=r"^time_limit: expected to finish within 0\.02 s; it was stopped$"):
         time_limit(SOON_S, spin)
 
 

@@ -98,7 +98,7 @@ def test_files_of_other_kinds_are_mentioned(tree):
 
 def test_an_empty_directory_is_said_to_be_empty(tmp_path):
     (tmp_path / ".hidden").write_text("")
-    with pytest.raises(NoInputError, match=r"the directory has no files but hidden ones \(1\)"):
+    with pytest.raises(NoInputError, match=r"the directory has only hidden files \(1\)"):
         list_files(str(tmp_path), extensions=JSONL)
 
 

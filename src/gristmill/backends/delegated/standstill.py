@@ -57,8 +57,8 @@ class Standstill:
             return "; ".join(at_work)
         absent = [group for group in self._plan.groups if not news.workers.get(group.index)]
         if not absent:
-            return "the engine begins no task, and does not end"
-        wanted = [f"no worker of {group.name} has got ready ({_asked(group)})" for group in absent]
+            return "the engine neither begins a task nor ends"
+        wanted = [f"no worker of {group.name} has become ready ({_asked(group)})" for group in absent]
         return f"{'; '.join(wanted)}; the cluster may lack what they ask for: {self._free()}"
 
 

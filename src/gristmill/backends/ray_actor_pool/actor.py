@@ -57,7 +57,7 @@ class Duty:
 
 
 class Line:
-    """The loop's way to the driver (`worker_process.Line`): two queues, emptied and filled by calls from there."""
+    """The loop's way to the driver (`Line` in `worker/loop.py`): two queues, emptied and filled by calls from there."""
 
     def __init__(self, blocks: ObjectBlocks) -> None:
         self.blocks = blocks

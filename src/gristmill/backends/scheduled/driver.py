@@ -280,7 +280,7 @@ class Driver:
 
     def _warn(self, command: c.Warn) -> None:
         busy = {"task": f"busy with {command.item_id}", "set-up": "setting up", "end": "ending"}[command.doing]
-        others = f", and so have {command.others} others of its stage" if command.others else ""
+        others = f", and so have {command.others} other workers of its stage" if command.others else ""
         where = self.pool.where(command.worker)
         self.messages.append(
             f"{self.pool.describe(command.worker)} has been {busy} for {command.running_s:.0f} s{others}"

@@ -111,7 +111,7 @@ def check_size(
     names = ", ".join(group.name for group in groups)
     way_out = "LocalExecutor runs any number of stages on one core"
     if not batch and max(wanted) <= have:
-        way_out += '; so does execution_mode "batch", one stage after the other'
+        way_out += '; so does execution_mode "batch", one stage after another'
     raise ConfigError(
         f"XennaExecutor: expected {need:g} CPUs, for one worker of each of its stages ({names}); "
         f"got {have:g} ({config.cpu_allocation_percentage:.0%} of {cpus:g}). {way_out}"

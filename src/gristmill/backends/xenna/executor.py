@@ -24,7 +24,7 @@ class XennaExecutor(DelegatedExecutor):
 
     `config` may hold
 
-    `execution_mode`             "streaming", or "batch": one stage after the other
+    `execution_mode`             "streaming", or "batch": one stage after another
     `cpu_allocation_percentage`  of the cores of each machine, as a share: 0.95
     `autoscale_interval_s`       seconds between decisions on how many workers each stage has: 180
     `logging_interval`           seconds between lines of metrics.jsonl: 1, later 1/600 of the run

@@ -174,10 +174,10 @@ class GroupBook(msgspec.Struct):
 
 # How far a group may run ahead of the next one, in seconds of the next one's work.
 #
-# What limits data in flight is memory, in bytes (`backpressure.py`). This is the other limit: a queue that lasts longer
-# than a change takes is of no use. A change means starting a worker of the next group, so the queue has to last for
-# that. While the first of them start that time is unknown, and a pause would only leave this group's
-# workers idle: they go on.
+# What limits data in flight is memory, in bytes (`dispatch.MemoryBook`). This is the other limit: a queue that lasts
+# longer than a change takes is of no use. A change means starting a worker of the next group, so the queue has to last
+# for that. While the first of them start that time is unknown, and a pause would only leave this group's workers idle:
+# they go on.
 
 MAX_BACKLOG_S = 5.0
 SETUPS = 2.0  # starts of a worker the queue has to last for: a change of plan, and the one after it

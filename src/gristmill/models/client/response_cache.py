@@ -354,7 +354,7 @@ def _explained(path: Path, error: sqlite3.Error) -> MachineError:
     if base in _DAMAGED:
         damaged = MachineError(
             f"{path}: expected answers of earlier runs; the file is damaged ({error}). Move it away, with its -wal and "
-            "-shm if there are any, and run the same command again: answers in it will be asked for anew"
+            "-shm if there are any, and run the same command again: answers in it will be asked for again"
         )
         damaged.errno = errno.ENOENT  # waiting does not mend it
         return damaged

@@ -84,7 +84,7 @@ class Scored:
             longer = max(wanted.stages, self.stages, key=len)
             extra = longer[min(len(wanted.stages), len(self.stages))][0]
             raise ConfigError(
-                f"{pipeline.name}: these scores do not fit stage {extra}: it is in one of recipe and scores only. "
+                f"{pipeline.name}: these scores do not fit stage {extra}: only one of recipe and scores has it. "
                 "Score again"
             )
         for column, digest in wanted.measures.items():

@@ -85,7 +85,7 @@ class TrainClassifierWorkflow(WorkflowBase):
         output = disk_path(self.output, who="output")
         if output.exists():
             raise ConfigError(
-                f"train-classifier: expected no {str(output)!r} yet; it is there. Remove it or name another"
+                f"train-classifier: expected nothing at {str(output)!r} yet; it exists. Remove it or name another"
             )
         scratch = output.parent / f".{output.name}.training"
         with Watching("train-classifier", executor, quiet=quiet, observer=observer) as watching:

@@ -43,7 +43,7 @@ def test_a_cluster_that_gives_no_worker_is_named_with_what_was_asked_for(plan):
     assert look.words(news(workers={0: 1}), 59.0) == []
     assert look.words(news(workers={0: 1}), 60.0) == [
         (
-            "nothing has moved for 60 s: no worker of wide has got ready (each asks for 8 CPUs); "
+            "nothing has moved for 60 s: no worker of wide has become ready (each asks for 8 CPUs); "
             "the cluster may lack what they ask for: 0 of 4 CPUs are free"
         )
     ]
@@ -72,7 +72,7 @@ def test_an_engine_that_does_not_end_is_told_from_one_without_workers(plan):
     look.words(news(workers={0: 1, 1: 1}), 0.0)
 
     words = look.words(news(workers={0: 1, 1: 1}), 60.0)
-    assert words == ["nothing has moved for 60 s: the engine begins no task, and does not end"]
+    assert words == ["nothing has moved for 60 s: the engine neither begins a task nor ends"]
 
 
 @pytest.mark.parametrize(

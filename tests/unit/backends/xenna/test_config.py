@@ -89,7 +89,7 @@ def test_a_machine_too_small_for_one_worker_of_each_stage_is_refused_and_local_e
     assert str(caught.value) == (
         "XennaExecutor: expected 3 CPUs, for one worker of each of its stages (stage-0, stage-1, stage-2); "
         'got 1.9 (95% of 2). LocalExecutor runs any number of stages on one core; so does execution_mode "batch", '
-        "one stage after the other"
+        "one stage after another"
     )
 
 

@@ -27,7 +27,7 @@ Numbers = NDArray[np.int64] | NDArray[np.float64]
 class Bounds(NamedTuple):
     """The least and the greatest value that is kept, both included; None where there is no bound.
 
-    What is not a number is within no bounds.
+    NaN is within no bounds, unless both are None.
     """
 
     low: float | None = None

@@ -34,7 +34,7 @@ REASONS = {
     NEEDS_OCR: "Too many pages are pictures, or too much of the text is not characters: a model has to read it.",
     TOO_LARGE: "The file has more than `max_pdf_bytes`, or more than `max_pdf_pages` pages.",
     TRUNCATED: "The file is cut off: pdfium cannot read it, and its end is missing.",
-    ENCRYPTED: "The file can be opened with a password only.",
+    ENCRYPTED: "The file can only be opened with a password.",
     NOT_PDF: "The bytes are not those of a PDF.",
     EMPTY: "No page has text.",
 }

@@ -59,7 +59,7 @@ def load_classifier(directory: str, card: str, who: str) -> TrainedClassifier:
     path = Path(directory)
     found = read_card(path, who=who)
     if checksum_of(str(path / CARD_FILE)) != card:
-        raise ConfigError(f"{who}: expected the model in {path} that the run was planned with; it is another one now")
+        raise ConfigError(f"{who}: expected the model in {path} that the run was planned with; it has been replaced")
     check_files(path, found, who=who)
     model = TrainedClassifier(open_model(path, found), found)
     _check_rows(model, path, who)

@@ -142,7 +142,7 @@ def test_a_page_that_takes_too_long_is_quarantined_by_name():
     assert isinstance(found, Quarantined)
     assert (found.kind, found.error) == (
         "time_limit",
-        "time_limit: expected an end within 0.05 s; it was stopped there",
+        "time_limit: expected to finish within 0.05 s; it was stopped",
     )
 
 

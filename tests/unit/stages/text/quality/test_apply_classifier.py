@@ -255,7 +255,7 @@ def test_a_model_that_was_replaced_since_the_plan_is_refused(model, tmp_path):
     stage = ApplyClassifier(str(tmp_path / "model"))
     change_card(tmp_path / "model", text_field="other")
 
-    with pytest.raises(ConfigError, match="the run was planned with; it is another one now"):
+    with pytest.raises(ConfigError, match="the run was planned with; it has been replaced"):
         stage.setup()
 
 

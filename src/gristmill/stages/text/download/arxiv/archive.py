@@ -84,7 +84,7 @@ def _inflated(content: bytes, most: int) -> Iterator[bytes]:
             if piece:
                 yield piece
             elif not rest and not inflater.eof:
-                raise DamagedFile("expected whole gzip; got the end of it too early")
+                raise DamagedFile("expected whole gzip; it ends too early")
         rest = inflater.unused_data
         if not rest.startswith(_GZIP):
             return  # padding, or nothing

@@ -1,6 +1,6 @@
 r"""The text NeMo Curator 1.4 makes of a paper, for users who need the same (`compat=True`).
 
-Each file is cut before its first section and behind its bibliography or appendix, rid of comments, and its macros
+Each file is cut before its first section and from its bibliography or appendix on, stripped of comments, and its macros
 without arguments are replaced; then files are joined in the order of the archive. What this costs is known and kept: a
 file without a section is empty, `\paragraph` counts as a section only where `\subparagraph` follows it at once, and a
 comment takes the character before its `%` with it.

@@ -179,7 +179,7 @@ class _SplitFiles(ProcessingStage[FileGroupTask, FileGroupTask]):
         last = before[-1] if before else None
         if isinstance(last, DocumentDownloadStage) and last.downloader.streams and not self.iterator.reads_urls:
             who = type(self.iterator).__name__
-            raise ConfigError(f"{who}: expected files to be stored, for it does not read URLs; got download_dir=None")
+            raise ConfigError(f"{who}: expected files to be stored, since it does not read URLs; got download_dir=None")
         if isinstance(splitter, WholeFiles):
             return before
         if isinstance(last, DocumentDownloadStage):

@@ -35,7 +35,7 @@ CC_BASE_URL = "https://data.commoncrawl.org/"
 BUCKET = "s3://commoncrawl/"
 NOT_FETCHED, BAD_RECORD, TOO_LARGE = "not_fetched", "bad_record", "too_large"
 KINDS = {
-    NOT_FETCHED: "The record of a row could not be fetched: refused to the last try, not there, or no such range.",
+    NOT_FETCHED: "The record of a row could not be fetched: refused at every try, not there, or no such range.",
     BAD_RECORD: "What was fetched for a row is not a record.",
     TOO_LARGE: "The record of a row unpacks to more than `max_record_bytes`.",
 }

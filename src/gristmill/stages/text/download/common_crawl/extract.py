@@ -30,7 +30,7 @@ FALLBACKS = (None, "resiliparse")
 NOT_HTML, HTTP_STATUS, TRUNCATED = "not_html", "http_status", "truncated"
 REASONS = {
     NOT_HTML: "The response is not a page: an image, a PDF, JSON, plain text.",
-    HTTP_STATUS: "The server answered with another status than 200 to 299.",
+    HTTP_STATUS: "The server answered with a status outside 200 to 299.",
     TRUNCATED: "The crawler cut the page off, and `drop_truncated` is set.",
 }
 

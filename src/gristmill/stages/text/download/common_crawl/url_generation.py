@@ -159,7 +159,7 @@ class NewsCommonCrawlUrlGenerator(_CommonCrawlUrlGenerator):
 
     def generate_path_urls(self) -> list[str]:
         if self.kind != "warc":
-            raise ConfigError(f"{self._who}: expected kind 'warc', for news has no other files; got {self.kind!r}")
+            raise ConfigError(f"{self._who}: expected kind 'warc', since news has no other files; got {self.kind!r}")
         start, end = self._dates()
         month = self._begin_at(start, FIRST_NEWS, "there is no earlier news, and the list begins there")
         end = min(end, datetime.datetime.now(tz=datetime.UTC).date())

@@ -27,7 +27,8 @@ class WarcReader(CompositeStage[EmptyTask, DocumentBatch]):
     """Read WARC files: each response is a document with `url`, `warc_id`, `source_id` and `content`, which is bytes.
 
     `kind="wet"` reads the texts Common Crawl made of them: `url`, `warc_id`, `source_id`, `language`, `text`. A file
-    with a gzip member for each record, as all have, is divided into parts of `blocksize` (32 MiB), wherever that cuts.
+    with a gzip member for each record, as Common Crawl writes them, is divided into parts of `blocksize` (32 MiB),
+    wherever that cuts.
 
     `extractor`             makes documents of the responses, each on its own: CommonCrawlHTMLExtractor("resiliparse")
     `details`               more columns for each response: status, types, date, and its place in the file

@@ -142,7 +142,7 @@ def payload_of(record: Record, most_bytes: int) -> Payload:
 def _record_at(content: bytes, position: int, offset: int) -> tuple[Record, int]:
     end, behind = _end_of_head(content, position, len(content))
     if end < 0:
-        raise BadRecord("expected headers and an empty line; got no end of them")
+        raise BadRecord("expected headers and an empty line; they do not end")
     headers, length = _parsed_head(content[position:end])
     if behind + length > len(content):
         raise BadRecord(f"expected a block of {length:,} bytes; got {len(content) - behind:,}")
@@ -288,7 +288,7 @@ class _Stream:
                 self._drop(behind)
                 return head
             if len(self._held) > MAX_HEAD_BYTES or not self._more():
-                raise BadRecord(f"expected headers of at most {MAX_HEAD_BYTES:,} bytes; got no end of them")
+                raise BadRecord(f"expected headers of at most {MAX_HEAD_BYTES:,} bytes; they do not end")
 
     def take(self, count: int) -> bytes:
         """Take `count` bytes, fewer at the end."""

@@ -21,7 +21,7 @@ from gristmill.tasks import FileSlice
 
 DAMAGED, BROKEN_PAGE, TOO_LARGE = "damaged", "broken_page", "too_large"
 KINDS = {
-    DAMAGED: "A part of the dump cannot be decompressed; reading goes on behind it.",
+    DAMAGED: "A part of the dump cannot be decompressed; reading goes on after it.",
     BROKEN_PAGE: "The XML of the page is not that of a page.",
     TOO_LARGE: "The page has more than `max_wiki_bytes`.",
 }

@@ -16,7 +16,7 @@ from gristmill.tasks import FileSlice
 
 REDIRECT, OTHER_NAMESPACE, OTHER_MODEL, EMPTY = "redirect", "other_namespace", "other_model", "empty"
 REASONS = {
-    REDIRECT: "The page leads to another one.",
+    REDIRECT: "The page redirects to another one.",
     OTHER_NAMESPACE: "The page is not an article: a talk page, a template, a category.",
     OTHER_MODEL: "The page is not wikitext.",
     EMPTY: "The page has no text, or none is left of it.",

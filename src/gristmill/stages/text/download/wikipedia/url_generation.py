@@ -82,7 +82,7 @@ class WikipediaUrlGenerator(URLGenerator):
             if self.dump_date is None or "status 404" not in str(error):
                 raise
             there = ", ".join(self.dates()) or "none"
-            raise ConfigError(f"{self._who}: expected a dump of {date}; there are those of {there}") from error
+            raise ConfigError(f"{self._who}: expected a dump of {date}; there are dumps of {there}") from error
         try:
             return msgspec.convert(msgspec.json.decode(content)["jobs"].get(JOB, {}), dict[str, Any])
         except (msgspec.DecodeError, msgspec.ValidationError, KeyError, TypeError, AttributeError) as error:

@@ -25,7 +25,7 @@ from gristmill.storage.paths import is_compressed
 from gristmill.tasks import DocumentBatch, FileSlice
 
 BAD_UTF8, BROKEN_CSV = "bad_utf8", "broken_csv"
-KINDS = {BAD_UTF8: NOT_UTF8, BROKEN_CSV: "The row of a CSV file has another number of fields than its header."}
+KINDS = {BAD_UTF8: NOT_UTF8, BROKEN_CSV: "The row of a CSV file does not have as many fields as its header."}
 _SAMPLE_BYTES = 1_000_000
 _LEAST_BLOCK_BYTES = 1 << 20
 

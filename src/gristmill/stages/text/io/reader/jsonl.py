@@ -63,7 +63,7 @@ Kind = Literal["bad_utf8", "broken_json", "not_an_object"]
 KINDS: dict[Kind, str] = {
     "bad_utf8": NOT_UTF8,
     "broken_json": "The line is not JSON.",
-    "not_an_object": "The line is JSON and no object: a number, a text, a list.",
+    "not_an_object": "The line is JSON but not an object: a number, a text or a list.",
 }
 
 
@@ -167,7 +167,7 @@ def _not_an_object(text: str) -> tuple[Kind, str]:
 
 # `scan_lines`: the documents of a block by one pass of a kernel, which also finds the fields that are wanted.
 #
-# It takes what nearly all files are made of, and leaves every other block to `json_checks`: what that would find bad or
+# It takes what nearly all files are made of, and leaves every other block to `check_lines`: what that would find bad or
 # blank is never taken here.
 
 _SCANNED_BYTES = 1 << 18

@@ -30,9 +30,9 @@ from gristmill.tasks.json_lines import loads
 KEY = "__key__"
 REPEATED_KEY, REPEATED_FIELD, BAD_FIELD = "repeated_key", "repeated_field", "bad_field"
 KINDS = {
-    REPEATED_KEY: "A sample of an archive of samples has a name that came before it.",
+    REPEATED_KEY: "A sample has the same name as an earlier one in its archive.",
     REPEATED_FIELD: "A sample has the same field twice.",
-    BAD_FIELD: "A field of a sample does not hold what its name says: no UTF-8, no JSON, no whole number.",
+    BAD_FIELD: "A field of a sample does not hold what its name says: it is not UTF-8, not JSON or not a whole number.",
 }
 NOT_A_FILE = "not_a_file"
 REASONS = {NOT_A_FILE: "The member of an archive of samples is a link, a device or a pipe."}

@@ -236,7 +236,9 @@ def _check_places(pair: _Pair) -> None:
         sizes = lengths[start : start + CHECKED].astype(np.int64) * pair.header.dtype.itemsize
         ends = at + np.cumsum(sizes)
         if (sizes < 0).any() or not np.array_equal(offsets[start : start + CHECKED], ends - sizes):
-            raise ConfigError(f"merge_file_prefixes: expected each sequence of {pair.places} behind the one before")
+            raise ConfigError(
+                f"merge_file_prefixes: expected each sequence of {pair.places} to begin where the one before ends"
+            )
         at = int(ends[-1])
     parts = (bounds[start : start + CHECKED + 1] for start in range(0, len(bounds), CHECKED))
     in_order = all((np.diff(part) >= 0).all() for part in parts)

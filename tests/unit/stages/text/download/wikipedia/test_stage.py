@@ -60,7 +60,7 @@ def test_where_no_dump_is_finished_all_are_named(server):
 
 
 def test_a_date_without_a_dump_is_said_with_those_there_are(server):
-    with pytest.raises(ConfigError, match="expected a dump of 20230101; there are those of 20240101, 20240201"):
+    with pytest.raises(ConfigError, match="expected a dump of 20230101; there are dumps of 20240101, 20240201"):
         generator(server, date="20230101").list_files()
 
 

@@ -215,7 +215,10 @@ def change(path, at, value):
             lambda d: (d / "b.idx").write_bytes((d / "b.idx").read_bytes()[:-1]),
             r"expected 62 bytes in .*b\.idx; got 61",
         ),
-        (lambda d: change(d / "b.idx", 38, 1), r"expected each sequence of .*b\.idx behind the one before"),
+        (
+            lambda d: change(d / "b.idx", 38, 1),
+            r"expected each sequence of .*b\.idx to begin where the one before ends",
+        ),
         (lambda d: change(d / "b.idx", 46, 1), r"expected documents of .*b\.idx from its first sequence to its last"),
         (lambda d: change(d / "b.idx", 54, 5), r"expected documents of .*b\.idx from its first sequence to its last"),
         (lambda d: write_pair(d / "b", [[4]], code=4), r"expected tokens of one kind, as uint16 .*; got int32"),
