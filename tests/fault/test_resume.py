@@ -169,7 +169,7 @@ def test_two_runs_into_one_output_are_refused_whatever_their_run_directories(cor
     for out, rejects in (("out", "elsewhere"), ("elsewhere", "rejects")):
         stages = build(corpus, scene.work).stages
         stages[-1] = JsonlWriter(str(scene.work / out))
-        with pytest.raises(ConfigError, match=rf"process {first.pid} is writing to it"):
+        with pytest.raises(ConfigError, match=rf"process {first.pid} does"):
             Pipeline("other", stages=stages).run(
                 LocalExecutor(num_workers=0),
                 checkpoint_path=scene.work / "other",

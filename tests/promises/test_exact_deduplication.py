@@ -302,10 +302,10 @@ HARM = {
     "a bit": (flip_a_bit, r"index .*\.arrow: expected the file as it was written; it is gone or damaged"),
     "a cut": (lambda file: file.write_bytes(file.read_bytes()[:-1]), "expected the file as it was written"),
     "a file": (lambda file: file.unlink(), "expected the file as it was written"),
-    "the list": (lambda file: (file.parents[1] / "files.json").unlink(), "a dataset that was added to its end"),
+    "the list": (lambda file: (file.parents[1] / "files.json").unlink(), "a dataset that was added completely"),
     "half the list": (
         lambda file: (file.parents[1] / "files.json").write_text('{"files": {'),
-        "a dataset that was added to its end",
+        "a dataset that was added completely",
     ),
     "the version": (
         lambda file: (file.parents[2] / "header.json").write_text('{"format": 1}'),

@@ -199,7 +199,7 @@ def test_a_rejects_file_of_somebody_else_is_not_replaced(work):
     rejected.write_text("not ours")
     shutil.rmtree(work / "out")
 
-    with pytest.raises(RunFailed, match="expected no such file, or one of this run; this one was there before"):
+    with pytest.raises(RunFailed, match="expected no such file, or one of this run; this one was already there"):
         pipeline(work).run(HERE, rejects_path=work / "rejects")
     assert rejected.read_text() == "not ours"
 

@@ -100,7 +100,7 @@ def test_what_is_not_ours_is_refused_before_it_is_imported_or_called(here, text)
 
 
 def test_nothing_is_made_before_the_last_stage_was_found_to_be_allowed(here):
-    with pytest.raises(ConfigError, match="stage 2 Popen: expected a stage"):
+    with pytest.raises(ConfigError, match="stage 2 Popen: expected a gristmill stage"):
         here.build("- traces.Stage\n- {_target_: subprocess.Popen, args: [touch, PWNED]}", allow_modules=["traces"])
     assert here.left_behind() == ["IMPORTED"]
 

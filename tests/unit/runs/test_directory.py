@@ -219,7 +219,7 @@ def test_a_directory_whose_ledger_counts_lines_is_refused_and_left_as_it_is(tmp_
     shutil.copytree(RUN_OF_FORM_2, run)
     write_documents(tmp_path / "in" / "a.jsonl", [{"text": "x"}])
     pipeline = Pipeline("old", stages=[JsonlReader(str(tmp_path / "in")), JsonlWriter(str(tmp_path / "out"))])
-    told = "has form 2, of a version 0.1, and was left as it is. Continue it with the version that began it"
+    told = "has format 2, written by 0.1, and was left as it is. Continue it with the version that began it"
     with pytest.raises(ResumeRefused, match=re.escape(told)):
         pipeline.run(LocalExecutor(num_workers=0), checkpoint_path=run, quiet=True)
 

@@ -19,7 +19,7 @@ def come_and_go(output):
             sinks.hold_outputs([str(output)])
             taken += 1
         except ConfigError as refusal:
-            said.add(str(refusal).partition(" is writing to it")[0].partition("; process")[0])
+            said.add(str(refusal).partition("; process")[0])
         sinks.close()
     return taken, said
 

@@ -47,7 +47,7 @@ def test_a_cut_file_gives_everything_the_decompressor_can(tmp_path, stored, shar
     block = {".gz": 10_000, ".bz2": 1_000_000, ".zst": 150_000}[suffix]
     assert len(found) > len(CONTENT) * share - block
     assert (damage.position, damage.lost_bytes, damage.is_complete) == (len(cut), len(cut), False)
-    assert "too early at byte" in str(damage)
+    assert "a premature end of the file at byte" in str(damage)
 
 
 def test_damage_in_the_middle_ends_the_content_near_its_place(tmp_path, stored):
@@ -78,7 +78,7 @@ def test_garbage_behind_the_end_is_told_and_costs_nothing(tmp_path, stored, garb
     assert found == CONTENT
     is_cut_member = COMPRESS[suffix](b"").startswith(garbage)
     assert (damage.position, damage.lost_bytes) == (len(whole), len(garbage))
-    assert (damage.is_complete, "behind its end" in str(damage)) == (not is_cut_member, not is_cut_member)
+    assert (damage.is_complete, "after its end" in str(damage)) == (not is_cut_member, not is_cut_member)
 
 
 def test_members_end_to_end_are_one_file_and_damage_in_the_last_leaves_the_others(tmp_path, stored):
@@ -140,5 +140,5 @@ def test_skippable_frames_of_zstd_are_skipped_before_damage_too(tmp_path):
 def test_damage_in_an_object_of_a_store_is_found_too(stored):
     suffix, whole = stored
     fsspec.filesystem("memory").pipe(f"/salvage/a{suffix}", whole + b"garbage")
-    with pytest.raises(DamagedFile, match="behind its end"), InputFile(f"memory://salvage/a{suffix}") as file:
+    with pytest.raises(DamagedFile, match="after its end"), InputFile(f"memory://salvage/a{suffix}") as file:
         assert b"".join(file.pieces()) == CONTENT

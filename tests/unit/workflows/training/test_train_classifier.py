@@ -274,7 +274,7 @@ def test_too_few_documents_for_all_parts_are_refused_with_the_counts(tmp_path):
 def test_a_directory_that_is_there_is_left_alone(corpus, tmp_path):
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "mine").write_text("x")
-    with pytest.raises(ConfigError, match=r"expected no .*model' yet; it is there"):
+    with pytest.raises(ConfigError, match=r"expected nothing at .*model' yet; it exists"):
         train(*corpus[1], tmp_path / "model")
     assert (tmp_path / "model" / "mine").read_text() == "x"
 

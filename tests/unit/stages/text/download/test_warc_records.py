@@ -113,7 +113,7 @@ def test_odd_answers_are_read_as_far_as_they_go(raw, status):
         (b"WARC/1.0\r\nWARC-Type: response\r\n\r\nabc", "Content-Length in digits; got ''"),
         (b"WARC/1.0\r\nContent-Length: -5\r\n\r\nabc", "Content-Length in digits; got '-5'"),
         (b"WARC/1.0\r\nContent-Length: 50\r\n\r\nabc", "a block of 50 bytes; got 3"),
-        (b"WARC/1.0\r\nContent-Length: 50", "no end of them"),
+        (b"WARC/1.0\r\nContent-Length: 50", "they do not end"),
     ],
 )
 def test_what_is_not_a_record_is_told(raw, why):
