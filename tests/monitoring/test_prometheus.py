@@ -62,11 +62,13 @@ def panels():
 
 
 def stored_books(server, pipeline):
-    """Return the last a server has heard of the counts of a run, in the form of `books`."""
+    """Return the last a server has heard of the counts of a run that has ended, in the form of `books`."""
 
-    def last(name):
-        return server.query(f'last_over_time({name}{{pipeline="{pipeline}"}}[1h])')
+    def last(name, labels=""):
+        return server.query(f'last_over_time({name}{{pipeline="{pipeline}"{labels}}}[1h])')
 
+    # A run ends when its last answer is fetched; the server stores that a moment later, all of it at once.
+    wait_for(lambda: [value for _, value in last("gristmill_run_state", ',state="finished"')] == [1], "the last answer")
     stages = {}
     for labels, value in last("gristmill_documents_total"):
         stages.setdefault(labels["stage"], {"dropped": {}})[labels["outcome"]] = value

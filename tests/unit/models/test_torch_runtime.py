@@ -232,7 +232,7 @@ def test_a_weight_of_another_size_is_named(tiny_models, tmp_path):
     import torch
 
     source = damaged(tiny_models, tmp_path, lambda state: state.update({"fc.bias": torch.zeros(3)}))
-    with pytest.raises(ConfigError, match=r"other sizes than its config says: fc\.bias is 3, not 11$"):
+    with pytest.raises(ConfigError, match=r"do not have the sizes its config says: fc\.bias is 3, not 11$"):
         open_runtime(source, threads=1, head="cls_softmax")
 
 
