@@ -1,7 +1,7 @@
 """Two trees in turn: whole runs of this one and of another checkout, such as a worktree of an earlier commit.
 
     git worktree add ../before d1b40ce
-    python -m benchmarks.in_turn ../before [--only hello,fuzzy] [--rounds 7]
+    python -m benchmarks.in_turn ../before [--only hello,fuzzy] [--rounds 7] [--documents 2000000]
 
 For each program: processor seconds of all its processes and seconds by the clock, now over before, as the median of the
 ratios of rounds. Sides take turns and the first to run changes, because seconds cannot be compared with those of
@@ -25,7 +25,7 @@ from benchmarks.record import ROOT, header
 
 MARK = 1.05
 MEGABYTES, DOCUMENTS, WORDS = 200, 100_000, 150
-DEDUPLICATION = ROOT / "benchmarks" / "data" / "dedup" / f"{DOCUMENTS}x{WORDS}"
+DATA = ROOT / "benchmarks" / "data"
 PROGRAMS = {
     "hello": """
 from gristmill.pipeline import Pipeline
@@ -61,22 +61,26 @@ def main() -> None:
     parser.add_argument("before", type=Path, help="the other tree")
     parser.add_argument("--only", default="", help="names of programs, comma between")
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--documents", type=int, default=DOCUMENTS, help="to deduplicate")
     options = parser.parse_args()
     chosen = [name for name in PROGRAMS if not options.only or name in options.only.split(",")]
     print(" ".join(f"{name}={value}" for name, value in header().items() if name != "packages"))
     trees = [options.before.resolve(), ROOT]
     compileall.compile_dir(trees[0] / "src", quiet=2)
-    missed = 0
-    with tempfile.TemporaryDirectory(dir=ROOT / "benchmarks" / "data") as place:
+    missed, duplicated = 0, DATA / "dedup" / f"{options.documents}x{WORDS}"
+    if {"exact", "fuzzy"} & {*chosen} and not duplicated.exists():
+        make_corpus(duplicated, options.documents, WORDS, 8)
+    DATA.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=DATA) as place:
         work = Path(place)
         _prepare(work, chosen)
         for name in chosen:
             for tree in trees:
-                _run(name, tree, work)
+                _run(name, tree, work, duplicated)
             pairs: list[tuple[TreeUse, ...]] = []
             for number in range(options.rounds):
                 order = trees if number % 2 else trees[::-1]
-                used = {tree: _run(name, tree, work) for tree in order}
+                used = {tree: _run(name, tree, work, duplicated) for tree in order}
                 pairs.append(tuple(used[tree] for tree in trees))
             ratios = {
                 "processor": statistics.median(now.cpu_s / before.cpu_s for before, now in pairs),
@@ -98,18 +102,16 @@ def _prepare(work: Path, chosen: list[str]) -> None:
         with (work / "large.jsonl").open("wb") as file:
             for part in sorted(corpus(MEGABYTES).glob("*.jsonl")) * 2:
                 file.write(part.read_bytes())
-    if {"exact", "fuzzy"} & {*chosen} and not DEDUPLICATION.exists():
-        make_corpus(DEDUPLICATION, DOCUMENTS, WORDS, 8)
 
 
-def _run(name: str, tree: Path, work: Path) -> TreeUse:
+def _run(name: str, tree: Path, work: Path, duplicated: Path) -> TreeUse:
     shutil.rmtree(work / "out", ignore_errors=True)
     kind, _, recipe = PROGRAMS[name].partition(" ")
     if kind == "recipe":
         program = [str(tree / "benchmarks" / "text" / "with_gristmill.py"), recipe, str(corpus(MEGABYTES))]
         program += [str(work / "out"), str(work / "told.json")]
     elif kind == "deduplicate":
-        program = ["-m", "benchmarks.dedup.with_gristmill", name, str(DEDUPLICATION)]
+        program = ["-m", "benchmarks.dedup.with_gristmill", name, str(duplicated)]
         program += [str(work / "out"), str(work / "told.json")]
     else:
         program = [f"{name}.py"]

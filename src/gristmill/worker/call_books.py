@@ -92,11 +92,12 @@ class Item(msgspec.Struct, eq=False):
     wrote: bool = False
     seen_bytes: int = 0  # the same as `seen`, in bytes
 
-    def see_bytes(self, outputs: Sequence[AnyTask], dropped: dict[str, int], bytes_made: int | None) -> int:
-        """Note what has come out of it, and return how many bytes that is."""
-        out = sum([t.content_bytes for t in outputs if t.counts_documents]) if bytes_made is None else bytes_made
-        self.seen_bytes += out + sum(dropped.values())
-        return out
+    def lose(self, context: StageContext) -> int:
+        """Note what was dropped of it or quarantined, and return how many documents that is."""
+        lost = sum(context.dropped.values()) + sum([record.num_documents for record in context.quarantined])
+        self.seen += lost
+        self.seen_bytes += sum(context.dropped_bytes.values())
+        return lost
 
 
 class CallBooks:
@@ -146,27 +147,19 @@ class CallBooks:
         seconds: float,
         *,
         more_to_come: bool = False,
-        num_made: int | None = None,  # documents that came out, where the outputs have been through further stages
-        bytes_made: int | None = None,  # and their bytes
+        came_out: tuple[int, int] | None = None,  # documents and bytes, where the outputs have been through more stages
     ) -> None:
         """Enter what a call gave: every document in is out, dropped, quarantined or written."""
-        for task in outputs:
-            check_is_task(self._stages[index], task)
-            if isinstance(task, FileGroupTask) and task.staged:
-                result.files += task.staged
-                task.staged = ()
-        counts = result.counts[index]
-        name = self._names[index]
-        clean = context.is_clean
-        lost = 0 if clean else sum(context.dropped.values()) + sum(r.num_documents for r in context.quarantined)
-        made = sum([task.num_items for task in outputs if task.counts_documents]) if num_made is None else num_made
-        item.seen += made + lost
-        item.wrote = item.wrote or any(not task.counts_documents for task in outputs)
+        made, num_bytes = self._take_outputs(index, item, outputs, result, came_out)
+        counts, name, clean = result.counts[index], self._names[index], context.is_clean
+        lost = 0 if clean else item.lose(context)
+        item.seen += made
+        item.seen_bytes += num_bytes
         counts.process_s += seconds
         counts.documents_out += made
+        counts.bytes_out += num_bytes
         if not item.task.counts_documents:
             counts.read += made + lost
-        counts.bytes_out += item.see_bytes(outputs, context.dropped_bytes, bytes_made)
         if not more_to_come:
             self._close_item(item, counts, context, name)
             if item.wrote:
@@ -177,9 +170,31 @@ class CallBooks:
             self._note(index, item, context, result)
         if context.metrics is not None:
             counts.add(context.own_counts)
-        if num_made is None:  # otherwise the caller that joined the stages records what all of them say
+        if came_out is None:  # otherwise the caller that joined the stages records what all of them say
             self.recording.take(index, [context], result)
         self._add_history(item, outputs, StagePerfStats(name, seconds, 0.0, item.num_bytes / 1e6, item.documents))
+
+    def _take_outputs(
+        self,
+        index: int,
+        item: Item,
+        outputs: Sequence[AnyTask],
+        result: JobResult,
+        came_out: tuple[int, int] | None,
+    ) -> tuple[int, int]:
+        """Check what came out and take over its files; return how many documents and bytes it is."""
+        made = num_bytes = 0
+        for task in outputs:  # once: on the way of a quick task this loop is a good part of what books cost
+            check_is_task(self._stages[index], task)
+            if not task.counts_documents:
+                item.wrote = True
+            elif came_out is None:
+                made += task.num_items
+                num_bytes += task.content_bytes
+            if isinstance(task, FileGroupTask) and task.staged:
+                result.files += task.staged
+                task.staged = ()
+        return came_out or (made, num_bytes)
 
     def _note(self, index: int, item: Item, context: StageContext, result: JobResult) -> None:
         """Take over what a call reported on the side."""

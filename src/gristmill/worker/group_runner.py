@@ -217,7 +217,8 @@ class GroupRunner:
             else:
                 results[item.job].outputs.append((item.item_id, item.task))
         for job, result in zip(jobs, results, strict=True):
-            self._books.close(job, result, self._spare.another(str(job.attempt)))
+            if result.observed:  # of most jobs nothing is, and a context takes half a microsecond
+                self._books.close(job, result, self._spare.another(result.attempt))
         elapsed = time.perf_counter() - started
         for result in results:
             result.useful_s = elapsed / len(results)
@@ -339,7 +340,7 @@ class GroupRunner:
             is_last = number + 1 == length
             num_bytes = made.content_bytes if is_last else max(0, num_bytes - sum(context.dropped_bytes.values()))
             self._books.enter(
-                *(index + number, part, [made], context, result, ended - started), num_made=left, bytes_made=num_bytes
+                index + number, part, [made], context, result, ended - started, came_out=(left, num_bytes)
             )
         self._books.recording.take(index, contexts, result)
         return self._child(index, item, made, None)
