@@ -123,7 +123,7 @@ $(PEERS)/openai/.installed:
 bench-dedup: $(DEV) $(PEERS)/datatrove/.installed $(PEERS)/frames/.installed ## deduplicate a corpus with gristmill and with the peers
 	$(PY) -m benchmarks.dedup.run_all --only exact --documents 2000000 --words 150 --rounds 2
 	$(PY) -m benchmarks.dedup.run_all --only hashing,fuzzy
-	$(PY) -m benchmarks.dedup.run_all --forms --documents 200000 --words 150 --rounds 5
+	$(PY) -m benchmarks.dedup.run_all --forms --documents 1000000 --words 150 --rounds 5
 
 bench-models: $(HEAVY) $(PEERS)/openai/.installed ## measure models in a pipeline: what it costs, what batches save, how busy they are, requests
 	$(PY) -m benchmarks.models.stages

@@ -45,13 +45,16 @@ def _stage(kind: str, form: str, source: str, output: str) -> dict[str, object]:
     from gristmill.backends.local import LocalExecutor
     from gristmill.pipeline import Pipeline
     from gristmill.stages.deduplication import ExactDeduplication, FuzzyDeduplication
-    from gristmill.stages.text.filters import ScoreFilter
-    from gristmill.stages.text.filters.heuristic import WordCountFilter
     from gristmill.stages.text.io import JsonlReader, JsonlWriter
 
+    ahead = []
+    if form == "behind":  # what loads filters: the workflow beside it needs none
+        from gristmill.stages.text.filters import ScoreFilter
+        from gristmill.stages.text.filters.heuristic import WordCountFilter
+
+        ahead.append(ScoreFilter(WordCountFilter(min_words=1)))
     executor = LocalExecutor(num_workers=WORKERS, memory_limit="500MB" if kind == "exact" else None)
     stage = ExactDeduplication(id_field="id") if kind == "exact" else FuzzyDeduplication(id_field="id")
-    ahead = [ScoreFilter(WordCountFilter(min_words=1))] if form == "behind" else []
     kept = f"{output}/deduplicated"
     stages = [JsonlReader(source), *ahead, stage, JsonlWriter(kept)]
     result = Pipeline("deduplicate", stages=stages).run(executor)
