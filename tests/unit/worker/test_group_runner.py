@@ -110,6 +110,29 @@ def test_a_filter_gives_its_own_reason():
     assert books(result)["dropped"] == {"is_even": 2}
 
 
+class _DropsOneLeavesOneOut(ProcessingStage[DocumentBatch, DocumentBatch]):
+    name = "some"
+
+    def process(self, task):
+        self.context.drop(task, [n == 1 for n in numbers(task)], reason="one")
+        return task.filter(pa.array([n > 2 for n in numbers(task)]))
+
+
+class _DropsOneLeavesOneOutAsItStreams(_DropsOneLeavesOneOut):
+    def process(self, task):
+        yield from each_row(super().process(task))
+
+
+@pytest.mark.parametrize("stage", [_DropsOneLeavesOneOut, _DropsOneLeavesOneOutAsItStreams])
+def test_bytes_are_counted_once_where_some_are_dropped_and_others_left_out(stage):
+    (result,) = run([stage()], batch(1, 2, 3, 4))
+
+    (counts,) = result.counts
+    assert counts.dropped == {"one": 1, "some": 1}
+    assert counts.dropped_bytes == {"one": 8, "some": 8}
+    assert (counts.bytes_in, counts.bytes_out) == (32, 16)
+
+
 def test_a_stage_that_returns_none_has_dropped_the_whole_task():
     (result,) = run([_Call(lambda task: None)], batch(1, 2))
 
