@@ -93,7 +93,7 @@ def run(
         log_format(log),
         dashboard_beside(directory, dashboard),
         shown(metrics, where, quiet=quiet) as (progress, observer),
-        _told_if_limited(progress, rejects, quiet=quiet),
+        _told_if_limited(progress, quiet=quiet),
     ):
         result = pipeline.run(
             executor=where,
@@ -108,7 +108,7 @@ def run(
             quiet=True,  # this command says everything itself
         )
         _index(result.run_dir, wanted=index_ids)
-        _end(result, progress, rejects, as_json=as_json, quiet=quiet)
+        _end(result, progress, as_json=as_json, quiet=quiet)
 
 
 def _parted(
@@ -128,17 +128,17 @@ def observation_of(level: str, columns: list[str] | None) -> "Observation":
 
 
 @contextlib.contextmanager
-def _told_if_limited(progress: "Progress", rejects: str | None, *, quiet: bool) -> Iterator[None]:
+def _told_if_limited(progress: "Progress", *, quiet: bool) -> Iterator[None]:
     """Say what came of a run that a limit stopped; the error itself is reported where all errors arrive."""
     try:
         yield
     except (TooManyQuarantined, InputsChanged) as error:
-        _tell(cast("RunResult", error.result), progress, rejects, as_json=False, quiet=quiet)
+        _tell(cast("RunResult", error.result), progress, as_json=False, quiet=quiet)
         raise
 
 
-def _end(result: "RunResult", progress: "Progress", rejects: str | None, *, as_json: bool, quiet: bool) -> None:
-    _tell(result, progress, rejects, as_json=as_json, quiet=quiet)
+def _end(result: "RunResult", progress: "Progress", *, as_json: bool, quiet: bool) -> None:
+    _tell(result, progress, as_json=as_json, quiet=quiet)
     if not result.balanced:
         raise typer.Exit(1)
 
@@ -204,7 +204,7 @@ def parse_limit(text: str | None) -> "QuarantineLimit":
     return QuarantineLimit(share)
 
 
-def _tell(result: "RunResult", progress: "Progress", rejects: str | None, *, as_json: bool, quiet: bool) -> None:
+def _tell(result: "RunResult", progress: "Progress", *, as_json: bool, quiet: bool) -> None:
     from gristmill.metrics.screens import say
     from gristmill.runs.summary import summarise
 
@@ -212,6 +212,6 @@ def _tell(result: "RunResult", progress: "Progress", rejects: str | None, *, as_
     if not quiet:
         heard = set(progress.messages)
         news = [message for message in result.messages if message not in heard]
-        say("\n".join([*news, "", summarise(result, rejects=rejects, command_line=True)]))
+        say("\n".join([*news, "", summarise(result, command_line=True)]))
     if as_json:
         answer(result.to_json())

@@ -20,7 +20,7 @@ MOST_CHARS = 200
 MOST_METRICS = 20  # lines about what stages count
 
 
-def summarise(result: "RunResult", *, rejects: str | None = None, command_line: bool = False) -> str:
+def summarise(result: "RunResult", *, command_line: bool = False) -> str:
     """Say what was read, kept, dropped and put aside, why, and where to look."""
     lines = []
     if result.already_finished:
@@ -41,7 +41,7 @@ def summarise(result: "RunResult", *, rejects: str | None = None, command_line: 
     lines += _metric_lines(result, indent=width + 2)
     if not result.balanced:
         lines.append("The books do not balance: some documents are unaccounted for. Please report this as a bug.")
-    return "\n".join([*lines, *_hints(result, total, command_line=command_line), *_places(result, rejects)])
+    return "\n".join([*lines, *_hints(result, total, command_line=command_line), *_places(result)])
 
 
 def error_lines(errors: Sequence[ErrorCount], *, indent: int = 0) -> list[str]:
@@ -152,13 +152,13 @@ def _why_nothing(result: "RunResult", total: int) -> str:
     return f"Nothing was kept: {number:,} of {total:,} were dropped by {label}"
 
 
-def _places(result: "RunResult", rejects: str | None) -> list[str]:
+def _places(result: "RunResult") -> list[str]:
     places = output_line(result)
     for found in result.found.values():
         if path := found.get("duplicates_path"):
             places.append(f"duplicates   {path} (each with the document it lost to; report.json beside it)")
-    if rejects:
-        places.append(f"rejects      {rejects} (each with stage, reason, value and threshold)")
+    if files := result.rejects_files:
+        places.append(f"rejects      {_directories(files)} (each with stage, reason, value and threshold)")
     if result.quarantine_files:
         places.append(f"quarantine   {_directories(result.quarantine_files)} (each with its source and error)")
     if result.run_dir:

@@ -141,6 +141,13 @@ def test_a_run_in_a_temporary_directory_is_not_said_to_have_one():
     assert "run   " not in str(books)
 
 
+def test_rejects_are_where_their_files_are():
+    books = RunResult([], {"read": StageCounts(read=2, dropped={"short": 2})}, rejects_files=["/a/out/x.jsonl"])
+
+    assert "\nrejects      /a/out (each with" in str(books)
+    assert "rejects" not in str(RunResult([], {"read": StageCounts(read=2, dropped={"short": 2})}))
+
+
 def test_printing_a_result_is_its_summary_and_its_repr_is_short():
     books = result(read=StageCounts(read=2), write=StageCounts(written=2))
 
