@@ -39,7 +39,7 @@ def make_source(kind, directory):
         members |= {"0704/0704.0020.pdf": b"%PDF", "0704/0704.0030.gz": b"\x1f\x8bbroken"}
         (directory / "arXiv_src_0704_001.tar").write_bytes(tar_of(members))
     else:
-        files = {f"{k:03d}.pdf": of_text(f"The text of file {k}.") for k in range(26)}
+        files = {f"{k:03d}.pdf": of_text(f"The text of file {k}.") for k in range(80)}
         files |= {"010.pdf": pdf(picture(0, 0, WIDTH, HEIGHT)), "020.pdf": b"%PDF-1.4 rubbish %%EOF"}
         for name, content in files.items():
             (directory / name).write_bytes(content)
