@@ -1,7 +1,8 @@
 """The loop of one worker process: take calls in order, run them, send results.
 
 Results of quick tasks are held back for a few milliseconds and sent together; nothing is held back while the worker
-would otherwise wait. What is still held back when a long call begins is sent when that call is over. Crumbs are written to a shared block that outlives the process.
+would otherwise wait. What is still held back when a long call begins is sent when that call is over. Crumbs are written
+to a shared block that outlives the process.
 """
 
 import gc
